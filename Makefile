@@ -1,0 +1,66 @@
+# The door to every command of the house. It needs python3 (3.11 or newer, with venv), make and git; everything else is
+# a Python package, installed into .venv at the versions that constraints.txt pins.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+BENCH_STAMP := $(VENV)/.bench-stamp
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE := $(wildcard src tests scripts benchmarks)
+# Two workers at most: the tests sync to a disk that more of them would only queue for.
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test check static fmt bench soak docs clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(STAMP)  ## make .venv and install the project with its tools
+
+# pip itself comes first: the one that venv brings may be too old to read dependency groups.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("sessionary needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt pip hatchling editables
+	$(PIP) install -c constraints.txt --group dev --no-build-isolation -e .
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	$(PIP) install -c constraints.txt --group bench
+	@touch $@
+
+demo: $(STAMP)  ## the main job, killed in the middle and recovered, in under a minute
+	$(BIN)/sessionary demo
+
+test: $(STAMP)  ## all tests (ARGS="-k name" for some of them)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: static test  ## everything that a change must pass
+
+static: $(STAMP)  ## format, lint, types, import contracts, generated documents
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.gen_cli_docs --check
+	$(BIN)/python -m scripts.gen_errors_docs --check
+
+fmt: $(STAMP)  ## format the code and repair what ruff can
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+docs: $(STAMP)  ## write the generated documents anew
+	$(BIN)/python -m scripts.gen_cli_docs
+	$(BIN)/python -m scripts.gen_errors_docs
+
+bench: $(BENCH_STAMP)  ## every figure of docs/performance.md, each beside its floor or peer
+	$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(STAMP)  ## the random and the crash tests for a long time
+	SESSIONARY_SOAK=1 $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 $(wildcard tests/stateful tests/crash) $(ARGS)
+
+clean:  ## remove what these commands made
+	rm -rf $(VENV) .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist

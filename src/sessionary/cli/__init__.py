@@ -1,0 +1,26 @@
+"""The command line: words in, words out.
+
+Start-up time is felt at every call, so this module imports nothing: asking for the version loads neither click nor
+any of our rooms.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line with `argv` (default: that of the process) and return its exit code.
+
+    Nothing escapes but what ends an interpreter: errors are told on standard error and become exit codes.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments == ["--version"]:
+        from sessionary import __version__
+
+        sys.stdout.write(f"sessionary {__version__}\n")
+        return 0
+    from sessionary.cli.errors import run
+
+    return run(arguments)

@@ -1,0 +1,88 @@
+"""From exceptions to exit codes: the one place where a failure becomes something a shell can read.
+
+The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 130, anything that nobody foresaw 1.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.app import cli
+from sessionary.cli.text import harmless
+from sessionary.errors import SessionaryError
+
+BUG = 1
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command, tell on standard error what went wrong, and return the exit code."""
+    as_json = any(word in ("--json", "--jsonl") for word in arguments)
+    try:
+        code = cli.main(args=list(arguments), prog_name="sessionary", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
+        return _tell_usage(error, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        output.aside("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _end_of_pipe()
+    except SessionaryError as error:
+        return _tell(error, as_json)
+    except Exception as error:  # noqa: BLE001 - nothing lies above this; the traceback is one flag away
+        return _tell_bug(error, arguments, as_json)
+
+
+def _tell(error: SessionaryError, as_json: bool) -> int:
+    if as_json:
+        output.problem(error.as_dict() | {"exit_code": error.exit_code})
+    else:
+        output.aside(harmless(f"sessionary: {error.message}"))
+        for match in error.details.get("matches", ()):
+            output.aside(harmless(f"  {match}"))
+        if error.hint:
+            output.aside(harmless(f"  {error.hint}"))
+    return error.exit_code
+
+
+def _tell_usage(error: click.ClickException, as_json: bool) -> int:
+    if as_json:
+        output.problem({"error": "Usage", "message": error.format_message(), "exit_code": error.exit_code})
+    else:
+        error.show()
+    return error.exit_code
+
+
+def _tell_bug(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
+    message = f"{type(error).__name__}: {error}"
+    if "--debug" in arguments:
+        traceback.print_exception(error)
+    elif as_json:
+        output.problem({"error": "Bug", "message": message, "exit_code": BUG})
+    else:
+        output.aside(harmless(f"sessionary: this is a bug in Sessionary: {message}"))
+        output.aside("  nothing was changed by this message; `sessionary --debug ...` prints where it happened")
+    return BUG
+
+
+def _end_of_pipe() -> int:
+    """The reader of our output has gone (`| head`): end as other filters do, without a word.
+
+    Restoring the default action and raising the signal keeps Python from flushing into the closed pipe again.
+    """
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
+    return BROKEN_PIPE

@@ -1,0 +1,97 @@
+"""The only place that prints.
+
+Results go to standard output and nothing else does, so that a pipe carries only them; what a person should know
+besides goes to standard error. Colour only repeats what a sign or a word says already, and only on a terminal.
+Every text that was stored by somebody passes `text.harmless` on its way here; JSON is made harmless by escapes,
+which change nothing for whoever decodes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+import msgspec
+
+WIDTH = 80
+_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
+_ASCII = str.maketrans({"✓": "+", "✗": "x", "…": "...", "│": "|", "─": "-", "▸": ">", "·": "-", "→": "->", "×": "x"})
+# What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
+_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_encoder = msgspec.json.Encoder()
+
+
+def line(text: str = "") -> None:
+    """One line of the result."""
+    _write(sys.stdout, text)
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Many lines of the result."""
+    _write(sys.stdout, "\n".join(texts))
+
+
+def aside(text: str) -> None:
+    """One line for the person, beside the result."""
+    _write(sys.stderr, text)
+
+
+def value(document: Any) -> None:
+    """One JSON document, indented on a terminal, else on one line."""
+    encoded = _encode(document)
+    line(json.dumps(json.loads(encoded), indent=2, ensure_ascii=False) if sys.stdout.isatty() else encoded)
+
+
+def values(documents: Iterable[Any]) -> None:
+    """A stream of JSON documents, one per line, each flushed as soon as it is known."""
+    for document in documents:
+        line(_encode(document))
+        sys.stdout.flush()
+
+
+def problem(document: Any) -> None:
+    """One JSON document on standard error."""
+    aside(_encode(document))
+
+
+def paint(text: str, colour: str) -> str:
+    """The text in a colour (or bold, dim), where colours are wanted and can be seen."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and _colours_wanted() else text
+
+
+def width() -> int:
+    """The width of the terminal in cells. Where the result goes elsewhere, 80, unless COLUMNS says otherwise."""
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, 20)
+
+
+def _colours_wanted() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = (stream.encoding or "utf-8").lower().replace("-", "")
+    if encoding != "utf8" and not text.isascii():
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text + "\n")
+
+
+def _encode(document: Any) -> str:
+    """JSON text without anything that a terminal obeys; plain ASCII where the stream is not UTF-8."""
+    try:
+        text = _encoder.encode(document).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
+        return json.dumps(document, ensure_ascii=True)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    if (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8":
+        return json.dumps(json.loads(text), ensure_ascii=True)
+    return _IN_JSON.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]

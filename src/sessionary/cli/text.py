@@ -1,0 +1,117 @@
+"""Text that others wrote, made fit for a terminal: made harmless, measured, cut and wrapped.
+
+A transcript holds whatever a web page or a program put into it. Printed as it is, it may clear the screen, retitle
+the window, write the clipboard, or show words in another order than they are stored. So every character that acts
+instead of being seen is shown by its number, as in Python: ``\\x1b``, ``\\u202e``.
+
+Widths are counted in terminal cells, not characters: 日 takes two, an accent none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# Controls but newline, C1 controls, bidirectional overrides and marks, invisible separators, halves of surrogate
+# pairs, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
+_ACTS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_BLANKS = re.compile(r"\s+")
+_TAB = 4
+_WORDS = re.compile(r"\S+|\s+")
+
+
+def harmless(text: str) -> str:
+    """The text with every acting character shown by its number; newlines stay, tabs become blanks."""
+    if text.isascii() and text.replace("\n", " ").isprintable():
+        return text
+    return _ACTS.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The text on one line, harmless, each run of blanks as one."""
+    return harmless(_BLANKS.sub(" ", text).strip())
+
+
+def _shown(match: re.Match[str]) -> str:
+    char = match.group()
+    if char == "\t":
+        return " " * _TAB
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def cells(text: str) -> int:
+    """How many terminal cells the text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:
+    """The text in at most `width` cells; where something was cut stands the ellipsis."""
+    if cells(text) <= width:
+        return text
+    room = max(width - len(ellipsis), 0)
+    if not keep_end:
+        return _head(text, room).rstrip() + ellipsis
+    while cells(text) > room:
+        text = text[1:]
+    return ellipsis + text
+
+
+def pad(text: str, width: int) -> str:
+    """The text followed by blanks up to `width` cells."""
+    return text + " " * (width - cells(text))
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """The lines of the text, each at most `width` cells; broken at blanks where there are any.
+
+    The blanks at the start of a line stay, for code and its like.
+    """
+    for line in text.split("\n"):
+        if cells(line) <= width:
+            yield line.rstrip()
+        else:
+            yield from _broken(line, max(width, 2))
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    current, used = "", 0
+    for word in _WORDS.findall(line):
+        size = cells(word)
+        if used + size > width and current.strip():
+            yield current.rstrip()
+            current, used = "", 0
+            if word.isspace():
+                continue
+        while used + size > width:
+            piece = _head(word[: 8 * width], width - used) or word[0]  # a line of a megabyte is cut in linear time
+            yield current + piece
+            current, used = "", 0
+            word = word[len(piece) :]
+            size = cells(word)
+        current += word
+        used += size
+    if current.strip():
+        yield current.rstrip()
+
+
+def _head(text: str, width: int) -> str:
+    """The longest beginning of the text that fits into `width` cells, no character split."""
+    if text.isascii():
+        return text[:width]
+    from rich.cells import split_graphemes
+
+    spans, _ = split_graphemes(text)
+    used = end = 0
+    for _start, stop, size in spans:
+        if used + size > width:
+            break
+        used, end = used + size, stop
+    return text[:end]

@@ -1,0 +1,157 @@
+"""Bytes as JSON values: at full speed what is strict JSON, with patience what Python itself would still read.
+
+msgspec reads almost everything. What it refuses but `json` reads (a byte order mark, lone surrogates, NaN and
+infinities, 1e400) is read by `json`, because the programs that share these files are written in Python and both
+write and read it. What neither reads is `Undecodable`, with the reason.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+fast_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+BOM: Final = codecs.BOM_UTF8
+
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_INFINITE: Final = (float("inf"), float("-inf"))
+
+
+class Undecodable(ValueError):
+    """Bytes that are no JSON value, or none that can be held.
+
+    Attributes:
+        code: ``bad_json``, ``bad_utf8``, ``control_characters``, ``too_deep`` or ``number_too_long``.
+        at: offset of the first byte that does not fit, or None.
+    """
+
+    def __init__(self, message: str, *, code: str, at: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.at = at
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (str(self), self.code, self.at)
+
+
+def _rebuild(message: str, code: str, at: int | None) -> Undecodable:
+    return Undecodable(message, code=code, at=at)
+
+
+class Decoded(NamedTuple):
+    """A value, and what is unusual about its text: codes of `problems` that are notes."""
+
+    value: Any
+    notes: tuple[str, ...]
+
+
+def decode(raw: bytes) -> Any:
+    """The JSON value that the bytes hold.
+
+    Integers keep all their digits. Of two equal keys the last one counts.
+
+    Raises:
+        Undecodable: they hold none, or more than one, or one that Python cannot hold.
+    """
+    try:
+        return fast_decode(raw)
+    except REFUSED:
+        return decode_patiently(raw).value
+
+
+def decode_patiently(raw: bytes) -> Decoded:
+    """As `decode`, by the slow reader, which also tells what is unusual.
+
+    Raises:
+        Undecodable: as for `decode`.
+    """
+    skipped = len(BOM) if raw.startswith(BOM) else 0
+    try:
+        text = raw[skipped:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = skipped + error.start
+        raise Undecodable(f"not UTF-8 at byte {at}", code="bad_utf8", at=at) from None
+    odd: list[str] = []
+
+    def constant(name: str) -> float:
+        odd.append(name)
+        return float(name)
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if value in _INFINITE:
+            odd.append(digits)
+        return value
+
+    try:
+        value = json.loads(text, parse_constant=constant, parse_float=number)
+    except RecursionError:
+        raise Undecodable("nested too deeply to be read", code="too_deep") from None
+    except json.JSONDecodeError as error:
+        at = skipped + len(text[: error.pos].encode())
+        raise _no_json(text, error.msg, at) from None
+    except ValueError:
+        raise Undecodable("an integer with more digits than Python reads", code="number_too_long") from None
+    return Decoded(value, _notes(value, skipped, odd))
+
+
+def decode_leniently(raw: bytes) -> Any:
+    """As `decode`, but control characters may stand raw in strings.
+
+    Raises:
+        ValueError, RecursionError: it is not even that.
+    """
+    return json.loads(raw.decode("utf-8").removeprefix("\ufeff"), strict=False)
+
+
+def original_accepts(data: bytes) -> bool:
+    """True if the original SessionStore reads the whole of these bytes as a transcript.
+
+    It reads text in strict UTF-8 with Python's universal newlines, strips each line, skips the blank ones and gives
+    the others to `json.loads`; one that fails fails the file.
+    """
+    try:
+        lines = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in lines:
+            if text := line.strip():
+                json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_json(text: str, words: str, at: int) -> Undecodable:
+    message = f"{words} at byte {at}"
+    if _CONTROL.search(text):
+        try:
+            json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return Undecodable(f"a raw control character in a string at byte {at}", code="control_characters", at=at)
+    return Undecodable(message, code="bad_json", at=at)
+
+
+def _notes(value: Any, skipped: int, odd: list[str]) -> tuple[str, ...]:
+    notes = ["bom"] if skipped else []
+    if odd:
+        notes.append("odd_number")
+    if _has_lone_surrogate(value):
+        notes.append("lone_surrogate")
+    return tuple(notes)
+
+
+def _has_lone_surrogate(value: Any) -> bool:
+    try:
+        _encode(value)
+    except UnicodeEncodeError:
+        return True
+    except RecursionError:  # reading goes a little deeper than writing
+        return False
+    return False

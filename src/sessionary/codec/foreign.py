@@ -1,0 +1,63 @@
+"""Files that bear the name of a JSON Lines file and are something else.
+
+They are named as a whole: thousands of "bad lines" in a compressed file would tell nobody what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+
+class Foreign(NamedTuple):
+    """What a file is instead, and what turns it into JSON Lines."""
+
+    name: str
+    remedy: str
+
+
+def _packed(name: str, tool: str) -> Foreign:
+    return Foreign(f"{name}-compressed data", f"unpack it with `{tool}`")
+
+
+def _text(encoding: str) -> Foreign:
+    return Foreign(f"{encoding} text", f"convert it with `iconv -f {encoding.split()[0]} -t UTF-8`")
+
+
+# Longer marks first: UTF-32 begins like UTF-16.
+_MARKS: Final[tuple[tuple[bytes, Foreign], ...]] = (
+    (b"\xff\xfe\0\0", _text("UTF-32")),
+    (b"\0\0\xfe\xff", _text("UTF-32")),
+    (b"\xff\xfe", _text("UTF-16")),
+    (b"\xfe\xff", _text("UTF-16")),
+    (b"{\0\"\0", _text("UTF-16LE without a mark")),
+    (b"\0{\0\"", _text("UTF-16BE without a mark")),
+    (b"\x1f\x8b", _packed("gzip", "gunzip")),
+    (b"\x28\xb5\x2f\xfd", _packed("zstd", "zstd -d")),
+    (b"\xfd7zXZ\0", _packed("xz", "unxz")),
+    (b"BZh", _packed("bzip2", "bunzip2")),
+    (b"\x04\x22\x4d\x18", _packed("lz4", "unlz4")),
+    (b"PK\x03\x04", Foreign("a ZIP archive", "unpack it with `unzip`")),
+    (b"SQLite format 3\0", Foreign("an SQLite database", "open it with `sqlite3`")),
+)
+_BINARY: Final = Foreign("binary data", "look for a backup of the file")
+_RECORD = b'\n{"'
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
+_HEAD = 4096
+
+
+def foreign_format(data: bytes) -> Foreign | None:
+    """What the bytes are by their first ones, if that is no JSON Lines file; None if they may be one."""
+    if data.startswith(b'{"'):
+        return None
+    for mark, foreign in _MARKS:
+        # Records after a strange beginning: a damaged file, to be read line by line.
+        if data.startswith(mark) and _RECORD not in data:
+            return foreign
+    return None
+
+
+def binary_noise(data: bytes) -> Foreign | None:
+    """For bytes in which no record was found: a name for them if they are no text either. NULs count as nothing."""
+    head = data[:_HEAD].replace(b"\0", b"").decode("utf-8", "replace")
+    return _BINARY if len(_NO_TEXT.findall(head)) * 10 > len(head) else None

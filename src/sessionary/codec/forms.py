@@ -1,0 +1,149 @@
+"""The JSON form of one value that JSON has no word for.
+
+Each rule takes a single step: an object becomes a dict of its fields, a set becomes a list, and what they hold stays
+as it is. `sanitize` walks over the result. The values come from other people's programs, so the rules call foreign
+code (`model_dump`, properties, ``__str__``), and whatever that raises must not lose the message around it: then
+the value is stored as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections import UserList, deque
+from collections.abc import Callable, Iterable, Mapping, Set, ValuesView
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final
+from uuid import UUID
+
+BASE64: Final = "$base64"
+PLAIN: Final = frozenset({dict, list, tuple, str, int, float, bool, type(None)})
+
+
+def form_of(value: Any) -> Any:
+    """The value one step nearer to JSON: an object of one of the types in `PLAIN`.
+
+    What it contains may still be anything. Never raises.
+    """
+    try:
+        form = _step(value)
+    except Exception:  # noqa: BLE001 - foreign code; the rest of the message is worth more than its error
+        return text_of(value)
+    # A mock answers every call with another mock: only what is JSON now counts as a step towards JSON.
+    return form if type(form) in PLAIN else text_of(value)
+
+
+def text_of(value: Any) -> str:
+    """``str(value)`` of anything, as a plain string; the name of its type where that fails."""
+    try:
+        return str.__str__(str(value))
+    except Exception:  # noqa: BLE001 - foreign code, as above
+        return f"<{type(value).__name__}>"
+
+
+def is_bytes_form(value: Any) -> bool:
+    """True if this is the stored form of bytes."""
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get(BASE64), str)
+
+
+def _step(value: Any) -> Any:
+    for kind, convert in _KINDS:
+        if isinstance(value, kind):
+            return convert(value)
+    for has, convert in _SHAPES:
+        if has(value):
+            return convert(value)
+    return text_of(value)
+
+
+def _enum(member: Enum) -> Any:
+    return member.value if type(member.value) in PLAIN else form_of(member.value)
+
+
+def _sequence(items: tuple[Any, ...]) -> Any:
+    as_dict = getattr(items, "_asdict", None)
+    return list(items) if as_dict is None else as_dict()
+
+
+def _ordered(items: Iterable[Any]) -> list[Any]:
+    """The members of a set in an order that does not depend on the run of the program, where they have one."""
+    members = list(items)
+    kinds = {type(member) for member in members}
+    if kinds == {str} or kinds <= {int, float, bool}:
+        return sorted(members)
+    return sorted(members, key=lambda member: (type(member).__name__, text_of(member)))
+
+
+def _base64(data: Any) -> dict[str, str]:
+    raw = data.tobytes() if isinstance(data, memoryview) else bytes(data)
+    return {BASE64: base64.b64encode(raw).decode("ascii")}
+
+
+def _exception(error: BaseException) -> str:
+    words = text_of(error)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+# The order matters: an IntEnum is an int, a datetime is a date, a named tuple is a tuple.
+_KINDS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
+    (Enum, _enum),
+    (str, str.__str__),
+    (int, int),
+    (float, float),
+    (tuple, _sequence),
+    (dict, dict),
+    (list, list),
+    ((datetime, date, time), lambda moment: moment.isoformat()),
+    (timedelta, timedelta.total_seconds),
+    ((PurePath, UUID, Decimal), str),
+    ((bytes, bytearray, memoryview), _base64),
+    (Set, _ordered),
+    (Mapping, dict),
+    ((deque, UserList, ValuesView), list),
+    (BaseException, _exception),
+    (type, lambda kind: f"{kind.__module__}.{kind.__qualname__}"),
+)
+
+
+def _dump(model: Any) -> Any:
+    return model.model_dump()
+
+
+def _dataclass_fields(value: Any) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(value)]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def _struct_fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__struct_fields__ if hasattr(value, name)}
+
+
+def _attrs_fields(value: Any) -> dict[str, Any]:
+    names = [attribute.name for attribute in value.__attrs_attrs__]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def _array(value: Any) -> Any:
+    return value.tolist()
+
+
+def _named(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _public(value: Any) -> dict[str, Any]:
+    return {name: item for name, item in vars(value).items() if not name.startswith("_")}
+
+
+_SHAPES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
+    (lambda value: callable(getattr(value, "model_dump", None)), _dump),
+    (dataclasses.is_dataclass, _dataclass_fields),
+    (lambda value: hasattr(value, "__struct_fields__"), _struct_fields),
+    (lambda value: hasattr(value, "__attrs_attrs__"), _attrs_fields),
+    (lambda value: callable(getattr(value, "tolist", None)), _array),
+    (lambda value: isinstance(getattr(value, "__qualname__", None), str), _named),
+    (lambda value: any(not name.startswith("_") for name in vars(value)), _public),
+)

@@ -1,0 +1,364 @@
+"""Whole files: create, replace, keep aside.
+
+The order of calls is the promise.  A temp file beside the target is written in full and flushed, then renamed
+over it, then the folder is flushed: whoever looks, before or after a power cut, finds the old file or the new
+one.  Without the first flush a power cut leaves an empty file on common file systems; without the last one the
+acknowledged version may be gone.
+
+Temp names begin with a dot and end in `.tmp`, never in a suffix that a reader of the folder looks for.
+They are made only under the lock of the folder, so one that is found under the lock belongs to a dead writer.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import stat as stat_module
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from sessionary.disk.fs import (
+    CREATE,
+    FILE_MODE,
+    OS_FS,
+    READ,
+    Fs,
+    make_dirs,
+    storage_failed,
+    sync_dir,
+    write_all,
+)
+from sessionary.errors import AlreadyExists, NotFound
+
+COPY_BLOCK = 1 << 20
+NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
+FOREIGN_TEMP_AGE = 24 * 3600.0
+
+_OUR_TEMP = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
+_FOREIGN_TEMP = re.compile(r"\.(transcript|metadata|config)_[A-Za-z0-9_]{8}\.tmp")
+
+
+def temp_name(path: str) -> str:
+    """A name beside `path` that no reader takes for one of its files."""
+    folder, name = os.path.split(path)
+    token = secrets.token_hex(8)
+    return os.path.join(folder, f".{name[:50]}.{token}.tmp")
+
+
+def resolve(fs: Fs, path: str) -> str:
+    """Where a link at `path` leads, so that replacing a linked file keeps the link."""
+    try:
+        is_link = stat_module.S_ISLNK(fs.lstat(path).st_mode)
+    except FileNotFoundError:
+        return path
+    return os.path.realpath(path) if is_link else path
+
+
+def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> None:
+    """Make a file that must not exist yet, with all of its bytes, private (0600).
+
+    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part.
+
+    Raises:
+        AlreadyExists: a file of that name is there; it was left as it is.
+        StorageFailed: the disk refused; no file of that name was made.
+    """
+    temp = temp_name(path)
+    try:
+        _write_temp(fs, temp, (data,), None, durable)
+        try:
+            fs.link(temp, path)
+        except FileExistsError:
+            raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            _create_without_links(fs, path, data, durable)
+        if durable:
+            sync_dir(fs, os.path.dirname(path))
+    except AlreadyExists:
+        raise
+    except OSError as error:
+        raise storage_failed(error, "create", path) from error
+    finally:
+        _discard(fs, temp)
+
+
+def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool) -> None:
+    """FAT and some network shares have no hard links: the exclusive open is the claim on the name."""
+    try:
+        fd = fs.open(path, CREATE, FILE_MODE)
+    except FileExistsError:
+        raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
+    try:
+        write_all(fs, fd, data)
+        if durable:
+            fs.fsync(fd)
+    except BaseException:
+        _discard(fs, path)
+        raise
+    finally:
+        fs.close(fd)
+
+
+def replace(
+    path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, backup: str | None = None, durable: bool = True
+) -> os.stat_result:
+    """Put new content under a name, whole or not at all, and return the stat of the new file.
+
+    With `backup`, the file that was there is kept under that name (a hard link; a copy where links fail). Mode
+    and owner of the old file are kept; a link at `path` is followed and stays. Hold the lock of the folder.
+
+    Durability: when this returns, the new content survives a power cut; until then the old one does. Without
+    `durable` the folder is not flushed: after a power cut it is the old content or the new, still never half.
+
+    Raises:
+        StorageFailed: `outcome` is ``not_committed`` (the old content stands) or, if flushing the folder failed
+            after the rename, ``unknown``.
+    """
+    path = resolve(fs, path)
+    temp = temp_name(path)
+    renamed = False
+    try:
+        old = _stat_or_none(fs, path)
+        new = _write_temp(fs, temp, data, old, True)
+        if backup is not None and old is not None:
+            keep_backup(path, backup, old, fs=fs)
+        fs.rename(temp, path)
+        renamed = True
+        if durable:
+            sync_dir(fs, os.path.dirname(path))
+    except OSError as error:
+        outcome = "unknown" if renamed else "not_committed"
+        raise storage_failed(error, "replace", path, outcome=outcome) from error  # type: ignore[arg-type]
+    finally:
+        if not renamed:
+            _discard(fs, temp)
+    return new
+
+
+def keep_backup(path: str, backup: str, current: os.stat_result, *, fs: Fs = OS_FS) -> None:
+    """Make `backup` a second name of the present file (or a flushed copy where links fail).
+
+    Only for a file that is about to be replaced: appending to it later would write into its backup.
+    """
+    temp = temp_name(backup)
+    try:
+        try:
+            fs.link(path, temp)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            copy_file(path, temp, fs=fs)
+        fs.rename(temp, backup)
+    except BaseException:
+        _discard(fs, temp)
+        raise
+    if current.st_nlink > 1:
+        # Renaming one name of a file over another name of the same file does nothing and leaves both.
+        _discard(fs, temp)
+
+
+def refresh_backup(path: str, backup: str, *, fs: Fs = OS_FS, durable: bool = True) -> None:
+    """Replace `backup` by an independent copy of the present file: shared extents where possible, else bytes.
+
+    Durability: the copy is flushed before it takes the name, so the older backup stands until the newer one does.
+    """
+    temp = temp_name(backup)
+    try:
+        copy_file(path, temp, fs=fs, durable=durable)
+        fs.rename(temp, backup)
+    except BaseException:
+        _discard(fs, temp)
+        raise
+
+
+def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True) -> int:
+    """Copy a file to a name that must not exist; returns the bytes copied. Raises OSError."""
+    reader = fs.open(source, READ)
+    try:
+        found = fs.fstat(reader)
+        writer = fs.open(target, CREATE, FILE_MODE)
+        try:
+            try:
+                fs.clone(reader, writer)
+                copied = found.st_size
+            except OSError:
+                copied = _copy_bytes(fs, reader, writer)
+            fs.chmod(writer, stat_module.S_IMODE(found.st_mode))
+            if durable:
+                fs.fsync(writer)
+        finally:
+            fs.close(writer)
+    finally:
+        fs.close(reader)
+    return copied
+
+
+def keep_aside(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
+    """Give the present file a second, dated name (`<path>.<kind>-<time>`) before it is replaced.
+
+    Durability: the second name survives a power cut when this returns.
+    """
+    for aside in _dated_names(path, kind, now):
+        try:
+            try:
+                fs.link(path, aside)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                copy_file(path, aside, fs=fs)
+            sync_dir(fs, os.path.dirname(path))
+        except OSError as error:
+            raise storage_failed(error, "keep aside", path) from error
+        return aside
+    raise AssertionError("unreachable: the names never end")
+
+
+def save_aside(path: str, kind: str, data: bytes, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
+    """Store bytes that are about to be cut out of `path` under a dated name beside it. Durable on return."""
+    for aside in _dated_names(path, kind, now):
+        try:
+            create(aside, data, fs=fs)
+        except AlreadyExists:
+            continue
+        return aside
+    raise AssertionError("unreachable: the names never end")
+
+
+def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
+    """Rename a folder to a name that must not exist yet, its new parents made as needed.
+
+    Durability: the move survives a power cut when this returns.
+
+    Raises:
+        AlreadyExists: the target is there.
+        StorageFailed: the file system refused; the folder is where it was.
+    """
+    parent = os.path.dirname(target)
+    try:
+        make_dirs(fs, parent)
+        if _stat_or_none(fs, target) is not None:
+            raise AlreadyExists(f"{target} exists already", operation="move", path=target)
+        fs.rename(source, target)
+        sync_dir(fs, parent)
+        sync_dir(fs, os.path.dirname(source))
+    except AlreadyExists:
+        raise
+    except FileNotFoundError as error:
+        raise NotFound(f"{source} is not there", operation="move", path=source) from error
+    except OSError as error:
+        raise storage_failed(error, "move", source) from error
+
+
+def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
+    """Delete a folder and all in it for good. Links are removed, never followed.
+
+    Raises:
+        StorageFailed: something could not be deleted; the rest may be gone.
+    """
+    try:
+        _erase(fs, path)
+        sync_dir(fs, os.path.dirname(path))
+    except OSError as error:
+        raise storage_failed(error, "erase", path, outcome="unknown") from error
+
+
+def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
+    """Delete temp files of dead writers; returns their names. Hold the lock of the folder.
+
+    Ours are orphans by construction (see the module). The original's writers take no lock, so theirs must be a
+    day old.
+    """
+    swept: list[str] = []
+    for name in fs.listdir(folder):
+        if not name.startswith(".") or not name.endswith(".tmp"):
+            continue
+        path = os.path.join(folder, name)
+        if _OUR_TEMP.fullmatch(name) or (_FOREIGN_TEMP.fullmatch(name) and _age(fs, path) > FOREIGN_TEMP_AGE):
+            with suppress(OSError):
+                fs.unlink(path)
+                swept.append(name)
+    return swept
+
+
+def timestamp_name(now: datetime | None = None) -> str:
+    """A time that can stand in a file name on every system: 20250131T120000.000000Z."""
+    return (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+
+
+def _dated_names(path: str, kind: str, now: datetime | None) -> Iterable[str]:
+    dated = f"{path}.{kind}-{timestamp_name(now)}"
+    yield dated
+    number = 1
+    while True:
+        yield f"{dated}-{number}"
+        number += 1
+
+
+def _write_temp(
+    fs: Fs, temp: str, data: Iterable[bytes], old: os.stat_result | None, durable: bool
+) -> os.stat_result:
+    fd = fs.open(temp, CREATE, FILE_MODE)
+    try:
+        for chunk in data:
+            if chunk:
+                write_all(fs, fd, chunk)
+        if old is not None:
+            _keep_mode_and_owner(fs, fd, old)
+        if durable:
+            fs.fsync(fd)
+        return fs.fstat(fd)
+    finally:
+        fs.close(fd)
+
+
+def _keep_mode_and_owner(fs: Fs, fd: int, old: os.stat_result) -> None:
+    new = fs.fstat(fd)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(PermissionError):  # only root may give files away; the content matters more than the owner
+            fs.chown(fd, old.st_uid, old.st_gid)
+    mode = stat_module.S_IMODE(old.st_mode)
+    if mode != stat_module.S_IMODE(new.st_mode):
+        fs.chmod(fd, mode)
+
+
+def _copy_bytes(fs: Fs, reader: int, writer: int) -> int:
+    copied = 0
+    while chunk := fs.pread(reader, COPY_BLOCK, copied):
+        write_all(fs, writer, chunk)
+        copied += len(chunk)
+    return copied
+
+
+def _erase(fs: Fs, path: str) -> None:
+    if not stat_module.S_ISDIR(fs.lstat(path).st_mode):
+        return fs.unlink(path)
+    for name in fs.listdir(path):
+        _erase(fs, os.path.join(path, name))
+    fs.rmdir(path)
+
+
+def _stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
+    try:
+        return fs.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _age(fs: Fs, path: str) -> float:
+    try:
+        return time.time() - fs.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _discard(fs: Fs, path: str) -> None:
+    with suppress(OSError):
+        fs.unlink(path)

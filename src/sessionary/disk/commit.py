@@ -1,0 +1,128 @@
+"""When appended lines become durable: the three levels, in one place.
+
+``full`` flushes before it returns.  ``batch`` flushes after 64 lines, or 200 ms after the first unflushed one by a
+daemon thread, at close and at exit: a crash of the process loses nothing, a power cut at most that much.
+``none`` leaves it to the kernel.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from typing import Literal, get_args
+
+from sessionary.disk.journal import Journal
+from sessionary.errors import Invalid, StorageFailed
+
+Durability = Literal["full", "batch", "none"]
+
+
+def check_durability(level: str) -> Durability:
+    """Raises Invalid unless `level` is one of the three words."""
+    for known in get_args(Durability):
+        if level == known:
+            return known  # type: ignore[no-any-return]
+    raise Invalid(f"durability is {level!r}", hint="use 'full', 'batch' or 'none'")
+
+
+class Committer:
+    """Flushes journals as their durability level says; there is one in a process, `COMMITTER`."""
+
+    LINES = 64
+    SECONDS = 0.2
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, tuple[Journal, int, float]] = {}
+        self._guard = threading.Lock()
+        self._wake = threading.Condition(self._guard)
+        self._thread: threading.Thread | None = None
+
+    def commit(self, journal: Journal, level: Durability, lines: int) -> None:
+        """Do what `level` demands after `lines` were appended. Call it without the lock.
+
+        Raises:
+            StorageFailed: a flush failed, now (`full`, or the 64th line) or in the background since the last call.
+        """
+        if level == "full":
+            journal.flush()
+        elif level == "batch":
+            self._defer(journal, lines)
+
+    def _defer(self, journal: Journal, lines: int) -> None:
+        with self._guard:
+            _, waiting, since = self._waiting.get(id(journal), (journal, 0, time.monotonic()))
+            waiting += lines
+            full = waiting >= self.LINES
+            if full:
+                self._waiting.pop(id(journal), None)
+            else:
+                self._waiting[id(journal)] = (journal, waiting, since)
+                if self._thread is None:
+                    self._start()
+                elif waiting == lines:
+                    self._wake.notify()
+        if full:
+            journal.flush()
+
+    def settle(self, journal: Journal) -> None:
+        """Flush what waits of this journal now (at close). Raises StorageFailed as `Journal.flush` does."""
+        with self._guard:
+            waited = self._waiting.pop(id(journal), None)
+        if waited is not None:
+            journal.flush()
+        journal.raise_failure()
+
+    def hand_over(self, journal: Journal) -> None:
+        """Flush what waits of a journal whose descriptor is about to be given up. A failure waits in the journal."""
+        with self._guard:
+            waited = self._waiting.pop(id(journal), None)
+        if waited is not None:
+            _flush_unheard(journal)
+
+    def settle_all(self) -> None:
+        """Flush everything that waits (at exit). A failure leaves its journal suspect."""
+        with self._guard:
+            waiting = [journal for journal, _, _ in self._waiting.values()]
+            self._waiting.clear()
+        for journal in waiting:
+            _flush_unheard(journal)
+
+    def forget(self) -> None:
+        """In a forked child: threads are not inherited, and the parent flushes what it wrote."""
+        self.__init__()  # type: ignore[misc]
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="sessionary-flush", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._guard:
+                while not self._waiting:
+                    self._wake.wait()
+                now = time.monotonic()
+                due = [key for key, (_, _, since) in self._waiting.items() if now - since >= self.SECONDS]
+                journals = [self._waiting.pop(key)[0] for key in due]
+                if not journals:
+                    first = min(since for _, _, since in self._waiting.values())
+                    self._wake.wait(max(0.001, first + self.SECONDS - now))
+                    continue
+            for journal in journals:
+                _flush_unheard(journal)
+
+
+def _flush_unheard(journal: Journal) -> None:
+    """Flush where no caller listens: a failure waits in the journal for the next call, which raises it."""
+    try:
+        journal.flush()
+    except StorageFailed as error:
+        journal.failure = error
+
+
+COMMITTER = Committer()
+atexit.register(COMMITTER.settle_all)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=COMMITTER.forget)

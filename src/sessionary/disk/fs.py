@@ -1,0 +1,271 @@
+"""The one seam to the file system.
+
+Everything that Sessionary does to a disk goes through an `Fs`: about twenty calls, each one system call wide, so
+that a test can stand in its place, record the order of calls, and fail or kill at the n-th of them.
+`OsFs` binds the methods straight to the functions of `os`: on the hot path the seam costs nothing.
+
+An `Fs` raises plain `OSError`. It becomes `StorageFailed` in one place, `storage_failed` below, called by the
+rooms of `disk` at their faces, because only they know what the failure means for the caller's data.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sessionary.errors import NotFound, Outcome, StorageFailed
+
+try:  # Windows has no fcntl; the lock room has its own way there.
+    import fcntl
+except ImportError:  # pragma: no cover - not Linux
+    fcntl = None  # type: ignore[assignment]
+
+O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+O_BINARY = getattr(os, "O_BINARY", 0)
+O_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+
+READ = os.O_RDONLY | O_CLOEXEC | O_BINARY
+APPEND = os.O_RDWR | os.O_APPEND | O_CLOEXEC | O_BINARY
+CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+
+FILE_MODE = 0o600
+DIR_MODE = 0o700
+
+FICLONE = 0x40049409  # linux/fs.h: share the extents of another file
+
+
+class Fs(Protocol):
+    """What `disk` needs of a file system. Each call MUST do what the function of that name in `os` does.
+
+    Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` MUST NOT block:
+    it raises BlockingIOError when another open file description holds the lock.
+    """
+
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...
+    def close(self, fd: int) -> None: ...
+    def pread(self, fd: int, length: int, offset: int) -> bytes: ...
+    def write(self, fd: int, data: bytes | memoryview) -> int: ...
+    def truncate(self, fd: int, size: int) -> None: ...
+    def fsync(self, fd: int) -> None: ...
+    def fdatasync(self, fd: int) -> None: ...
+    def stat(self, path: str) -> os.stat_result: ...
+    def lstat(self, path: str) -> os.stat_result: ...
+    def fstat(self, fd: int) -> os.stat_result: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def link(self, source: str, target: str) -> None: ...
+    def unlink(self, path: str) -> None: ...
+    def mkdir(self, path: str, mode: int = DIR_MODE) -> None: ...
+    def rmdir(self, path: str) -> None: ...
+    def listdir(self, path: str) -> list[str]: ...
+    def utime(self, path: str) -> None: ...
+    def chmod(self, fd: int, mode: int) -> None: ...
+    def chown(self, fd: int, uid: int, gid: int) -> None: ...
+    def clone(self, source: int, target: int) -> None: ...
+    def lock(self, fd: int, *, exclusive: bool) -> None: ...
+    def unlock(self, fd: int) -> None: ...
+
+
+def _full_fsync(fd: int) -> None:  # pragma: no cover - macOS
+    """On macOS fsync stops at the drive's cache; F_FULLFSYNC goes through it."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined]
+    except OSError:
+        os.fsync(fd)  # network volumes refuse F_FULLFSYNC
+
+
+def _windows_rename(source: str, target: str) -> None:
+    """os.replace with a bounded retry: virus scanners and indexers hold files open for moments (WinError 5, 32, 33)."""
+    import time
+
+    for pause in (0.001, 0.005, 0.02, 0.1, 0.3):
+        try:
+            return os.replace(source, target)
+        except PermissionError:
+            time.sleep(pause)
+    return os.replace(source, target)
+
+
+def _windows_pread(fd: int, length: int, offset: int) -> bytes:
+    """Windows has no pread. Descriptors that we read at offsets are never shared between threads without a lock."""
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, length)
+
+
+class OsFs:
+    """The file system of this machine."""
+
+    open = staticmethod(os.open)
+    close = staticmethod(os.close)
+    write = staticmethod(os.write)
+    truncate = staticmethod(os.ftruncate)
+    stat = staticmethod(os.stat)
+    lstat = staticmethod(os.lstat)
+    fstat = staticmethod(os.fstat)
+    link = staticmethod(os.link)
+    unlink = staticmethod(os.unlink)
+    mkdir = staticmethod(os.mkdir)
+    rmdir = staticmethod(os.rmdir)
+    listdir = staticmethod(os.listdir)
+    utime = staticmethod(os.utime)
+    pread = staticmethod(getattr(os, "pread", _windows_pread))
+    rename = staticmethod(_windows_rename if sys.platform == "win32" else os.replace)
+    fsync = staticmethod(_full_fsync if sys.platform == "darwin" else os.fsync)
+    fdatasync = staticmethod(_full_fsync if sys.platform == "darwin" else getattr(os, "fdatasync", os.fsync))
+
+    @staticmethod
+    def chmod(fd: int, mode: int) -> None:
+        if hasattr(os, "fchmod"):
+            os.fchmod(fd, mode)
+
+    @staticmethod
+    def chown(fd: int, uid: int, gid: int) -> None:
+        if hasattr(os, "fchown"):
+            os.fchown(fd, uid, gid)
+
+    @staticmethod
+    def clone(source: int, target: int) -> None:
+        """Share the bytes of `source` (btrfs, xfs, bcachefs). Raises OSError where the file system cannot."""
+        if fcntl is None or not sys.platform.startswith("linux"):
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        fcntl.ioctl(target, FICLONE, source)
+
+    @staticmethod
+    def lock(fd: int, *, exclusive: bool) -> None:
+        if fcntl is None:  # pragma: no cover - Windows
+            import msvcrt
+
+            os.lseek(fd, 1 << 30, os.SEEK_SET)  # a byte far behind the note, which others must be able to read
+            try:
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            except OSError as error:
+                raise BlockingIOError(errno.EWOULDBLOCK, str(error)) from error
+            return
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+
+    @staticmethod
+    def unlock(fd: int) -> None:
+        if fcntl is None:  # pragma: no cover - Windows
+            import msvcrt
+
+            os.lseek(fd, 1 << 30, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+            return
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+OS_FS: Fs = OsFs()
+
+_HINTS = {
+    errno.ENOSPC: "the disk is full: free some space and try again",
+    errno.EDQUOT: "your disk quota is used up: free some space and try again",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.EACCES: "you may not write there: check owner and mode of the folder",
+    errno.EPERM: "you may not write there: check owner and mode of the folder",
+    errno.EIO: "the device reports an I/O error: check the disk before going on",
+    errno.ENAMETOOLONG: "the name is longer than this file system allows",
+    errno.EMFILE: "this process has too many files open: raise its limit (ulimit -n)",
+}
+
+
+def storage_failed(
+    error: OSError, operation: str, path: str, *, outcome: Outcome = "not_committed", **fields: Any
+) -> StorageFailed:
+    """The one translation of OSError: keeps errno, names the file, and says what became of the write."""
+    reason = error.strerror or str(error)
+    return StorageFailed(
+        f"Failed to {operation} {path}: {reason}",
+        errno=error.errno,
+        outcome=outcome,
+        operation=operation,
+        path=path,
+        hint=_HINTS.get(error.errno or 0),
+        **fields,
+    )
+
+
+def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
+    """Write every byte. One `write` call unless the kernel takes less, which it may near a full disk."""
+    written = fs.write(fd, data)
+    if written == len(data):
+        return
+    view = memoryview(data)
+    while written < len(view):
+        written += fs.write(fd, view[written:])
+
+
+def read_all(fs: Fs, fd: int) -> bytes:
+    """The bytes of an open file from its start to its end, growing appends included up to one look at the size."""
+    size = fs.fstat(fd).st_size
+    data = fs.pread(fd, size + 1, 0)
+    if len(data) >= size:
+        return data
+    parts: list[bytes] = [data]  # pread stops at 2 GiB on Linux, and may be short on others
+    have = len(data)
+    while chunk := fs.pread(fd, 1 << 26, have):
+        parts.append(chunk)
+        have += len(chunk)
+    return b"".join(parts)
+
+
+def read_bytes(fs: Fs, path: str, *, operation: str = "read") -> bytes | None:
+    """The content of a file, or None where there is none.
+
+    Raises:
+        StorageFailed: it is there but cannot be read (a folder, no permission, an I/O error).
+    """
+    try:
+        fd = fs.open(path, READ)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_failed(error, operation, path) from error
+    try:
+        return read_all(fs, fd)
+    except OSError as error:
+        raise storage_failed(error, operation, path) from error
+    finally:
+        fs.close(fd)
+
+
+def sync_dir(fs: Fs, path: str) -> None:
+    """Make the names in a folder durable. A file system that cannot sync folders (EINVAL) has nothing to promise."""
+    if sys.platform == "win32":  # pragma: no cover - a folder cannot be opened there; NTFS journals its names
+        return
+    fd = fs.open(path, READ | O_DIRECTORY)
+    try:
+        fs.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        fs.close(fd)
+
+
+def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
+    """Make a folder and its missing parents, private (0700). True if anything was made.
+
+    Durability: every folder made is named durably in its parent before this returns (unless `durable` is False).
+    """
+    wanted = [path]
+    made: list[str] = []
+    while wanted:
+        try:
+            fs.mkdir(wanted[-1], DIR_MODE)
+            made.append(wanted.pop())
+        except FileExistsError:
+            wanted.pop()
+        except FileNotFoundError:
+            wanted.append(os.path.dirname(wanted[-1]))
+    if durable:
+        for name in made:
+            sync_dir(fs, os.path.dirname(name) or ".")
+    return bool(made)
+
+
+def not_found(path: str, message: str, hints: Sequence[str] = ()) -> NotFound:
+    """A NotFound that names the path."""
+    return NotFound(message, path=path, hint="; ".join(hints) or None)

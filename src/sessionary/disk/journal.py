@@ -1,0 +1,353 @@
+"""Line files that grow at the end: the append, the torn tail, the flush.
+
+One append is one write of whole lines on an O_APPEND descriptor, under the lock of the folder, after the tail has
+been made whole.  A writer that is killed inside a long write leaves half a line; whoever appends next without
+looking glues its record to that half and destroys an acknowledged word of its own.
+
+What is done about a torn tail depends on who else writes the file. Where strict readers and no lock-free writers
+are (`Tail.CUT`), the torn bytes are stored beside the file and cut off.  Where others append without a lock
+(`Tail.SEAL`), cutting could take a line that they have just written, so a newline ends the torn one instead.
+
+The flush comes after the lock is released: others append meanwhile, and the kernel merges the flushes of many.
+A flush that fails is never tried again: the kernel marks the pages clean and the second try would succeed without
+having written anything.  The journal is then *suspect*, and its next append writes the whole file anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from enum import Enum
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import (
+    APPEND,
+    CREATE,
+    FILE_MODE,
+    O_NOFOLLOW,
+    OS_FS,
+    READ,
+    Fs,
+    storage_failed,
+    sync_dir,
+    write_all,
+)
+from sessionary.errors import StorageFailed
+
+TAIL_BLOCK = 1 << 16
+COPY_BLOCK = 1 << 20
+
+_OPEN_NOFOLLOW = APPEND | O_NOFOLLOW
+_journals: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+class Tail(Enum):
+    """What to do with the bytes behind the last newline."""
+
+    CUT = "cut"
+    SEAL = "seal"
+
+
+def is_json_text(data: bytes) -> bool:
+    """True if every non-blank line of the bytes is JSON to a strict text reader; a byte order mark is forgiven."""
+    try:
+        text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+        for line in text.split("\n"):
+            if line.strip():
+                json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+class _OpenFile:
+    """A descriptor that several threads may be flushing while another replaces it: closed by the last of them.
+
+    Closing it under a thread that flushes would let the number be reused, and the flush would vouch for
+    somebody else's file.
+    """
+
+    __slots__ = ("_guard", "_users", "fd", "fs")
+
+    def __init__(self, fs: Fs, fd: int) -> None:
+        self.fs = fs
+        self.fd = fd
+        self._users = 1
+        self._guard = threading.Lock()
+
+    def use(self) -> bool:
+        with self._guard:
+            if self._users == 0:
+                return False
+            self._users += 1
+            return True
+
+    def drop(self) -> None:
+        with self._guard:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self.fs.close(self.fd)
+
+
+class Journal:
+    """One line file, its descriptor kept open between appends.
+
+    The caller holds the lock of the folder during `append`, and calls `flush` after releasing it.
+
+    Attributes:
+        identity: (device, inode) of the open file.
+        size: its size after our last append.
+        suspect: a flush failed; the next append replaces the file.
+        failure: the error of a flush in the background that nobody has been told of yet.
+        torn: where torn bytes were stored by the last append that found some, else None.
+    """
+
+    def __init__(self, path: str, tail: Tail, *, fs: Fs = OS_FS, now: Callable[[], datetime] | None = None) -> None:
+        self.path = path
+        self.tail = tail
+        self.identity = (0, 0)
+        self.size = -1
+        self.suspect = False
+        self.failure: StorageFailed | None = None
+        self.torn: str | None = None
+        self._fs = fs
+        self._now = now or (lambda: datetime.now(UTC))
+        self._open_file: _OpenFile | None = None
+        self._names_synced = False
+        _journals.add(self)
+
+    def look(self) -> os.stat_result | None:
+        """What the file under the name is now; None if there is none."""
+        try:
+            return self._fs.stat(self.path)
+        except FileNotFoundError:
+            return None
+
+    def append(self, data: bytes, found: os.stat_result | None) -> None:
+        """Add whole lines (each ending in a newline) at the end. `found` is a fresh `look`.
+
+        Durability: none until `flush` returns. If it raises, a later reader finds none of the lines, or a prefix
+        of whole ones and a torn last line that no reader returns and the next append heals.
+
+        Raises:
+            StorageFailed: the disk refused, nothing was promised; or a flush in the background failed since the
+                last call (``outcome="unknown"``), in which case nothing was appended either.
+        """
+        self.torn = None
+        self.raise_failure()
+        try:
+            if self.suspect:
+                return self._write_anew(data)
+            if found is None:
+                if self._begin(data):
+                    return
+                found = self._fs.stat(self.path)
+            if self._open_file is None or (found.st_dev, found.st_ino) != self.identity:
+                # Another process replaced the file since: appending to the old inode would put acknowledged lines
+                # into what is now the backup.
+                self.close()
+                found = self._open()
+            size = found.st_size
+            if size != self.size and size:
+                size, data = self._whole_tail(self._fd, size, data)
+            self._write(self._fd, size, data)
+        except OSError as error:
+            if isinstance(error, StorageFailed):
+                raise
+            raise storage_failed(error, "append to", self.path) from error
+
+    def flush(self) -> None:
+        """Make everything appended so far durable, the file's name included.
+
+        Safe to call from several threads and without the lock.
+
+        Raises:
+            StorageFailed: with ``outcome="unknown"``; the journal is suspect from then on.
+        """
+        file = self._open_file
+        if file is None or not file.use():
+            return
+        try:
+            self._fs.fdatasync(file.fd)
+            if not self._names_synced:
+                self._sync_names()
+        except OSError as error:
+            self.suspect = True
+            if self._open_file is file:
+                self.close()
+            raise storage_failed(error, "flush", self.path, outcome="unknown") from error
+        finally:
+            file.drop()
+
+    def close(self) -> None:
+        """Give the descriptor back, without flushing; the next append opens the file again."""
+        file, self._open_file = self._open_file, None
+        self.size = -1
+        if file is not None:
+            file.drop()
+
+    def raise_failure(self) -> None:
+        """Tell the caller, once, that a flush in the background failed.
+
+        Raises:
+            StorageFailed: it did.
+        """
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+    def stat(self) -> os.stat_result:
+        """What the open file is now. Only after an `append`, under the lock."""
+        return self._fs.fstat(self._fd)
+
+    def forget(self) -> None:
+        """In a forked child: drop the inherited descriptor; flushing what it awaits is the parent's business."""
+        file, self._open_file = self._open_file, None
+        self.size = -1
+        if file is not None:
+            self._fs.close(file.fd)  # not by drop(): a thread that the child does not have may hold its guard
+
+    def reopened(self) -> None:
+        """Tell the journal that the file under its name was replaced by its owner."""
+        self.close()
+        self.suspect = False
+
+    @property
+    def _fd(self) -> int:
+        assert self._open_file is not None
+        return self._open_file.fd
+
+    def _open(self) -> os.stat_result:
+        fd = self._fs.open(atomic.resolve(self._fs, self.path), _OPEN_NOFOLLOW, FILE_MODE)
+        return self._adopt(fd)
+
+    def _adopt(self, fd: int) -> os.stat_result:
+        self._open_file = _OpenFile(self._fs, fd)
+        self._names_synced = False
+        found = self._fs.fstat(fd)
+        self.identity = (found.st_dev, found.st_ino)
+        return found
+
+    def _begin(self, data: bytes) -> bool:
+        """Make the file with its first lines; False if somebody who takes no lock was faster."""
+        try:
+            fd = self._fs.open(atomic.resolve(self._fs, self.path), CREATE | os.O_APPEND, FILE_MODE)
+        except FileExistsError:
+            return False
+        self._adopt(fd)
+        self._write(fd, 0, data)
+        return True
+
+    def _write(self, fd: int, size: int, data: bytes) -> None:
+        try:
+            write_all(self._fs, fd, data)
+        except OSError:
+            self.size = -1
+            self._take_back(fd, size, data)
+            raise
+        self.size = size + len(data)
+
+    def _take_back(self, fd: int, size: int, data: bytes) -> None:
+        """After a short write on a full disk: remove our half line, if nobody has written behind it."""
+        try:
+            end = self._fs.fstat(fd).st_size
+            half = end - size
+            if 0 < half <= len(data) and self._fs.pread(fd, half, size) == data[:half]:
+                self._fs.truncate(fd, size)
+        except OSError:
+            pass  # the half line stays torn; readers skip it and the next append heals it
+
+    def _whole_tail(self, fd: int, size: int, data: bytes) -> tuple[int, bytes]:
+        """Make the end of the file a line end. Returns the size, and the data to write there."""
+        if self._fs.pread(fd, 1, size - 1) == b"\n":
+            return size, data
+        if self.tail is Tail.SEAL:
+            return size, b"\n" + data
+        start = self._line_start(fd, size)
+        torn = self._fs.pread(fd, size - start, start)
+        if is_json_text(torn):
+            return size, b"\n" + data  # a whole record that only lacks its newline
+        self.torn = atomic.save_aside(self.path, "torn", torn, fs=self._fs, now=self._now())
+        self._fs.truncate(fd, start)
+        return start, data
+
+    def _line_start(self, fd: int, size: int) -> int:
+        """Offset behind the last newline, found backwards in blocks."""
+        end = size
+        while end > 0:
+            begin = max(0, end - TAIL_BLOCK)
+            at = self._fs.pread(fd, end - begin, begin).rfind(b"\n")
+            if at >= 0:
+                return begin + at + 1
+            end = begin
+        return 0
+
+    def _sync_names(self) -> None:
+        # Whoever made the file or its folder may have been killed before it could flush their names.
+        folder = os.path.dirname(self.path)
+        sync_dir(self._fs, folder)
+        sync_dir(self._fs, os.path.dirname(folder))
+        self._names_synced = True
+
+    def _write_anew(self, data: bytes) -> None:
+        """Replace a suspect file: its lines checked one by one, damaged ones stored aside, the new ones behind.
+
+        Raises:
+            StorageFailed: the file is still suspect.
+        """
+        self.close()
+        damaged: list[bytes] = []
+        found = self.look()
+        if found is not None:
+            for line in lines_of(self._fs, self.path):
+                if not is_json_text(line):
+                    damaged.append(line)
+            if damaged:
+                kept = b"\n".join(damaged) + b"\n"
+                self.torn = atomic.save_aside(self.path, "corrupt", kept, fs=self._fs, now=self._now())
+        atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
+        self.suspect = False
+        self._open()
+        self._names_synced = True
+
+    def _checked_lines(self, exists: bool, data: bytes) -> Iterator[bytes]:
+        if exists:
+            for line in lines_of(self._fs, self.path):
+                if is_json_text(line):
+                    yield line + b"\n"
+        yield data
+
+
+def lines_of(fs: Fs, path: str) -> Iterator[bytes]:
+    """The lines of a file without their newlines, a torn last one included, one at a time."""
+    fd = fs.open(path, READ)
+    try:
+        rest: list[bytes] = []
+        offset = 0
+        while block := fs.pread(fd, COPY_BLOCK, offset):
+            offset += len(block)
+            first, *more = block.split(b"\n")
+            rest.append(first)
+            if more:
+                yield b"".join(rest)
+                yield from more[:-1]
+                rest = [more[-1]]
+        last = b"".join(rest)
+        if last:
+            yield last
+    finally:
+        fs.close(fd)
+
+
+def _after_fork_in_child() -> None:
+    for journal in list(_journals):
+        journal.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

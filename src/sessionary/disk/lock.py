@@ -1,0 +1,247 @@
+"""Kernel locks on side files.
+
+A lock lies on a file that is never replaced and never deleted (`<session>/.lock`), not on the data: a lock on a
+file that is itself replaced guards nothing.  The kernel frees it with the process, so no lock is ever stale and
+nobody has to guess whether a process id is still alive.
+
+Two hazards are met here.  The folder may be moved to the trash while we wait, so after the lock is ours the file
+under the name is compared with the one we hold, and the wait starts over if they differ.  A forked child shares
+its parent's locks, so children drop every inherited descriptor before they do anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from sessionary.disk.fs import FILE_MODE, O_BINARY, O_CLOEXEC, O_NOFOLLOW, OS_FS, READ, Fs, storage_failed, write_all
+from sessionary.errors import Locked
+
+TIMEOUT = 10.0
+FIRST_PAUSE = 50e-6
+LONGEST_PAUSE = 2e-3
+
+_OPEN = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
+
+
+class FileLock:
+    """One exclusive lock on one side file, its descriptor kept open between uses.
+
+    Threads of this process exclude each other too. Not re-entrant: taking it twice in a thread is a mistake that
+    ends in `Locked`.
+    """
+
+    def __init__(self, path: str, fs: Fs = OS_FS) -> None:
+        self.path = path
+        self._fs = fs
+        self._fd = -1
+        self._inode = (0, 0)
+        self._thread = threading.Lock()
+        _locks.add(self)
+
+    def acquire(self, timeout: float = TIMEOUT, *, note: str | None = None) -> None:
+        """Take the lock, waiting at most `timeout` seconds.
+
+        With `note` (the name of an operation that may take long) the holder writes who it is and since when into
+        the file, for those who wait; appends, which hold for microseconds, leave it out.
+
+        Raises:
+            Locked: somebody else held it all the time; `details` says who, as far as the system can tell.
+            FileNotFoundError: the folder is not there.
+            StorageFailed: the lock file cannot be opened.
+        """
+        if not self._thread.acquire(blocking=False) and not self._thread.acquire(timeout=max(timeout, 0)):
+            raise self._locked(timeout, {"pid": os.getpid(), "thread": True})
+        try:
+            self._wait(timeout)
+        except BaseException:
+            self._thread.release()
+            raise
+        if note is not None:
+            self.note(note)
+
+    def release(self) -> None:
+        """Let go. Never raises: a descriptor that is gone holds nothing."""
+        with suppress(OSError):
+            self._fs.unlock(self._fd)
+        self._thread.release()
+
+    @contextmanager
+    def held(self, timeout: float = TIMEOUT, *, note: str | None = None) -> Iterator[None]:
+        """The lock for the length of a ``with`` block."""
+        self.acquire(timeout, note=note)
+        try:
+            yield
+        finally:
+            self.release()
+
+    def close(self) -> None:
+        """Give the descriptor back; the next `acquire` opens the file again."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                self._fs.close(fd)
+
+    def _wait(self, timeout: float) -> None:
+        deadline = 0.0
+        pause = FIRST_PAUSE
+        while True:
+            if self._fd < 0:
+                self._open()
+            try:
+                self._fs.lock(self._fd, exclusive=True)
+            except BlockingIOError:
+                now = time.monotonic()
+                deadline = deadline or now + timeout
+                if now >= deadline:
+                    raise self._locked(timeout, holder(self.path, self._fs)) from None
+                time.sleep(min(pause * random.uniform(0.5, 1.0), deadline - now))
+                pause = min(pause * 2, LONGEST_PAUSE)
+                continue
+            except OSError as error:
+                raise storage_failed(error, "lock", self.path) from error
+            if self._is_the_named_file():
+                return
+            self.close()  # the folder was moved while we waited: what we hold guards nothing any more
+
+    def _open(self) -> None:
+        try:
+            self._fd = self._fs.open(self.path, _OPEN, FILE_MODE)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise storage_failed(error, "open the lock", self.path) from error
+        found = self._fs.fstat(self._fd)
+        self._inode = (found.st_dev, found.st_ino)
+
+    def _is_the_named_file(self) -> bool:
+        # The inode behind an open descriptor cannot change or be reused, so its fstat is taken once, at open.
+        try:
+            named = self._fs.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return named.st_ino == self._inode[1] and named.st_dev == self._inode[0]
+
+    def note(self, operation: str) -> None:
+        """Write into the file who holds the lock, since when and for what; never raises. Only while holding it."""
+        facts = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "operation": operation,
+        }
+        with suppress(OSError):  # the note is a courtesy; a full disk must not stop what it describes
+            fd = self._fs.open(self.path, os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_BINARY, FILE_MODE)
+            try:
+                write_all(self._fs, fd, json.dumps(facts).encode() + b"\n")
+            finally:
+                self._fs.close(fd)
+
+    def _locked(self, waited: float, who: dict[str, Any]) -> Locked:
+        who = {**who, "waited": waited}
+        name = f"process {who['pid']}" if "pid" in who else "another process"
+        if "command" in who:
+            name += f" ({who['command']})"
+        if who.get("thread"):
+            name = "another thread of this process"
+        since = f" since {who['since']}" if "since" in who else ""
+        return Locked(
+            f"{os.path.dirname(self.path)} is in use by {name}{since}; waited {waited:g} s",
+            operation="lock",
+            path=self.path,
+            details=who,
+            hint="let the other one finish, or end it; the lock goes with its process",
+        )
+
+    def _forget(self) -> None:
+        # In a forked child: closing our copy leaves the parent's lock alone, unlocking it would not.
+        self.close()
+        self._thread = threading.Lock()
+
+
+@contextmanager
+def shared(path: str, fs: Fs = OS_FS, timeout: float = TIMEOUT) -> Iterator[None]:
+    """A shared lock for the length of a ``with`` block: many readers at once, no writer.
+
+    Raises:
+        Locked: a writer held it all the time.
+    """
+    fd = fs.open(path, _OPEN, FILE_MODE)
+    deadline = time.monotonic() + timeout
+    pause = FIRST_PAUSE
+    try:
+        while True:
+            try:
+                fs.lock(fd, exclusive=False)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise FileLock(path, fs)._locked(timeout, holder(path, fs)) from None
+                time.sleep(pause * random.uniform(0.5, 1.0))
+                pause = min(pause * 2, LONGEST_PAUSE)
+        yield
+        fs.unlock(fd)
+    finally:
+        fs.close(fd)
+
+
+def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:
+    """Who holds the lock on `path`, as far as the system tells: pid, command, host, since, operation.
+
+    The kernel's table (Linux) knows the process; the note in the file knows since when, if the holder left one.
+    """
+    note = _read_note(path, fs)
+    pid = _holder_in_kernel_table(path, fs)
+    if pid is None:
+        return note
+    who: dict[str, Any] = note if note.get("pid") == pid else {"pid": pid}
+    with suppress(OSError):
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
+            who = {**who, "command": comm.read().strip()}
+    return who
+
+
+def _read_note(path: str, fs: Fs) -> dict[str, Any]:
+    try:
+        fd = fs.open(path, READ)
+        try:
+            note = json.loads(fs.pread(fd, 4096, 0))
+        finally:
+            fs.close(fd)
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def _holder_in_kernel_table(path: str, fs: Fs) -> int | None:
+    try:
+        found = fs.stat(path)
+        with open("/proc/locks", encoding="ascii", errors="replace") as table:
+            rows = table.read().splitlines()
+    except OSError:
+        return None
+    wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    for row in rows:
+        words = row.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == wanted and words[4].isdigit():
+            return int(words[4]) or None
+    return None
+
+
+def _after_fork_in_child() -> None:
+    for lock in list(_locks):
+        lock._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

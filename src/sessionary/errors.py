@@ -1,0 +1,202 @@
+"""Every error that Sessionary raises on purpose, drawn as one tree.
+
+    SessionaryError
+    ├── NotFound (FileNotFoundError)        nothing of that name is there
+    ├── AlreadyExists (FileExistsError)     something of that name is there already
+    ├── Invalid (ValueError)                the request makes no sense; nothing was touched
+    │   ├── InvalidId                       an id that cannot name a session safely
+    │   ├── AmbiguousId                     a prefix that fits several sessions
+    │   ├── SchemaError                     a document that breaks its format; holds all faults at once
+    │   └── TransitionError                 a state that cannot be reached from the present one
+    ├── Corrupt                             stored bytes that cannot be read, and nothing to replace them
+    ├── Locked (TimeoutError)               another process holds the session
+    ├── Conflict                            two writers disagree and the caller asked to be told
+    ├── StorageFailed (OSError)             the disk refused; `outcome` says what became of the write
+    ├── RemoteError                         the other side failed; `retryable` says whether to try again
+    └── Unsupported                         this file system, platform or version cannot do that
+
+Each leaf is also the builtin that callers of older stores catch, so an ``except FileNotFoundError`` written
+years ago goes on working.  ``str(error)`` is the bare message; the place, the remedy and the rest lie in fields.
+"""
+
+from __future__ import annotations
+
+import errno as _errno
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+Outcome = Literal["not_committed", "committed", "unknown"]
+
+
+def _rebuild(cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]) -> BaseException:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class SessionaryError(Exception):
+    """Base of all errors raised on purpose.
+
+    Attributes:
+        operation: what was being done (``save``, ``load``, ``append``, …).
+        path: the file or folder concerned.
+        session: the id of the session concerned.
+        at: when it happened (UTC).
+        details: further facts, JSON-able.
+        hint: what the reader of the message can do about it.
+        exit_code: the exit code of the command line for this class.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        operation: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        session: str | None = None,
+        at: datetime | None = None,
+        details: Mapping[str, Any] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.operation = operation
+        self.path = None if path is None else os.fspath(path)
+        self.session = session
+        self.at = at or datetime.now(UTC)
+        self.details: dict[str, Any] = dict(details or {})
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # OSError keeps its errno in C slots that neither args nor __dict__ carry; StorageFailed keeps its own copy.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error as a JSON-able object: ``error``, ``message`` and the fields that are set."""
+        fields: dict[str, Any] = {"error": type(self).__name__, "message": self.message}
+        for name in ("operation", "path", "session", "hint"):
+            if getattr(self, name) is not None:
+                fields[name] = getattr(self, name)
+        fields["at"] = self.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self.details:
+            fields["details"] = self.details
+        return fields
+
+
+class NotFound(SessionaryError, FileNotFoundError):
+    """Nothing of that name is there."""
+
+    exit_code = 10
+
+
+class AlreadyExists(SessionaryError, FileExistsError):
+    """Something of that name is there already; it was left as it is."""
+
+    exit_code = 11
+
+
+class Invalid(SessionaryError, ValueError):
+    """The request makes no sense; nothing was touched."""
+
+    exit_code = 12
+
+
+class InvalidId(Invalid):
+    """An id that cannot name a session safely."""
+
+
+class AmbiguousId(Invalid):
+    """A prefix that fits several sessions; ``details["matches"]`` lists them."""
+
+
+class SchemaError(Invalid):
+    """A document that breaks its format; ``details["faults"]`` lists every fault at once."""
+
+    def __init__(self, message: str = "", *, faults: Sequence[str] = (), **fields: Any) -> None:
+        super().__init__(message, **fields)
+        if faults:
+            self.details["faults"] = list(faults)
+
+
+class TransitionError(Invalid):
+    """A state that cannot be reached from the present one."""
+
+
+class Corrupt(SessionaryError):
+    """Stored bytes that cannot be read, and nothing to replace them. The bytes are still where they were."""
+
+    exit_code = 13
+
+
+class Locked(SessionaryError, TimeoutError):
+    """Another process or thread holds the session and did not let go in time; nothing was written.
+
+    ``details`` holds what is known of the holder: ``pid``, ``host``, ``since``, ``waited`` (seconds).
+    """
+
+    exit_code = 14
+
+
+class Conflict(SessionaryError):
+    """Another writer stored something that this write would have dropped; nothing was written."""
+
+    exit_code = 15
+
+
+class StorageFailed(SessionaryError, OSError):
+    """The disk refused (full, read-only, I/O error).
+
+    Attributes:
+        errno: the error number of the operating system, if there was one.
+        outcome: ``not_committed`` (nothing of it will ever be read), ``committed`` (it is there) or ``unknown``
+            (a flush failed: it may or may not survive a power cut).
+    """
+
+    exit_code = 16
+
+    def __init__(self, message: str = "", *, outcome: Outcome = "not_committed", **fields: Any) -> None:
+        number = fields.pop("errno", None)
+        super().__init__(message, **fields)
+        self._errno: int | None = number
+        self.errno = number
+        self.outcome: Outcome = outcome
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_storage, (type(self), self.args, self.__dict__)
+
+    def as_dict(self) -> dict[str, Any]:
+        fields = super().as_dict() | {"outcome": self.outcome}
+        if self._errno is not None:
+            fields["errno"] = _errno.errorcode.get(self._errno, str(self._errno))
+        return fields
+
+
+def _rebuild_storage(cls: type[StorageFailed], args: tuple[Any, ...], state: dict[str, Any]) -> StorageFailed:
+    error = _rebuild(cls, args, state)
+    assert isinstance(error, StorageFailed)
+    error.errno = error._errno
+    return error
+
+
+class RemoteError(SessionaryError):
+    """The other side failed; ``retryable`` says whether the same call may succeed later."""
+
+    exit_code = 17
+
+    def __init__(self, message: str = "", *, retryable: bool = False, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.retryable = retryable
+
+
+class Unsupported(SessionaryError):
+    """This file system, platform, file or version cannot do that."""
+
+    exit_code = 18

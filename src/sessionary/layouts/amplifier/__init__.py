@@ -1,0 +1,14 @@
+"""The amplifier layout: metadata.json, transcript.jsonl and events.jsonl in a folder per session."""
+
+from sessionary.layouts.amplifier.events import EventsLog
+from sessionary.layouts.amplifier.ids import is_top_level_session
+from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, Report, SessionStore, extract_session_mode
+
+__all__ = [
+    "BUNDLE_PREFIX",
+    "EventsLog",
+    "Report",
+    "SessionStore",
+    "extract_session_mode",
+    "is_top_level_session",
+]

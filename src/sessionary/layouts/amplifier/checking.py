@@ -1,0 +1,143 @@
+"""What is not as it should be in a session folder, beyond the lines of its transcript.
+
+Nothing here writes, and nothing here reads more than a file name, a stat, a small document, or the end of a log.
+Each finding says in plain words what is there and what can be done; what an ordinary user need not act on is a note.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sessionary.disk.fs import Fs
+from sessionary.disk.scan import count_lines, tail_heads
+from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.amplifier.recovery import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
+from sessionary.model import Problem, Severity
+
+OURS = frozenset(
+    [LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG, TRANSCRIPT + BACKUP, METADATA + BACKUP, CONFIG + BACKUP]
+)
+REQUIRED = ("session_id", "created", "bundle")
+LIVE_WRITER = 60.0
+
+_TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
+_KEPT = re.compile(r".+\.(conflict|corrupt|torn)-[0-9T.Z-]+")
+
+
+def metadata_problems(path: str, session_id: str, metadata: Mapping[str, Any], turns: int) -> Iterator[Problem]:
+    """What metadata.json lacks, or says differently from its folder and its transcript."""
+    for name in REQUIRED:
+        if name not in metadata and not (name == "bundle" and "profile" in metadata):
+            yield note("missing_field", path, f"metadata.json has no {name}", "the agent writes it at its next turn")
+    stated = metadata.get("session_id")
+    if stated is not None and stated != session_id:
+        remedy = "if the folder was copied or renamed on purpose, write its name into metadata.json"
+        yield note("id_differs", path, f"metadata.json says that this is session {stated}", remedy)
+    count = metadata.get("turn_count")
+    if count is not None and count != turns:
+        message = f"metadata.json counts {count} turns; a person spoke {turns} times"
+        yield note("turn_count_differs", path, message, "nothing: the agent counts reminders and tool results too")
+
+
+def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
+    """The two documents that every saved session has, and what it means that one is not there."""
+    if TRANSCRIPT not in names:
+        path = f"{folder}/{TRANSCRIPT}"
+        if TRANSCRIPT + BACKUP in names:
+            message = "transcript.jsonl is missing, and its backup is there: the agent starts from that older copy"
+            remedy = "copy transcript.jsonl.backup to transcript.jsonl, or save the session once"
+            yield Problem("no_transcript", Severity.stops_resume, path, None, None, message, remedy)
+        else:
+            message = "there is no transcript.jsonl: the session ended before its first save, or has not begun"
+            yield note("no_transcript", path, message, "nothing, unless you know that there was one")
+    if METADATA not in names and METADATA + BACKUP not in names:
+        message = "there is no metadata.json: name, parent and date of the session are unknown"
+        yield note("no_metadata", f"{folder}/{METADATA}", message, "the agent writes it at its next turn")
+
+
+def empty_problem(path: str, backup_size: int) -> Problem:
+    """A transcript of zero bytes: damage if there was more, else an empty session as the original writes it."""
+    if backup_size > 1:
+        message = f"transcript.jsonl has no bytes, its backup has {backup_size}: a power cut does this"
+        remedy = "load and save the session once: the store reads the backup, the original agent would not"
+        return Problem("zero_bytes", Severity.lost_data, path, None, 0, message, remedy)
+    return note("empty_file", path, "transcript.jsonl has no bytes: an empty session", "nothing")
+
+
+def unreadable(path: str, error: OSError) -> Problem:
+    """A file or folder that the system refuses to read."""
+    message = f"cannot be read: {error.strerror or error}"
+    return Problem("unreadable_file", Severity.stops_resume, path, None, None, message, "check its owner and mode")
+
+
+def problems_beside(
+    fs: Fs, folder: str, stats: Mapping[str, os.stat_result], *, messages: int, now: float
+) -> Iterator[Problem]:
+    """What lies beside the files of the session: conflicts, copies kept by a repair, leftovers of killed writers.
+
+    Args:
+        fs: the file system.
+        folder: the session's folder.
+        stats: every file of the folder by its name.
+        messages: the readable records of the transcript.
+        now: seconds since 1970; a temp file younger than a minute may belong to a writer that lives.
+    """
+    for name in sorted(stats):
+        path = f"{folder}/{name}"
+        if name.endswith(BACKUP):
+            yield from _backup_problems(path, stats[name], stats.get(name.removesuffix(BACKUP)))
+        elif kept := _KEPT.fullmatch(name):
+            yield _kept_problem(kept[1], path, stats[name].st_size)
+        elif _TEMP.fullmatch(name) and now - stats[name].st_mtime > LIVE_WRITER:
+            yield _orphan(fs, path, stats[name].st_size, messages)
+
+
+def _backup_problems(path: str, backup: os.stat_result, main: os.stat_result | None) -> Iterator[Problem]:
+    if main is not None and (backup.st_dev, backup.st_ino) == (main.st_dev, main.st_ino):
+        message = "the backup is the same file under a second name, so it guards nothing"
+        yield note("backup_shares_file", path, message, "none needed: the next save that replaces the file makes a real one")
+
+
+def _kept_problem(kind: str, path: str, size: int) -> Problem:
+    if kind == "conflict":
+        message = "two writers disagreed; this is the version that lost, and it may hold messages that no other file has"
+        remedy = "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
+        return Problem("conflict_kept", Severity.hides_data, path, None, None, message, remedy, size)
+    what = "an unreadable file" if kind == "corrupt" else "a torn last line"
+    message = f"{size:,} bytes of {what}, set aside before they were replaced"
+    return note("kept_copy", path, message, "delete it when you no longer need it")
+
+
+def _orphan(fs: Fs, path: str, size: int, messages: int) -> Problem:
+    """A temp file whose writer was killed. One with more messages than the transcript is more than litter."""
+    remedy = "the next save through Sessionary sweeps it away once it is a day old"
+    whole = count_lines(fs, path) if "transcript" in os.path.basename(path) else 0
+    if whole > messages:
+        message = f"an unfinished save: {whole} whole messages, where the transcript has {messages}"
+        remedy = "read it with `sessionary show FILE` before " + remedy
+        return Problem("orphan_temp", Severity.hides_data, path, None, None, message, remedy, size)
+    message = f"{size:,} bytes left behind by a writer that was killed; nothing of it is missing elsewhere"
+    return Problem("orphan_temp", Severity.cosmetic, path, None, None, message, remedy, size)
+
+
+def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:
+    """The end of the event log, the only part of it that is ever looked at here."""
+    try:
+        last = tail_heads(fs, path, 1)
+    except NotFound:
+        return
+    except StorageFailed as error:
+        yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
+        return
+    if last and not last[0].whole and not last[0].end.endswith(b"}"):
+        message = f"the last event is torn: {last[0].length:,} bytes without an end"
+        remedy = "none needed: the next append ends that line, and readers skip it"
+        yield Problem("torn_event", Severity.note, path, None, last[0].byte, message, remedy, last[0].length)
+
+
+def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
+    """Worth knowing, and nothing is wrong."""
+    return Problem(code, Severity.note, path, None, None, message, remedy)

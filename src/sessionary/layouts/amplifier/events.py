@@ -1,0 +1,203 @@
+"""EventsLog: the writer of a session's audit log, events.jsonl.
+
+One event is one line.  Keys stand in a fixed order, time, level, name and session first and `data` last, so that
+the first few hundred bytes of a line say what it is, however many megabytes of `data` follow.  Many processes may
+write one log, ours under the lock of the session; writers that take no lock (the original's hook) are allowed for:
+a torn line is sealed with a newline, never cut.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sessionary.codec import encode_line, sanitize
+from sessionary.disk.commit import COMMITTER, check_durability
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, storage_failed
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.ids import check_new_id
+from sessionary.layouts.amplifier.messages import stamp
+from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
+
+_FIRST = ("ts", "lvl", "event", "session_id")
+_FIRST_SET = frozenset(_FIRST)
+TOUCH_SECONDS = 0.2
+
+
+class EventsLog:
+    """Writer for the audit log of one session.
+
+    Args:
+        session_dir: the folder of the session; made by the first append if it is missing.
+        durability: ``batch`` (default: 64 lines or 200 ms may be lost to a power cut, nothing to a crash of the
+            process), ``full`` or ``none``.
+    """
+
+    def __init__(self, session_dir: str | os.PathLike[str], *, durability: str = "batch") -> None:
+        folder = os.path.realpath(os.path.expanduser(session_dir))
+        self.session_id = os.path.basename(folder)
+        self.durability = check_durability(durability)
+        self._folder = folder
+        self._bind(OS_FS, lambda: datetime.now(UTC))
+
+    @classmethod
+    def over(
+        cls,
+        fs: Fs,
+        session_dir: str | os.PathLike[str],
+        *,
+        durability: str = "batch",
+        now: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """A log over another file system seam or clock: for proofs and doubles."""
+        log = cls(session_dir, durability=durability)
+        log._bind(fs, now or log._now)
+        return log
+
+    def _bind(self, fs: Fs, now: Callable[[], datetime]) -> None:
+        self._fs = fs
+        self._now = now
+        self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
+        self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
+        self._mutex = threading.Lock()
+        self._touched = 0.0
+        self._closed = False
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Add one event. Missing ``ts``, ``lvl`` and ``session_id`` are filled in; ``event`` must be there.
+
+        Durability: as the level of the log says; see the class.
+
+        Raises:
+            Invalid: the event has no name, or the log is closed (ValueError).
+            Locked: another process holds the session.
+            StorageFailed: the disk refused; or an earlier flush in the background failed.
+        """
+        if "event" not in event:
+            raise Invalid("an event needs a name under 'event'", hint="for example 'llm:request'")
+        if self._closed:
+            raise Invalid("the log is closed", path=self._journal.path, hint="open a new EventsLog")
+        line = encode_line(sanitize(self._ordered(event))) + b"\n"
+        self._take_lock()
+        try:
+            self._journal.append(line, self._journal.look())
+            self._touch()
+        finally:
+            self._lock.release()
+        COMMITTER.commit(self._journal, self.durability, 1)
+
+    def close(self) -> None:
+        """Flush what waits and give the descriptors back. Closing twice does nothing.
+
+        Raises:
+            StorageFailed: the flush failed, now or in the background before.
+        """
+        self._closed = True
+        try:
+            COMMITTER.settle(self._journal)
+        finally:
+            self._journal.close()
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- the documented events, each one call
+
+    def session_start(self, **data: Any) -> None:
+        """``session:start``"""
+        self._log("session:start", data)
+
+    def session_end(self, **data: Any) -> None:
+        """``session:end``"""
+        self._log("session:end", data)
+
+    def prompt_submit(self, prompt: Any, **data: Any) -> None:
+        """``prompt:submit``: what the user sent."""
+        self._log("prompt:submit", {"prompt": prompt, **data})
+
+    def prompt_complete(self, **data: Any) -> None:
+        """``prompt:complete``"""
+        self._log("prompt:complete", data)
+
+    def llm_request(self, **data: Any) -> None:
+        """``llm:request``: provider, model, messages, whatever the caller has."""
+        self._log("llm:request", data)
+
+    def llm_response(self, *, duration_ms: float | None = None, **data: Any) -> None:
+        """``llm:response``; ``usage`` is what token and cost sums read."""
+        self._log("llm:response", data, duration_ms=duration_ms)
+
+    def tool_pre(self, tool: str, **data: Any) -> None:
+        """``tool:pre``: a tool is about to run."""
+        self._log("tool:pre", {"tool": tool, **data})
+
+    def tool_post(self, tool: str, *, duration_ms: float | None = None, **data: Any) -> None:
+        """``tool:post``: a tool has run."""
+        self._log("tool:post", {"tool": tool, **data}, duration_ms=duration_ms)
+
+    def tool_error(self, tool: str, error: Any, **data: Any) -> None:
+        """``tool:error``, level ERROR."""
+        self._log("tool:error", {"tool": tool, **data}, lvl="ERROR", error=_text_of(error))
+
+    def error(self, error: Any, *, event: str = "session:error", **data: Any) -> None:
+        """Any other error, level ERROR."""
+        self._log(event, data, lvl="ERROR", error=_text_of(error))
+
+    def _log(self, event: str, data: dict[str, Any], **top: Any) -> None:
+        fields = {name: value for name, value in top.items() if value is not None}
+        self.append({"event": event, **fields, **({"data": data} if data else {})})
+
+    def _ordered(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The event with its keys in the order of the format: what tells lines apart first, `data` last."""
+        get = event.get
+        ordered: dict[str, Any] = {
+            "ts": get("ts") or stamp(self._now()),
+            "lvl": get("lvl") or "INFO",
+            "event": event["event"],
+            "session_id": get("session_id") or self.session_id,
+        }
+        for name, value in event.items():
+            if name not in _FIRST_SET and name != "data":
+                ordered[name] = value
+        if "data" in event:
+            ordered["data"] = event["data"]
+        return ordered
+
+    def _take_lock(self) -> None:
+        while True:
+            try:
+                return self._lock.acquire()
+            except FileNotFoundError:
+                check_new_id(self.session_id)
+                try:
+                    make_dirs(self._fs, self._folder)
+                except OSError as error:
+                    raise storage_failed(error, "make", self._folder) from error
+
+    def _touch(self) -> None:
+        """Move the folder's time, by which lists are sorted; five times a second is as good as every time."""
+        now = self._now().timestamp()
+        if not 0 <= now - self._touched < TOUCH_SECONDS:
+            self._touched = now
+            try:
+                self._fs.utime(self._folder)
+            except OSError:
+                pass  # a folder of another owner: only its place in a list suffers
+
+
+def _text_of(error: Any) -> Any:
+    if isinstance(error, BaseException):
+        return {"type": type(error).__name__, "message": str(error)}
+    return error

@@ -1,0 +1,90 @@
+"""Names: which ids can name a session, which folder a project has, what an id says about its session.
+
+The rules for *reading* are the original's, so that every session on a user's disk can be reached. The rules for
+*making* are stricter: an id that the original's own commands could not find again is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from sessionary.errors import InvalidId
+
+HOME = Path("~/.amplifier")
+PROJECTS = "projects"
+SESSIONS = "sessions"
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+MAX_BYTES = 255 - len(".backup")
+
+
+def check_id(session_id: str) -> str:
+    """Refuse what the original refuses, with its words.
+
+    Raises:
+        InvalidId: empty, blank, holding a path separator, or `.` or `..`.
+    """
+    if not session_id or not session_id.strip():
+        raise InvalidId("session_id cannot be empty", hint="pass the id of a session, for example a UUID")
+    if "/" in session_id or "\\" in session_id or session_id in (".", ".."):
+        raise InvalidId(
+            f"Invalid session_id: {session_id}", session=session_id, hint="an id is one folder name, never a path"
+        )
+    if "\0" in session_id:
+        raise InvalidId("Invalid session_id: it holds a NUL byte", hint="no file system can hold such a name")
+    return session_id
+
+
+def check_new_id(session_id: str) -> str:
+    """Refuse ids under which a new session could not be found again, saying why.
+
+    Raises:
+        InvalidId: as `check_id`, or a leading or trailing blank, a control character, a leading dot,
+            a name reserved on Windows, a trailing dot, or more bytes than a file name may have.
+    """
+    check_id(session_id)
+    reason = _why_unfindable(session_id)
+    if reason:
+        raise InvalidId(
+            f"Invalid session_id: {session_id!r} {reason}",
+            session=session_id,
+            hint="a session of that name could not be found again; choose letters, digits, '-', '_' and '.'",
+        )
+    return session_id
+
+
+def _why_unfindable(session_id: str) -> str | None:
+    if session_id != session_id.strip():
+        return "begins or ends with a blank, which look-ups strip"
+    if _CONTROL.search(session_id):
+        return "holds a control character"
+    if session_id.startswith("."):
+        return "begins with a dot, and lists leave such folders out"
+    if session_id.endswith("."):
+        return "ends with a dot, which Windows drops"
+    if _WINDOWS.fullmatch(session_id):
+        return "is a device name on Windows"
+    if any("\ud800" <= char <= "\udfff" for char in session_id):
+        return "holds half a surrogate pair"
+    if len(os.fsencode(session_id)) > MAX_BYTES:
+        return f"is longer than {MAX_BYTES} bytes"
+    return None
+
+
+def is_top_level_session(session_id: str) -> bool:
+    """True for a session that a person began; sub-agents carry their name behind an underscore."""
+    return "_" not in session_id
+
+
+def project_slug(cwd: str | os.PathLike[str]) -> str:
+    """The folder name of a project: its path with separators as dashes. Lossy: `/a/b-c` and `/a/b/c` share one."""
+    text = str(Path(cwd).resolve()).replace("/", "-").replace("\\", "-").replace(":", "")
+    return text if text.startswith("-") else f"-{text}"
+
+
+def default_base_dir(cwd: Path | None = None) -> Path:
+    """Where the sessions of the project in `cwd` (default: the current folder) lie."""
+    return HOME.expanduser() / PROJECTS / project_slug(cwd or Path.cwd()) / SESSIONS

@@ -1,0 +1,223 @@
+"""Reading a session's two documents, with their backups, without ever writing.
+
+The main file wins whenever it says anything at all.  The backup speaks in two cases only: the main file is
+missing, empty by accident or unreadable from end to end; or a damaged span lies between two lines that the backup
+holds as well, with something in between.  The original fell back to the backup at the first bad byte, and lost
+every message newer than it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessionary.codec import Reading, Undecodable, decode, read_lines
+from sessionary.disk.fs import Fs, read_bytes
+from sessionary.errors import StorageFailed
+from sessionary.model import Problem, Severity
+
+TRANSCRIPT = "transcript.jsonl"
+METADATA = "metadata.json"
+CONFIG = "config.md"
+EVENTS = "events.jsonl"
+LOCK = ".lock"
+BACKUP = ".backup"
+
+
+@dataclass(slots=True)
+class StoredTranscript:
+    """What a reader gets of transcript.jsonl.
+
+    Attributes:
+        values: the messages, oldest first.
+        raws: the bytes of their lines, parallel to `values`.
+        problems: all that was skipped, odd or recovered.
+        source: ``main``, ``backup``, or None where neither file has anything.
+        intact: the main file can be appended to as it is: every line of it is readable to a strict reader, but
+            for a torn last one.
+        torn: the only damage is a torn last line.
+        size: bytes of the main file; -1 if there is none.
+    """
+
+    values: list[dict[str, Any]] = field(default_factory=list)
+    raws: list[bytes] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    source: str | None = None
+    intact: bool = True
+    size: int = -1
+    torn: bool = False
+
+    @property
+    def damaged(self) -> bool:
+        """The main file holds more damage than a torn tail: it must not become the backup."""
+        return not self.torn and any(problem.severity > Severity.note for problem in self.problems)
+
+
+@dataclass(slots=True)
+class StoredMetadata:
+    """What a reader gets of metadata.json. `data` are the bytes of the main file, None if there is none."""
+
+    value: dict[str, Any]
+    problems: list[Problem]
+    data: bytes | None
+    readable: bool
+
+
+def read_transcript(fs: Fs, folder: str) -> StoredTranscript:
+    """The conversation of a session, from the main file and, where that is needed, its backup."""
+    path = os.path.join(folder, TRANSCRIPT)
+    problems: list[Problem] = []
+    main = _bytes_or_problem(fs, path, problems)
+    size = -1 if main is None else len(main)
+    if main is not None and main.strip():
+        reading = read_lines(main, path)
+        if reading.values:
+            return _from_main(fs, path, reading, size)
+        problems += reading.problems
+    elif main:
+        return StoredTranscript(source="main", size=size)  # blank on purpose: an empty conversation
+    return _from_backup(fs, path, problems, size)
+
+
+def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscript:
+    stored = StoredTranscript(reading.values, reading.raws, reading.problems, "main", True, size)
+    if reading.strict:
+        return stored
+    damaged = [problem for problem in reading.problems if problem.severity > Severity.note]
+    only_torn = bool(damaged) and all(problem.code == "torn_tail" for problem in damaged)
+    stored.torn = only_torn
+    # A byte order mark is no damage to us, yet it stops strict readers: such a file is replaced, not appended to.
+    stored.intact = only_torn and not any(problem.code == "bom" for problem in reading.problems)
+    if damaged and not only_torn:
+        backup = read_bytes(fs, path + BACKUP)
+        if backup:
+            _fill(stored, reading, damaged, read_lines(backup, path + BACKUP))
+    return stored
+
+
+def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int) -> StoredTranscript:
+    backup = read_bytes(fs, path + BACKUP)
+    if backup and backup.strip():
+        reading = read_lines(backup, path + BACKUP)
+        if reading.values:
+            why = {-1: "is missing", 0: "is empty"}.get(size, "holds no readable message")
+            problems.append(
+                Problem(
+                    "recovered_backup",
+                    Severity.lost_data,
+                    path,
+                    None,
+                    None,
+                    f"{TRANSCRIPT} {why}; {len(reading.values)} messages come from its backup",
+                    "the next save writes them back",
+                )
+            )
+            return StoredTranscript(reading.values, reading.raws, problems, "backup", False, size)
+    if size == 0:
+        problems.append(
+            Problem("empty_file", Severity.note, path, None, 0, f"{TRANSCRIPT} holds no bytes: an empty session", None)
+        )
+    return StoredTranscript(problems=problems, source="main" if size >= 0 else None, intact=size <= 0, size=size)
+
+
+def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], backup: Reading) -> None:
+    """Put back what the backup holds between the two neighbours of a damaged span."""
+    starts = [record.byte for record in reading.records()]
+    after_each: dict[int, Problem] = {}
+    for problem in damaged:
+        before = sum(1 for start in starts if start < (problem.byte or 0))
+        after_each.setdefault(before, problem)
+    values: list[dict[str, Any]] = []
+    raws: list[bytes] = []
+    for place in range(len(reading.raws) + 1):
+        if place in after_each:
+            first, last = _between(backup.raws, reading.raws, place)
+            values += backup.values[first:last]
+            raws += backup.raws[first:last]
+            if last > first:
+                stored.problems.append(_filled(after_each[place], last - first))
+        if place < len(reading.raws):
+            values.append(reading.values[place])
+            raws.append(reading.raws[place])
+    stored.values, stored.raws = values, raws
+
+
+def _between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, int]:
+    """The slice of the backup that lies between lines `place - 1` and `place` of the main file; empty if unsure."""
+    if place >= len(main):
+        return 0, 0  # nothing behind the span: the backup may be older than what was there
+    first = 0
+    if place > 0:
+        if main[place - 1] not in backup:
+            return 0, 0
+        first = backup.index(main[place - 1]) + 1
+    try:
+        return first, backup.index(main[place], first)
+    except ValueError:
+        return 0, 0
+
+
+def _filled(problem: Problem, count: int) -> Problem:
+    return Problem(
+        "filled_from_backup",
+        Severity.note,
+        problem.path,
+        problem.line,
+        problem.byte,
+        f"{count} message(s) in place of the damaged span come from the backup",
+        "the next save writes them back",
+    )
+
+
+def read_metadata(fs: Fs, folder: str, *, recovery_time: str) -> StoredMetadata:
+    """The metadata of a session: the main file, else its backup, else the little that can be said."""
+    path = os.path.join(folder, METADATA)
+    problems: list[Problem] = []
+    main = _bytes_or_problem(fs, path, problems)
+    value = _object(main, path, problems)
+    if value is not None:
+        return StoredMetadata(value, problems, main, True)
+    backup = read_bytes(fs, path + BACKUP)
+    if main is None and backup is None and not problems:
+        return StoredMetadata({}, problems, None, True)
+    value = _object(backup, path + BACKUP, problems)
+    if value is None:
+        value = {"session_id": os.path.basename(folder), "recovered": True, "recovery_time": recovery_time}
+        message = f"{METADATA} and its backup are unreadable; only the id is known"
+    else:
+        message = f"{METADATA} is {'missing' if main is None else 'unreadable'}; its backup was read"
+    problems.append(
+        Problem("recovered_metadata", Severity.lost_data, path, None, None, message, "the next save writes it anew")
+    )
+    return StoredMetadata(value, problems, main, main is None)
+
+
+def _object(data: bytes | None, path: str, problems: list[Problem]) -> dict[str, Any] | None:
+    if data is None:
+        return None
+    try:
+        value = decode(data)
+    except Undecodable as error:
+        problems.append(
+            Problem("bad_metadata", Severity.hides_data, path, None, error.at, f"no JSON document: {error}", None)
+        )
+        return None
+    if isinstance(value, dict):
+        return value
+    found = type(value).__name__
+    problems.append(
+        Problem("bad_metadata", Severity.hides_data, path, None, 0, f"a JSON {found} where an object belongs", None)
+    )
+    return None
+
+
+def _bytes_or_problem(fs: Fs, path: str, problems: list[Problem]) -> bytes | None:
+    """The bytes of a file; one that the system refuses to read counts as damaged, so that its backup is asked."""
+    try:
+        return read_bytes(fs, path)
+    except StorageFailed as error:
+        problems.append(
+            Problem("unreadable_file", Severity.stops_resume, path, None, None, error.message, error.hint)
+        )
+        return None

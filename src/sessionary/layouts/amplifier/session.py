@@ -1,0 +1,353 @@
+"""One session folder as this process has it open: its lock, its transcript, and what this process knows of it.
+
+What the process *knows* are the lines that it last loaded or saved (the baseline).  It serves two ends.  A save
+whose older messages are what the file already holds appends only the rest, without reading the file.  And a save
+that would drop a line nobody here has ever seen is recognised as a conflict instead of a loss.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sessionary.codec import NotPlain, read_lines, snapshot
+from sessionary.disk import atomic
+from sessionary.disk.commit import COMMITTER
+from sessionary.disk.fs import READ, Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.layouts.amplifier.messages import clean_message
+from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT
+from sessionary.model import Severity
+
+OPEN_SESSIONS = 64
+
+Identity = tuple[int, int, int, int]
+
+
+def identity_of(found: os.stat_result) -> Identity:
+    """What must be unchanged for a file to count as unchanged: device, inode, size, time of the last write."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@dataclass(slots=True)
+class Baseline:
+    """What this process last loaded from or saved to a transcript.
+
+    Attributes:
+        known: hashes of the lines.
+        seen: structural copies of the caller's messages behind the lines, in order; None after a load, when the
+            first save compares with the file instead.
+        plain: all of `seen` can be compared with the caller's messages as they are; the others are compared in
+            their cleaned form.
+        identity: the file at that moment.
+    """
+
+    known: set[int] = field(default_factory=set)
+    seen: list[Any] | None = None
+    odd: set[int] = field(default_factory=set)
+    identity: Identity | None = None
+
+    def remember(self, messages: Sequence[Any], raws: Iterable[bytes]) -> None:
+        """Add messages, and the lines that they became, behind what is known."""
+        self.known.update(map(hash, raws))
+        if self.seen is None:
+            return
+        for message in messages:
+            try:
+                self.seen.append(snapshot(message))
+            except NotPlain:
+                self.odd.add(len(self.seen))
+                self.seen.append(snapshot(clean_message(message)))
+
+    def is_prefix_of(self, messages: Sequence[Any]) -> bool:
+        """True if all that was seen stands unchanged at the head of `messages`."""
+        seen = self.seen
+        if seen is None or len(messages) < len(seen):
+            return False
+        head = list(messages[: len(seen)])
+        for place in self.odd:
+            head[place] = clean_message(head[place])
+        return seen == head
+
+
+class TranscriptFile:
+    """transcript.jsonl under the lock of its session: append or replace, and the backup kept up."""
+
+    def __init__(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> None:
+        self.path = os.path.join(folder, TRANSCRIPT)
+        self.backup = self.path + BACKUP
+        self.journal = Journal(self.path, Tail.CUT, fs=fs, now=now)
+        self._folder = folder
+        self._fs = fs
+        self._now = now
+        self._backed_up = -1
+        self._inode = (0, 0)
+
+    def stat(self) -> os.stat_result | None:
+        """The file under its name, or None."""
+        return self.journal.look()
+
+    def needs_recovery(self, found: os.stat_result | None) -> bool:
+        """True if an append here would bury a backup: the file says nothing, and the backup does.
+
+        Looks at 64 KiB at most, and only at a file that is empty or that was not open yet.
+        """
+        if found is not None and found.st_size > 0 and self.journal.size >= 0:
+            return False
+        try:
+            if self._fs.stat(self.backup).st_size <= 1:
+                return False
+        except FileNotFoundError:
+            return False
+        if found is None or found.st_size == 0:
+            return True
+        head = self._head()
+        return bool(head.strip()) and not read_lines(head).values
+
+    def _head(self) -> bytes:
+        fd = self._fs.open(self.path, READ)
+        try:
+            return self._fs.pread(fd, 1 << 16, 0)
+        finally:
+            self._fs.close(fd)
+
+    def append(self, data: bytes, found: os.stat_result | None, *, durable: bool) -> None:
+        """Add whole lines behind `found`, refreshing the backup first when the file has doubled since last time.
+
+        Raises:
+            StorageFailed: nothing was promised.
+        """
+        if found is not None and found.st_size == 1:
+            # An empty conversation is one newline; no blank line shall stay before its first message.
+            atomic.replace(self.path, (data,), fs=self._fs, durable=durable)
+            return self.journal.reopened()
+        if found is not None:
+            self._back_up(found, durable)
+        self.journal.append(data, found)
+        self._touch()
+
+    def heal(self) -> str | None:
+        """Make the tail whole; returns where torn bytes were stored."""
+        self.journal.append(b"", self.stat())
+        return self.journal.torn
+
+    def replace(self, lines: Sequence[bytes], *, keep: Sequence[str], durable: bool) -> list[str]:
+        """Put other lines in place of all. `keep` says what becomes of the present file.
+
+        Each of ``conflict`` and ``corrupt`` keeps it under a dated name; ``backup`` keeps it as the backup.
+        Returns the dated names.
+
+        Raises:
+            StorageFailed: the old content stands, or the outcome is unknown.
+        """
+        aside = [
+            atomic.keep_aside(self.path, kind, fs=self._fs, now=self._now())
+            for kind in keep
+            if kind != "backup" and self.stat() is not None
+        ]
+        backup = self.backup if "backup" in keep else None
+        data = (b"\n".join(lines), b"\n")
+        atomic.replace(self.path, data, fs=self._fs, backup=backup, durable=durable)
+        self.journal.reopened()
+        self._backed_up = -1
+        return aside
+
+    def _back_up(self, found: os.stat_result, durable: bool) -> None:
+        if self._backed_up < 0 or (found.st_dev, found.st_ino) != self._inode:
+            self._inode = (found.st_dev, found.st_ino)
+            self._backed_up = self._backup_size()
+        if found.st_size > 0 and found.st_size >= 2 * self._backed_up:
+            self._refresh_backup(found.st_size, durable)
+
+    def _backup_size(self) -> int:
+        """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
+        try:
+            backup = self._fs.stat(self.backup)
+        except FileNotFoundError:
+            return 0
+        return 0 if (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
+
+    def _refresh_backup(self, size: int, durable: bool) -> None:
+        """Copy the file over its backup, unless the file is damaged: the backup may hold what it has lost."""
+        data = read_bytes(self._fs, self.path) or b""
+        if any(problem.severity > Severity.note for problem in read_lines(data, self.path).problems):
+            self._backed_up = size  # look again when the file has doubled once more
+            return
+        try:
+            atomic.refresh_backup(self.path, self.backup, fs=self._fs, durable=durable)
+        except OSError as error:
+            raise storage_failed(error, "back up", self.path) from error
+        self._backed_up = size
+
+    def _touch(self) -> None:
+        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
+        try:
+            self._fs.utime(self._folder)
+        except OSError:
+            pass  # a folder of another owner: only its place in a list suffers
+
+
+class Session:
+    """One session folder as this process has it open. Use `entered` for every write."""
+
+    def __init__(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> None:
+        self.folder = folder
+        self.fs = fs
+        self.now = now
+        self.mutex = threading.Lock()
+        self.lock = FileLock(os.path.join(folder, LOCK), fs)
+        self.transcript = TranscriptFile(folder, fs, now)
+        self.baseline: Baseline | None = None
+        self._metadata: tuple[Identity, bytes] | None = None
+        self._swept = False
+        self.users = 0
+
+    def enter(self, *, make: bool) -> None:
+        """Take the session: no other thread or process writes until `leave`.
+
+        Raises:
+            Locked: another holds it.
+            FileNotFoundError: the folder is not there, and `make` is False.
+        """
+        self.mutex.acquire()
+        try:
+            while True:
+                try:
+                    self.lock.acquire()
+                    break
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    self._make()
+            if not self._swept:
+                self._swept = True
+                atomic.sweep(self.folder, fs=self.fs)
+        except BaseException:
+            self.mutex.release()
+            raise
+
+    def leave(self) -> None:
+        """Let others write."""
+        self.lock.release()
+        self.mutex.release()
+
+    def _make(self) -> None:
+        try:
+            make_dirs(self.fs, self.folder)
+        except OSError as error:
+            raise storage_failed(error, "make", self.folder) from error
+
+    def metadata_is(self, document: bytes) -> bool:
+        """True if metadata.json already holds exactly these bytes."""
+        path = os.path.join(self.folder, METADATA)
+        try:
+            found = identity_of(self.fs.stat(path))
+        except FileNotFoundError:
+            return False
+        if self._metadata is None or self._metadata[0] != found:
+            data = read_bytes(self.fs, path)
+            if data is None:
+                return False
+            self._metadata = (found, data)
+        return self._metadata[1] == document
+
+    def write_metadata(self, document: bytes, *, readable: bool, durable: bool) -> str | None:
+        """Replace metadata.json; the old one becomes the backup, or is kept aside if it cannot be read.
+
+        Returns the dated name in the latter case.
+        """
+        path = os.path.join(self.folder, METADATA)
+        aside = None if readable else atomic.keep_aside(path, "corrupt", fs=self.fs, now=self.now())
+        backup = path + BACKUP if readable else None
+        new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)
+        self._metadata = (identity_of(new), document)
+        return aside
+
+    def close(self) -> None:
+        """Give the descriptors back. What is known stays."""
+        self.transcript.journal.close()
+        self.lock.close()
+
+    def forget_thread(self) -> None:
+        """In a forked child: no thread of the parent goes on here to release what it held."""
+        self.mutex = threading.Lock()
+
+
+class SessionPool:
+    """The sessions of one file system that this process has touched; the least recently used give up descriptors."""
+
+    def __init__(self, fs: Fs) -> None:
+        self._fs = weakref.ref(fs)
+        self._guard = threading.Lock()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._open: OrderedDict[str, Session] = OrderedDict()
+
+    def get(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> Session:
+        """The session in `folder`, in use until `put`: nobody takes its descriptors away meanwhile."""
+        with self._guard:
+            session = self._sessions.get(folder)
+            if session is None:
+                session = self._sessions[folder] = Session(folder, fs, now)
+            session.users += 1
+            self._open[folder] = session
+            self._open.move_to_end(folder)
+            if len(self._open) > OPEN_SESSIONS:
+                self._close_idle()
+        return session
+
+    def put(self, session: Session) -> None:
+        """Give a session back, after its flush."""
+        with self._guard:
+            session.users -= 1
+
+    def _close_idle(self) -> None:
+        for folder, session in list(self._open.items()):
+            if session.users == 0:
+                del self._open[folder]
+                COMMITTER.hand_over(session.transcript.journal)
+                return session.close()
+
+    def drop(self, folder: str) -> None:
+        """Forget a session whose folder is gone."""
+        with self._guard:
+            session = self._sessions.pop(folder, None)
+            self._open.pop(folder, None)
+        if session is not None:
+            COMMITTER.hand_over(session.transcript.journal)
+            session.close()
+
+    def forget_threads(self) -> None:
+        self._guard = threading.Lock()
+        for session in self._sessions.values():
+            session.forget_thread()
+
+
+_pools: weakref.WeakKeyDictionary[Fs, SessionPool] = weakref.WeakKeyDictionary()
+_pools_guard = threading.Lock()
+
+
+def pool_of(fs: Fs) -> SessionPool:
+    """The one pool of this process for a file system."""
+    with _pools_guard:
+        pool = _pools.get(fs)
+        if pool is None:
+            pool = _pools[fs] = SessionPool(fs)
+        return pool
+
+
+def _after_fork_in_child() -> None:
+    global _pools_guard
+    _pools_guard = threading.Lock()
+    for pool in list(_pools.values()):
+        pool.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

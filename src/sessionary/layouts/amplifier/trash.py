@@ -1,0 +1,144 @@
+"""Taking sessions away, and bringing them back.
+
+The trash is `<base_dir>/.trash/<time>/<id>/`: on the same file system, so that moving there is one rename, and
+behind a dot, so that no list shows it.  Nothing in it is ever deleted by us.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as stat_module
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs
+from sessionary.disk.lock import FileLock
+from sessionary.errors import AlreadyExists, NotFound
+from sessionary.layouts.amplifier.recovery import LOCK, read_metadata
+from sessionary.layouts.amplifier.session import Session
+from sessionary.model import Problem, Severity
+
+TRASH = ".trash"
+
+
+def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
+    """Move a session's folder to the trash, or erase it, under its lock."""
+    try:
+        session.enter(make=False)
+    except FileNotFoundError:
+        raise NotFound(f"Session '{os.path.basename(session.folder)}' not found", path=session.folder) from None
+    try:
+        session.lock.note("delete")
+        target = _trash_name(session.fs, root, os.path.basename(session.folder), now)
+        atomic.move_folder(session.folder, target, fs=session.fs)
+        if erase:
+            # Moved first: a crash in the middle leaves a whole session in the trash, or parts that nobody lists.
+            atomic.erase_tree(target, fs=session.fs)
+            session.fs.rmdir(os.path.dirname(target))
+    finally:
+        session.leave()
+
+
+def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
+    """Move the newest trashed session (of that id) back to its place; returns its id."""
+    for time, name in _trashed(fs, root):
+        if session_id in (None, name):
+            break
+    else:
+        what = f"Session '{session_id}' is" if session_id else "No session is"
+        raise NotFound(f"{what} not in the trash" if session_id else f"{what} in the trash", path=root)
+    source = os.path.join(root, TRASH, time, name)
+    target = os.path.join(root, name)
+    lock = FileLock(os.path.join(source, LOCK), fs)
+    with lock.held(note="undo"):
+        try:
+            atomic.move_folder(source, target, fs=fs)
+        except AlreadyExists as error:
+            error.hint = "move or rename the session that has this id now, then undo again"
+            raise
+    lock.close()
+    _remove_empty(fs, os.path.join(root, TRASH, time))
+    return name
+
+
+def stale(fs: Fs, root: str, ids: Iterable[str], days: int, now: datetime) -> list[str]:
+    """Ids of sessions without activity since `days` days, but for those that a living one descends from."""
+    limit = (now - timedelta(days=days)).timestamp()
+    old: set[str] = set()
+    living: list[str] = []
+    parents: dict[str, str] = {}
+    for session_id in ids:
+        folder = os.path.join(root, session_id)
+        (old.add if _newest(fs, folder) < limit else living.append)(session_id)
+        parent = read_metadata(fs, folder, recovery_time="").value.get("parent_id")
+        if isinstance(parent, str):
+            parents[session_id] = parent
+    for session_id in living:
+        child: str | None = session_id
+        while child is not None and (child := parents.pop(child, None)) is not None:
+            old.discard(child)
+    return sorted(old)
+
+
+def not_moved(folder: str, error: BaseException) -> Problem:
+    """What to tell of a session that could not be cleaned up."""
+    return Problem("not_moved", Severity.note, folder, None, None, f"left where it is: {error}", "try again later")
+
+
+def _newest(fs: Fs, folder: str) -> float:
+    newest = 0.0
+    for path in _all_files(fs, folder):
+        try:
+            newest = max(newest, fs.lstat(path).st_mtime)
+        except OSError:
+            continue
+    return newest
+
+
+def _all_files(fs: Fs, folder: str) -> Iterator[str]:
+    yield folder
+    try:
+        names = fs.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name == LOCK:
+            continue  # taking a lock is no activity of the session
+        path = os.path.join(folder, name)
+        try:
+            is_folder = stat_module.S_ISDIR(fs.lstat(path).st_mode)
+        except OSError:
+            continue
+        yield from _all_files(fs, path) if is_folder else (path,)
+
+
+def _trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
+    """A free place in the trash; two discards in one microsecond get neighbouring times."""
+    stamp = atomic.timestamp_name(now)
+    number = 0
+    while True:
+        time = stamp if not number else f"{stamp}-{number}"
+        target = os.path.join(root, TRASH, time, name)
+        try:
+            fs.lstat(target)
+        except FileNotFoundError:
+            return target
+        number += 1
+
+
+def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
+    """(time, id) of what is in the trash, newest first."""
+    trash = os.path.join(root, TRASH)
+    try:
+        times = sorted(fs.listdir(trash), reverse=True)
+    except FileNotFoundError:
+        return []
+    return [(time, name) for time in times for name in sorted(fs.listdir(os.path.join(trash, time)))]
+
+
+def _remove_empty(fs: Fs, folder: str) -> None:
+    try:
+        fs.rmdir(folder)
+    except OSError:
+        pass  # other sessions were discarded in the same moment

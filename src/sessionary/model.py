@@ -1,0 +1,121 @@
+"""The vocabulary: values that travel between rooms. No behaviour beyond what a value can say of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Severity(IntEnum):
+    """How bad a problem is; the worst one is the health of the session.
+
+    note: nothing is wrong, but worth knowing.
+    cosmetic: stray bytes, yet no record is missing or hidden.
+    hides_data: something is there that an ordinary reader will not show.
+    stops_resume: the agent that owns the session will refuse it, or start from an older copy.
+    lost_data: a record is gone, wholly or in part.
+    """
+
+    note = 1
+    cosmetic = 2
+    hides_data = 3
+    stops_resume = 4
+    lost_data = 5
+
+
+class Problem(NamedTuple):
+    """One thing that is not as it should be, and where.
+
+    Attributes:
+        code: stable snake_case word (``torn_tail``, ``bad_json``, …; docs/formats/amplifier.md lists them).
+        severity: how bad it is.
+        path: the file.
+        line: line number, from 1; None where the whole file is meant.
+        byte: offset of the first byte concerned, from 0.
+        message: one sentence for a person.
+        repair: what would heal it, in words or as a command; None when nothing needs doing.
+        span: number of bytes concerned.
+    """
+
+    code: str
+    severity: Severity
+    path: str
+    line: int | None
+    byte: int | None
+    message: str
+    repair: str | None = None
+    span: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as JSON, with the severity as its word."""
+        return {**self._asdict(), "severity": self.severity.name}
+
+
+def health(problems: list[Problem]) -> str:
+    """The worst severity among the problems as a word, or ``ok``."""
+    return max(problem.severity for problem in problems).name if problems else "ok"
+
+
+class Record(NamedTuple):
+    """One readable JSON object of a line file, and where it lies.
+
+    Attributes:
+        value: the decoded object.
+        line: line number, from 1.
+        byte: offset of its first byte.
+        raw: its bytes without the newline.
+    """
+
+    value: dict[str, Any]
+    line: int
+    byte: int
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """Where one session lies: which layout, which project, which id, which folder."""
+
+    kind: str
+    session_id: str
+    path: Path
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a list shows of one session. Times are UTC; None where the session does not say."""
+
+    ref: SessionRef
+    agent: str
+    title: str | None
+    parent: str | None
+    messages: int
+    turns: int
+    turn_count: int | None
+    created: datetime | None
+    updated: datetime | None
+    size: int
+    health: str
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a reader has come in one file: the file's identity, and the offset of the next unread byte."""
+
+    device: int
+    inode: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record of a session in reading order, with the cursor that resumes after it."""
+
+    index: int
+    record: Record
+    after: Cursor

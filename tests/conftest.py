@@ -1,0 +1,22 @@
+"""What every test of the house has at hand."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.lanes"]
+
+# A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
+# judged by what it changed; `make soak` draws new ones, many.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=5000, stateful_step_count=80)
+
+
+def _profile() -> str:
+    if os.environ.get("SESSIONARY_SOAK"):
+        return "soak"
+    return "ci" if os.environ.get("CI") else "default"
+
+
+settings.load_profile(_profile())

@@ -1,0 +1,185 @@
+"""Lanes: the tests that need something which not every machine has.
+
+A test says what it needs with ``@pytest.mark.lane("disk-full")``. Whether the machine has it is found out by
+trying, not by asking for a platform or a user name. A lane that cannot run is skipped **and named in the last
+lines of the run with its reason**, because a proof that silently did not happen is worse than none.
+``SESSIONARY_REQUIRE_LANES``, a comma-separated list, turns that into an error: the machine that promised a
+lane must run it, and a lane of which no test ran at all (a renamed mark, a deleted file) counts as not run.
+
+The outcome travels in ``user_properties``, the one part of a report that also arrives from the workers of
+pytest-xdist.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+REQUIRE = "SESSIONARY_REQUIRE_LANES"
+SHARED = "SESSIONARY_SHARED"
+REPO = Path(__file__).resolve().parent.parent
+
+
+def shared_folder() -> Path:
+    """The folder with the public sample sessions; it may be missing."""
+    named = os.environ.get(SHARED)
+    return Path(named) if named else REPO.parent / "shared"
+
+
+@cache
+def tiny_disk_prefix() -> tuple[str, ...] | None:
+    """The command that gives its child mounts of its own, or None if the machine allows none.
+
+    Mounts made under it vanish with the child: a killed test leaves nothing behind.
+    """
+    mount = ["sh", "-c", "mount -t tmpfs -o size=64k none /mnt"]
+    for prefix in (("unshare", "-m"), ("unshare", "-Urm")):
+        try:
+            done = subprocess.run([*prefix, *mount], capture_output=True, timeout=20, check=False)
+        except OSError:
+            return None
+        if done.returncode == 0:
+            return prefix
+    return None
+
+
+def run_on_tiny_disk(code: str, mountpoint: Path, *, size: str = "256k") -> subprocess.CompletedProcess[str]:
+    """Run Python code with a real file system mounted on `mountpoint`, small enough to fill.
+
+    `size` is a tmpfs option. The code finds the mount point in ``sys.argv[1]``; no other process sees the
+    mount. Only for tests of the lane ``disk-full``.
+    """
+    prefix = tiny_disk_prefix()
+    assert prefix is not None, "ask for the lane first: @pytest.mark.lane('disk-full')"
+    mountpoint.mkdir(parents=True, exist_ok=True)
+    script = f'mount -t tmpfs -o size={size} none "$1" && exec "$2" -c "$3" "$1"'
+    command = [*prefix, "sh", "-c", script, "sh", str(mountpoint), sys.executable, code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def _probe_samples() -> str | None:
+    folder = shared_folder() / "samples"
+    return None if folder.is_dir() else f"no sample sessions in {folder} ({SHARED} names another place)"
+
+
+def _probe_disk_full() -> str | None:
+    if tiny_disk_prefix() is not None:
+        return None
+    return "a small file system can be mounted neither as this user nor in a user namespace"
+
+
+def _probe_sigkill() -> str | None:
+    return None if hasattr(signal, "SIGKILL") and os.name == "posix" else "this platform has no SIGKILL"
+
+
+def _probe_original() -> str | None:
+    return None if find_spec("amplifier_foundation") else "the package amplifier_foundation is not installed"
+
+
+PROBES: dict[str, Callable[[], str | None]] = {
+    "samples": _probe_samples,  # public sample sessions of the original programs
+    "disk-full": _probe_disk_full,  # a real file system small enough to fill
+    "sigkill": _probe_sigkill,  # real processes, really killed
+    "original": _probe_original,  # the original programs, to compare with
+}
+
+_probe = cache(lambda lane: PROBES[lane]())
+
+
+def required_lanes() -> list[str]:
+    """The lanes that this run must not miss, from the environment."""
+    return [name.strip() for name in os.environ.get(REQUIRE, "").split(",") if name.strip()]
+
+
+def _lane_of(item: pytest.Item) -> Iterator[str]:
+    for mark in item.iter_markers("lane"):
+        yield from mark.args
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark, and refuse a list of required lanes that names none of ours."""
+    config.addinivalue_line("markers", "lane(name): needs what only some machines have; see tests/lanes.py")
+    unknown = sorted(set(required_lanes()) - set(PROBES))
+    if unknown:
+        raise pytest.UsageError(
+            f"{REQUIRE} names unknown lanes: {', '.join(unknown)}; known: {', '.join(PROBES)}"
+        )
+    if not hasattr(config, "workerinput"):  # only the controller sees every report
+        config.pluginmanager.register(LaneReport(), "sessionary-lanes")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A misspelt lane would never run anywhere: stop at once."""
+    for item in items:
+        for lane in _lane_of(item):
+            if lane not in PROBES:
+                raise pytest.UsageError(f"{item.nodeid}: unknown lane {lane!r}; known: {', '.join(PROBES)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose lane this machine cannot run, and say so in its report."""
+    for lane in _lane_of(item):
+        item.user_properties.append(("lane", lane))
+        reason = _probe(lane)
+        if reason is not None:
+            item.user_properties.append(("lane-not-run", f"{lane}: {reason}"))
+            pytest.skip(f"lane {lane}: {reason}")
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder with the public sample sessions; only for tests of the lane ``samples``."""
+    return shared_folder()
+
+
+class LaneReport:
+    """What became of each lane, gathered from the reports and said at the end."""
+
+    def __init__(self) -> None:
+        self.ran: dict[str, int] = {}
+        self.not_run: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for key, value in report.user_properties:
+            if key == "lane-not-run":
+                lane, _, reason = str(value).partition(": ")
+                self.not_run[lane] = reason
+            elif key == "lane" and report.when == "call" and not report.skipped:
+                self.ran[str(value)] = self.ran.get(str(value), 0) + 1
+
+    def missing(self) -> dict[str, str]:
+        """The required lanes that did not run, each with its reason."""
+        reasons = {lane: self.not_run.get(lane, "no test of it ran") for lane in required_lanes()}
+        return {
+            lane: reason for lane, reason in reasons.items() if lane in self.not_run or lane not in self.ran
+        }
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        collect_only = session.config.option.collectonly
+        if (
+            not collect_only
+            and self.missing()
+            and session.exitstatus in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    # The outermost wrapper: after the list of skipped and failed tests, before the closing line.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+        yield
+        missing = {} if terminalreporter.config.option.collectonly else self.missing()
+        if not (self.ran or self.not_run or missing):
+            return
+        terminalreporter.section("lanes")
+        for lane, count in sorted(self.ran.items()):
+            terminalreporter.write_line(f"ran lane {lane}: {count} tests")
+        for lane, reason in sorted((self.not_run | missing).items()):
+            error = f" (required by {REQUIRE}: this run fails)" if lane in missing else ""
+            terminalreporter.write_line(f"NOT RUN lane {lane}: {reason}{error}", red=bool(error), yellow=True)

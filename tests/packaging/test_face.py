@@ -1,0 +1,89 @@
+"""The public face: which names there are, and what asking for them costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import sessionary
+
+FACE = [
+    "AlreadyExists",
+    "AmbiguousId",
+    "Conflict",
+    "Corrupt",
+    "EventsLog",
+    "Invalid",
+    "InvalidId",
+    "Locked",
+    "NotFound",
+    "RemoteError",
+    "SchemaError",
+    "SessionStore",
+    "SessionaryError",
+    "StorageFailed",
+    "TransitionError",
+    "Unsupported",
+    "__version__",
+]
+HEAVY = {"click", "msgspec", "rich", "stringzilla", "yaml"}
+NOT_FOR_A_VERSION = {"rich", "yaml"}
+
+
+def loaded_after(code: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after running `code`."""
+    tail = "\nimport sys\nsys.stderr.write('LOADED ' + ' '.join({n.partition('.')[0] for n in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=True)
+    return set(done.stderr.rpartition("LOADED ")[2].split())
+
+
+def test_the_face_is_exactly_this() -> None:
+    assert sorted(sessionary.__all__) == FACE
+    assert set(sessionary._FACE) == set(FACE) - {"__version__"}
+    assert dir(sessionary) == FACE
+
+
+@pytest.mark.parametrize("name", sorted(set(FACE) - {"__version__"}))
+def test_every_name_is_what_its_room_calls_it(name: str) -> None:
+    value = getattr(sessionary, name)
+    assert value.__name__ == name
+    assert value is getattr(sys.modules[sessionary._FACE[name]], name)
+
+
+def test_every_error_is_on_the_face() -> None:
+    from sessionary import errors
+
+    raised = {
+        n for n, v in vars(errors).items() if isinstance(v, type) and issubclass(v, errors.SessionaryError)
+    }
+    assert raised <= set(FACE)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Sessions'"):
+        sessionary.Sessions  # noqa: B018
+
+
+def test_importing_sessionary_loads_nothing_heavy() -> None:
+    assert loaded_after("import sessionary; sessionary.__version__") & HEAVY == set()
+
+
+def test_importing_the_errors_loads_nothing_heavy() -> None:
+    assert loaded_after("from sessionary import NotFound, SessionaryError") & HEAVY == set()
+
+
+def test_importing_the_store_draws_nothing() -> None:
+    assert loaded_after("from sessionary import SessionStore, EventsLog") & {"click", "rich", "yaml"} == set()
+
+
+def test_printing_the_version_loads_neither_yaml_nor_rich() -> None:
+    code = "\n".join([
+        "import sys",
+        "from sessionary.cli import main",
+        "sys.argv = ['sessionary', '--version']",
+        "try:",
+        "    main()",
+        "except SystemExit as end:",
+        "    assert not end.code, end.code",
+    ])  # fmt: skip
+    assert loaded_after(code) & NOT_FOR_A_VERSION == set()
