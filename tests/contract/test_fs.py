@@ -1,4 +1,4 @@
-"""The real file system and its doubles pass one suite: what is proved with a double holds for the real thing."""
+"""The real file system and its doubles pass one suite: what a double proves holds for the real thing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from sessionary.testing.conformance import FsTests
 from sessionary.testing.faults import FaultFs
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.survivors import intact
+from sessionary.testing.wrapper import UNSYNCED
 
 
 class TestOsFs(FsTests):
@@ -22,6 +23,12 @@ class TestFaultFsWithoutFaults(FsTests):
     @pytest.fixture
     def fs(self) -> Fs:
         return FaultFs()
+
+
+class TestUnsyncedFs(FsTests):
+    @pytest.fixture
+    def fs(self) -> Fs:
+        return UNSYNCED
 
 
 class TestRecordingFs(FsTests):

@@ -9,7 +9,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -73,7 +72,7 @@ def _tell_bug(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
         output.problem({"error": "Bug", "message": message, "exit_code": BUG})
     else:
         output.aside(harmless(f"sessionary: this is a bug in Sessionary: {message}"))
-        output.aside("  nothing was changed by this message; `sessionary --debug ...` prints where it happened")
+        output.aside("  `sessionary --debug ...` prints where it happened; please report that")
     return BUG
 
 

@@ -19,6 +19,7 @@ from typing import Any, TextIO
 import msgspec
 
 WIDTH = 80
+WIDEST = 100
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "…": "...", "│": "|", "─": "-", "▸": ">", "·": "-", "→": "->", "×": "x"})
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
@@ -32,8 +33,9 @@ def line(text: str = "") -> None:
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Many lines of the result."""
-    _write(sys.stdout, "\n".join(texts))
+    """Many lines of the result, or none."""
+    if text := "\n".join(texts):
+        _write(sys.stdout, text)
 
 
 def aside(text: str) -> None:
@@ -64,9 +66,19 @@ def paint(text: str, colour: str) -> str:
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and _colours_wanted() else text
 
 
+def room() -> int | None:
+    """How many cells a line may take; None where the result goes elsewhere than to a terminal: nothing is cut then.
+
+    COLUMNS, where it is set, counts in both cases.
+    """
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, 40)
+
+
 def width() -> int:
-    """The width of the terminal in cells. Where the result goes elsewhere, 80, unless COLUMNS says otherwise."""
-    return max(shutil.get_terminal_size((WIDTH, 24)).columns, 20)
+    """How wide text is set: as wide as there is room, but no wider than people read, and 80 where nobody says."""
+    return min(room() or WIDTH, WIDEST)
 
 
 def _colours_wanted() -> bool:
@@ -86,7 +98,7 @@ def _encode(document: Any) -> str:
         text = _encoder.encode(document).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
         return json.dumps(document, ensure_ascii=True)
-    if text.isascii() and "\x7f" not in text:
+    if text.isprintable():
         return text
     if (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8":
         return json.dumps(json.loads(text), ensure_ascii=True)

@@ -18,21 +18,22 @@ _ACTS = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_BLANKS = re.compile(r"\s+")
+# Characters of one cell each: Latin, Greek, Cyrillic, and the punctuation, arrows, signs and lines around them.
+_NARROW = re.compile("[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc]*")
 _TAB = 4
 _WORDS = re.compile(r"\S+|\s+")
 
 
 def harmless(text: str) -> str:
     """The text with every acting character shown by its number; newlines stay, tabs become blanks."""
-    if text.isascii() and text.replace("\n", " ").isprintable():
+    if text.isprintable():  # quick, and right for nearly every title and line
         return text
     return _ACTS.sub(_shown, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
     """The text on one line, harmless, each run of blanks as one."""
-    return harmless(_BLANKS.sub(" ", text).strip())
+    return text if text.isprintable() else harmless(" ".join(text.split()))
 
 
 def _shown(match: re.Match[str]) -> str:
@@ -45,7 +46,7 @@ def _shown(match: re.Match[str]) -> str:
 
 def cells(text: str) -> int:
     """How many terminal cells the text takes."""
-    if text.isascii():
+    if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len
 
@@ -54,7 +55,7 @@ def cells(text: str) -> int:
 
 def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:
     """The text in at most `width` cells; where something was cut stands the ellipsis."""
-    if cells(text) <= width:
+    if len(text) <= 4 * width and cells(text) <= width:
         return text
     room = max(width - len(ellipsis), 0)
     if not keep_end:
@@ -91,7 +92,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
             if word.isspace():
                 continue
         while used + size > width:
-            piece = _head(word[: 8 * width], width - used) or word[0]  # a line of a megabyte is cut in linear time
+            piece = _head(word, width - used) or word[0]
             yield current + piece
             current, used = "", 0
             word = word[len(piece) :]
@@ -104,7 +105,8 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 def _head(text: str, width: int) -> str:
     """The longest beginning of the text that fits into `width` cells, no character split."""
-    if text.isascii():
+    text = text[: 4 * width]  # more of it fits only where marks are heaped upon letters
+    if text.isascii() or _NARROW.fullmatch(text):
         return text[:width]
     from rich.cells import split_graphemes
 

@@ -1,0 +1,37 @@
+"""Bytes and JSON values: what is written, and what can be read of what anybody wrote. Pure: no file is touched here.
+
+sanitize     anything a program holds     -> JSON-able value     (the table of forms is in its module)
+encode_line  JSON-able value              -> one line            encode_document: -> a whole file
+decode       one line or file             -> value, or Undecodable
+read_lines   a whole JSON Lines file      -> Reading: records, and the problems in between
+split_glued  a damaged line               -> where whole records lie on it
+snapshot     JSON-able value              -> a copy that tells by ``==`` whether the value has changed since
+CODES        every code that a problem of a line file may have, with its severity
+"""
+
+from sessionary.codec.damage import split_glued
+from sessionary.codec.decode import Undecodable, decode, original_accepts
+from sessionary.codec.encode import encode_document, encode_line
+from sessionary.codec.lines import Reading, read_lines
+from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
+from sessionary.codec.sanitize import sanitize
+from sessionary.codec.snapshot import NotPlain, snapshot
+
+__all__ = [
+    "CODES",
+    "Code",
+    "NotPlain",
+    "Place",
+    "Reading",
+    "Undecodable",
+    "decode",
+    "encode_document",
+    "encode_line",
+    "for_strict_reader",
+    "original_accepts",
+    "problem",
+    "read_lines",
+    "sanitize",
+    "snapshot",
+    "split_glued",
+]

@@ -1,4 +1,4 @@
-"""What is wrong with one line that is no record, and which whole records lie on it.
+"""What is wrong with a line that is no record, and which whole records lie on it.
 
 Everything works on the bytes of the line, decoded as Latin-1: then one character is one byte, offsets are exact even
 in bytes that are no UTF-8, and JSON, whose structure is ASCII, is scanned at the speed of the standard library.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
 
-from sessionary.codec.decode import Undecodable, decode, decode_leniently
-from sessionary.codec.problems import CODES, Severity
+from sessionary.codec.decode import Undecodable, decode
+from sessionary.codec.problems import CODES
+from sessionary.model import Severity
 
 Span = tuple[int, int]
 
@@ -20,7 +21,8 @@ _scan = json.JSONDecoder(strict=False).raw_decode
 _MARKER = re.compile(rb"(?:<{7}|={7}|>{7}|\|{7})(?: .*)?", re.DOTALL)
 # Fewer NULs within a line are characters that a program wrote; a hole in a file is longer, or reaches its edge.
 _HOLE = re.compile(rb"\A\0+|\0{8,}|\0+\Z")
-_BLANK: Final = " \t\r\0"
+_BLANK: Final = " \t\r\n\0"
+_NEAR: Final = 64
 MAX_JOINED_LINES: Final = 64
 MAX_JOINED_BYTES: Final = 1 << 20
 
@@ -38,56 +40,160 @@ class Damage(NamedTuple):
 def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
     """The damage of a line that `decode` refused with `cause`: at least one stretch, in order.
 
-    A hole in the file that lies inside a line damages what is before and what is behind it as well: three stretches.
+    A hole in the middle of a line damages what is before it and what is behind it as well: three stretches.
     """
     if _MARKER.fullmatch(raw):
-        return [_damage("conflict_marker", 0, len(raw), f"a line that a merge left behind: {raw[:7].decode()}")]
+        words = f"a line that a merge left behind ({raw[:7].decode()})"
+        return [_damage("conflict_marker", 0, len(raw), words)]
     if _HOLE.search(raw):
-        return list(_around_holes(raw))
+        return _around_holes(raw)
     if cause.code in ("too_deep", "number_too_long", "control_characters"):
         return [_damage(cause.code, 0, len(raw), str(cause))]
-    return [_broken(raw, 0, cause)]
+    return [_broken(raw, 0)]
 
 
 def split_glued(raw: bytes) -> list[Span]:
-    """The whole JSON objects that stand side by side on a damaged line, as (start, end) offsets in order.
+    """The whole records that stand side by side on a damaged line, as (start, end) offsets in order.
 
-    Only records count: an object that is a part of another one, torn or whole, is none, nor is text inside of a
-    string, nor an empty object. Control characters may stand raw in their strings. Bytes between the spans are
-    the rest of records that are gone. Where it cannot be told whether an object stood alone or inside of a torn
-    one (torn right behind a colon, a comma or a bracket), it is not returned.
+    Only records count: no object that is a part of another one, torn or whole, nothing inside of a string, no empty
+    object. Control characters may stand raw in their strings. What lies between the spans is the rest of records
+    that are gone. Where it cannot be told whether an object stood alone or inside of a torn one (torn right behind
+    a colon or a bracket), it is not returned: better one record missing than one made up.
     """
     text = raw.decode("latin-1")
     spans: list[Span] = []
-    start, inside = text.find("{"), False
+    start, torn_here = text.find("{"), False
     while start >= 0:
         try:
             value, end = _scan(text, start)
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated string"):
-                break
-            start, inside = _next_start(text, start, error.pos), True
-            continue
+                break  # all that follows is inside of it
+            start, torn_here = _next_start(text, start, error.pos)
         except (ValueError, RecursionError):
             break
-        before = text[spans[-1][1] if spans else 0 : start].rstrip(_BLANK)
-        nested = text[end:].lstrip(_BLANK)[:1] in ("]", "}", ",", ":") or (not inside and before[-1:] in (":", ",", "["))
-        if value and not nested and _is_utf8(raw[start:end]):
-            spans.append((start, end))
-        start, inside = text.find("{", end), False
-    return spans
+        else:
+            if value and (torn_here or _stands_alone(text, start)) and _ends_alone(text, end):
+                spans.append((start, end))
+            start, torn_here = text.find("{", end), False
+    return [span for span in spans if _is_utf8(raw[slice(*span)])]
+
+
+def covers(raw: bytes, spans: Sequence[Span]) -> bool:
+    """True if nothing but blanks and NULs lies outside of the spans."""
+    edges = [0, *(edge for span in spans for edge in span), len(raw)]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return not any(raw[start:end].decode("latin-1").strip(_BLANK) for start, end in gaps)
 
 
 def joined_record(lines: Sequence[bytes]) -> int:
-    """How many of these lines, from the first on, make up one record that was spread over them; 0 if none do.
+    """How many of these lines, from the first on, are one record that is spread over them; 0 if none are.
 
-    That happens where a newline stands raw in a string, and in files that somebody has pretty-printed.
+    That happens where a newline stands raw in a string, and where somebody has pretty-printed a file. Looks at no
+    more than 64 lines and 1 MiB.
     """
-    text = ""
-    for count, line in enumerate(lines[:MAX_JOINED_LINES], 1):
-        text += ("\n" if text else "") + line.decode("latin-1")
-        if len(text) > MAX_JOINED_BYTES or not _is_open(text):
-            break
-        if count < len(lines) and (whole := _closes(text + "\n" + lines[count].decode("latin-1"))):
-            return count + 1 if whole else 0
+    text = lines[0].decode("latin-1")
+    if _state(text) != "open":
+        return 0
+    for count, line in enumerate(lines[1:MAX_JOINED_LINES], 2):
+        text += "\n" + line.decode("latin-1")
+        state = "broken" if len(text) > MAX_JOINED_BYTES else _state(text)
+        if state != "open":
+            return count if state == "whole" and _is_utf8(text.encode("latin-1")) else 0
     return 0
+
+
+def _state(text: str) -> Literal["whole", "open", "broken"]:
+    """Whether the text is an object, the beginning of one, or neither."""
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "{":
+        return "broken"
+    try:
+        _, end = _scan(text, start)
+    except json.JSONDecodeError as error:
+        wants_more = error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip())
+        return "open" if wants_more else "broken"
+    except (ValueError, RecursionError):
+        return "broken"
+    return "broken" if text[end:].strip() else "whole"
+
+
+def _next_start(text: str, start: int, broken: int) -> tuple[int, bool]:
+    """Where the next record may begin, if the one at `start` breaks off at `broken`, and whether that is just there.
+
+    A record torn inside of a string swallows the brace and the first quote of the one that follows, so it breaks
+    one key later.
+    """
+    found = text.rfind("{", start + 1, broken + 1)
+    if found >= 0 and not text[found + 1 : broken].strip(_BLANK + '"'):
+        return found, True
+    return text.find("{", max(broken, start + 1)), False
+
+
+def _stands_alone(text: str, start: int) -> bool:
+    return text[max(0, start - _NEAR) : start].rstrip(_BLANK)[-1:] not in (":", ",", "[")
+
+
+def _ends_alone(text: str, end: int) -> bool:
+    return text[end : end + _NEAR].lstrip(_BLANK)[:1] not in ("]", "}", ",", ":")
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _damage(code: str, start: int, end: int, message: str, severity: Severity | None = None) -> Damage:
+    return Damage(code, start, end, message, CODES[code].severity if severity is None else severity)
+
+
+def _broken(raw: bytes, offset: int) -> Damage:
+    end = offset + len(raw)
+    spans = split_glued(raw)
+    if spans:
+        rest = len(raw) - sum(stop - start for start, stop in spans)
+        if covers(raw, spans):
+            words = f"{_count(len(spans), 'whole record')} without a newline between them"
+            return _damage("glued_records", offset, end, words, Severity.hides_data)
+        words = f"{_count(len(spans), 'whole record')} and {_count(rest, 'byte')} that are none on one line"
+        return _damage("glued_records", offset, end, words)
+    try:
+        decode(raw)
+    except Undecodable as cause:
+        code, words = (
+            ("bad_utf8", "bytes that are") if cause.code == "bad_utf8" else ("bad_json", "a line that is")
+        )
+        return _damage(code, offset, end, f"{words} {cause}")
+    return _damage("bad_json", offset, end, "a piece of a record")
+
+
+def _around_holes(raw: bytes) -> list[Damage]:
+    holes = [match.span() for match in _HOLE.finditer(raw)]
+    edges = [0, *(edge for hole in holes for edge in hole), len(raw)]
+    torn: list[Damage] = []
+    records = 0
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        piece = raw[start:end]
+        spans = split_glued(piece)
+        if covers(piece, spans):
+            records += len(spans)
+        else:
+            torn.append(_broken(piece, start))
+    if torn:
+        torn += [_hole(start, end, end - start) for start, end in holes]
+        return sorted(torn, key=lambda damage: damage.start)
+    return [_hole(0, len(raw), sum(end - start for start, end in holes), records)]
+
+
+def _hole(start: int, end: int, zeros: int, records: int = 0) -> Damage:
+    words = f"{_count(zeros, 'NUL byte')} in the place of data"
+    if records:
+        words += f", and {_count(records, 'whole record')} on the same line"
+    return _damage("nul_run", start, end, words)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -20,7 +20,6 @@ REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 BOM: Final = codecs.BOM_UTF8
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_INFINITE: Final = (float("inf"), float("-inf"))
 
 
 class Undecodable(ValueError):
@@ -77,37 +76,15 @@ def decode_patiently(raw: bytes) -> Decoded:
     except UnicodeDecodeError as error:
         at = skipped + error.start
         raise Undecodable(f"not UTF-8 at byte {at}", code="bad_utf8", at=at) from None
-    odd: list[str] = []
-
-    def constant(name: str) -> float:
-        odd.append(name)
-        return float(name)
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        if value in _INFINITE:
-            odd.append(digits)
-        return value
-
     try:
-        value = json.loads(text, parse_constant=constant, parse_float=number)
+        value = json.loads(text)
     except RecursionError:
         raise Undecodable("nested too deeply to be read", code="too_deep") from None
     except json.JSONDecodeError as error:
-        at = skipped + len(text[: error.pos].encode())
-        raise _no_json(text, error.msg, at) from None
+        raise _no_json(text, error.msg, skipped + len(text[: error.pos].encode())) from None
     except ValueError:
         raise Undecodable("an integer with more digits than Python reads", code="number_too_long") from None
-    return Decoded(value, _notes(value, skipped, odd))
-
-
-def decode_leniently(raw: bytes) -> Any:
-    """As `decode`, but control characters may stand raw in strings.
-
-    Raises:
-        ValueError, RecursionError: it is not even that.
-    """
-    return json.loads(raw.decode("utf-8").removeprefix("\ufeff"), strict=False)
+    return Decoded(value, ("bom",) * bool(skipped) + _oddities(value))
 
 
 def original_accepts(data: bytes) -> bool:
@@ -127,31 +104,35 @@ def original_accepts(data: bytes) -> bool:
 
 
 def _no_json(text: str, words: str, at: int) -> Undecodable:
-    message = f"{words} at byte {at}"
-    if _CONTROL.search(text):
-        try:
-            json.loads(text, strict=False)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            return Undecodable(f"a raw control character in a string at byte {at}", code="control_characters", at=at)
-    return Undecodable(message, code="bad_json", at=at)
+    if _CONTROL.search(text) and _is_lenient_json(text):
+        words = f"a raw control character in a string at byte {at}"
+        return Undecodable(words, code="control_characters", at=at)
+    words = words.removesuffix(" starting at").removesuffix(" at")
+    return Undecodable(f"not JSON at byte {at}: {words}", code="bad_json", at=at)
 
 
-def _notes(value: Any, skipped: int, odd: list[str]) -> tuple[str, ...]:
-    notes = ["bom"] if skipped else []
-    if odd:
-        notes.append("odd_number")
-    if _has_lone_surrogate(value):
-        notes.append("lone_surrogate")
-    return tuple(notes)
+def _is_lenient_json(text: str) -> bool:
+    """True if the text is JSON but for control characters that stand raw in strings."""
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
-def _has_lone_surrogate(value: Any) -> bool:
+def _oddities(value: Any) -> tuple[str, ...]:
+    """What a value that only the slow reader reads is made of that others refuse: told by trying to write it."""
+    found: tuple[str, ...] = ()
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        found += ("odd_number",)
+    except RecursionError:  # reading goes a little deeper than writing
+        return ()
     try:
         _encode(value)
     except UnicodeEncodeError:
-        return True
-    except RecursionError:  # reading goes a little deeper than writing
-        return False
-    return False
+        found += ("lone_surrogate",)
+    except RecursionError:
+        pass
+    return found

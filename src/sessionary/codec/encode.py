@@ -1,10 +1,10 @@
-"""Sanitised values as bytes: one JSON line, or one indented document.
+r"""Sanitised values as bytes: one JSON line, or one indented document.
 
 The text is what `json.dumps` writes with ``ensure_ascii=False``, because the programs that share these files write
 that and people grep them. It differs in three points:
 
 - U+2028, U+2029 and U+0085 are written as escapes. JSON allows them raw, but many readers split lines there.
-- A lone surrogate is written as ``\\udXXX``: UTF-8 has no bytes for it, and readers of JSON understand the escape.
+- A lone surrogate is written as ``\udXXX``: UTF-8 has no bytes for it, and readers of JSON understand the escape.
 - A very large or small float may be spelt differently in a line (``1e16`` for ``1e+16``); it reads as the same number.
 """
 

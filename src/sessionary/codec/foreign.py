@@ -21,7 +21,7 @@ def _packed(name: str, tool: str) -> Foreign:
 
 
 def _text(encoding: str) -> Foreign:
-    return Foreign(f"{encoding} text", f"convert it with `iconv -f {encoding.split()[0]} -t UTF-8`")
+    return Foreign(f"{encoding} text", f"convert it with `iconv -f {encoding} -t UTF-8`")
 
 
 # Longer marks first: UTF-32 begins like UTF-16.
@@ -30,8 +30,8 @@ _MARKS: Final[tuple[tuple[bytes, Foreign], ...]] = (
     (b"\0\0\xfe\xff", _text("UTF-32")),
     (b"\xff\xfe", _text("UTF-16")),
     (b"\xfe\xff", _text("UTF-16")),
-    (b"{\0\"\0", _text("UTF-16LE without a mark")),
-    (b"\0{\0\"", _text("UTF-16BE without a mark")),
+    (b'{\0"\0', _text("UTF-16LE")),
+    (b'\0{\0"', _text("UTF-16BE")),
     (b"\x1f\x8b", _packed("gzip", "gunzip")),
     (b"\x28\xb5\x2f\xfd", _packed("zstd", "zstd -d")),
     (b"\xfd7zXZ\0", _packed("xz", "unxz")),

@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 from sessionary.model import Problem, Severity
 
-note, cosmetic, hides_data, _, lost_data = Severity
-
 
 class Code(NamedTuple):
     """One row of the table.
@@ -35,44 +33,64 @@ _SET_ASIDE = "set the damaged bytes aside, fill the gap from the backup if it ha
 
 CODES: Final[dict[str, Code]] = {
     "torn_tail": Code(
-        lost_data, True, "the last line was never finished: a record was being written", "set the torn bytes aside"
+        Severity.lost_data,
+        True,
+        "the last line was never finished: a record was being written",
+        "set the torn bytes aside",
     ),
-    "bad_json": Code(lost_data, True, "a finished line that is no JSON: a record is gone or cut", _SET_ASIDE),
-    "bad_utf8": Code(lost_data, True, "a finished line with bytes that are no UTF-8", _SET_ASIDE),
+    "bad_json": Code(
+        Severity.lost_data, True, "a finished line that is no JSON: a record is gone or cut", _SET_ASIDE
+    ),
+    "bad_utf8": Code(Severity.lost_data, True, "a finished line with bytes that are no UTF-8", _SET_ASIDE),
     # A file system that lost power after it made the file longer, and before it wrote the data, leaves zeros in the
     # place of the data: where NULs are, something was that nobody can bring back from this file.
-    "nul_run": Code(lost_data, True, "zero bytes in the place of data, as a power cut leaves them", _SET_ASIDE),
-    "glued_records": Code(
-        lost_data, True, "several records, or a piece and a record, on one line", "put each whole record on its own line"
+    "nul_run": Code(
+        Severity.lost_data, True, "zero bytes in the place of data, as a power cut leaves them", _SET_ASIDE
     ),
-    "control_characters": Code(hides_data, True, "control characters stand raw in a string", _REWRITE),
-    "raw_newline": Code(hides_data, True, "one record is spread over several lines", _REWRITE),
+    "glued_records": Code(
+        Severity.lost_data,
+        True,
+        "several records, or a piece and a record, on one line",
+        "put each whole record on its own line",
+    ),
+    "control_characters": Code(
+        Severity.hides_data, True, "control characters stand raw in a string", _REWRITE
+    ),
+    "raw_newline": Code(Severity.hides_data, True, "one record is spread over several lines", _REWRITE),
     "too_deep": Code(
-        hides_data, True, "a record is nested too deeply to be read", "store the deep part as text within the record"
+        Severity.hides_data,
+        True,
+        "a record is nested too deeply to be read",
+        "store the deep part as text within the record",
     ),
     "number_too_long": Code(
-        hides_data, True, "an integer has more digits than can be read", "store the number as text within the record"
+        Severity.hides_data,
+        True,
+        "an integer has more digits than can be read",
+        "store the number as text within the record",
     ),
-    "not_an_object": Code(cosmetic, False, "JSON, but not an object", "set the line aside"),
-    "conflict_marker": Code(cosmetic, True, "a line that a merge left behind", "set the line aside"),
-    "not_text": Code(hides_data, True, "the whole file is something else than JSON Lines"),
-    "missing_newline": Code(note, False, "the last record is whole, but its line is not ended"),
-    "unknown_record": Code(note, False, "an empty object"),
-    "bom": Code(note, True, "a byte order mark; strict readers refuse the line", "remove the mark"),
-    "crlf": Code(note, False, "lines end in CR LF"),
-    "blank_lines": Code(note, False, "blank lines"),
-    "lone_surrogate": Code(note, False, "half a surrogate pair in a string, which UTF-8 cannot hold"),
-    "odd_number": Code(note, False, "NaN, Infinity or a number too large for a float"),
-    "duplicate_record": Code(note, False, "the same record again, byte for byte"),
-    "changed_duplicate": Code(note, False, "another version of a record with the same id"),
+    "not_an_object": Code(Severity.cosmetic, False, "JSON, but not an object", "set the line aside"),
+    "conflict_marker": Code(Severity.cosmetic, True, "a line that a merge left behind", "set the line aside"),
+    "not_text": Code(Severity.hides_data, True, "the whole file is something else than JSON Lines"),
+    "missing_newline": Code(Severity.note, False, "the last record is whole, but its line is not ended"),
+    "unknown_record": Code(Severity.note, False, "an empty object"),
+    "bom": Code(Severity.note, True, "a byte order mark; strict readers refuse the line", "remove the mark"),
+    "crlf": Code(Severity.note, False, "lines end in CR LF"),
+    "blank_lines": Code(Severity.note, False, "blank lines"),
+    "lone_surrogate": Code(
+        Severity.note, False, "half a surrogate pair in a string, which UTF-8 cannot hold"
+    ),
+    "odd_number": Code(Severity.note, False, "NaN, Infinity or a number too large for a float"),
+    "duplicate_record": Code(Severity.note, False, "the same record again, byte for byte"),
+    "changed_duplicate": Code(Severity.note, False, "another version of a record with the same id"),
 }
 
 
 class Place(NamedTuple):
-    """Where a file, or a part of one, begins: its path, the number of its first line, the offset of its first byte."""
+    """Where in which file: the number of the line, or None for the whole file, and the offset of the first byte."""
 
     path: str
-    line: int
+    line: int | None
     byte: int
 
 
@@ -106,7 +124,7 @@ def for_strict_reader(problems: Iterable[Problem]) -> list[Problem]:
     """
     return [
         found._replace(severity=max(found.severity, Severity.stops_resume))
-        if found.severity > note and CODES[found.code].stops
+        if found.severity > Severity.note and CODES[found.code].stops
         else found
         for found in problems
     ]

@@ -25,13 +25,15 @@ class _Exact:
 
     def __init__(self, value: float) -> None:
         self._kind = type(value)
-        # Python compares floats as numbers: NaN differs from itself, and -0.0 equals 0.0. Their texts do neither.
-        self._value = value.hex() if type(value) is float else value
+        self._value = _comparable(value)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not self._kind:
-            return False
-        return self._value == (other.hex() if isinstance(other, float) else other)
+        return type(other) is self._kind and bool(_comparable(other) == self._value)
+
+
+def _comparable(value: object) -> object:
+    """Python compares floats as numbers: NaN differs from itself, and -0.0 equals 0.0. Their texts do neither."""
+    return value.hex() if type(value) is float else value
 
 
 _TRUE: Final = _Exact(True)

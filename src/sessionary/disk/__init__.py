@@ -1,0 +1,1 @@
+"""The durable-file engine: the only room that touches the file system."""

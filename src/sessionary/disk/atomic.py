@@ -89,7 +89,7 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
 
 
 def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool) -> None:
-    """FAT and some network shares have no hard links: the exclusive open is the claim on the name."""
+    """Without links the exclusive open is the claim on the name."""
     try:
         fd = fs.open(path, CREATE, FILE_MODE)
     except FileExistsError:
@@ -148,12 +148,7 @@ def keep_backup(path: str, backup: str, current: os.stat_result, *, fs: Fs = OS_
     """
     temp = temp_name(backup)
     try:
-        try:
-            fs.link(path, temp)
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            copy_file(path, temp, fs=fs)
+        _link_or_copy(fs, path, temp)
         fs.rename(temp, backup)
     except BaseException:
         _discard(fs, temp)
@@ -206,15 +201,10 @@ def keep_aside(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = N
     """
     for aside in _dated_names(path, kind, now):
         try:
-            try:
-                fs.link(path, aside)
-            except FileExistsError:
-                continue
-            except OSError as error:
-                if error.errno not in NO_LINKS:
-                    raise
-                copy_file(path, aside, fs=fs)
+            _link_or_copy(fs, resolve(fs, path), aside)
             sync_dir(fs, os.path.dirname(path))
+        except FileExistsError:
+            continue
         except OSError as error:
             raise storage_failed(error, "keep aside", path) from error
         return aside
@@ -293,6 +283,16 @@ def timestamp_name(now: datetime | None = None) -> str:
     return (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
+def _link_or_copy(fs: Fs, source: str, target: str) -> None:
+    """A second name for a file; a flushed copy where the file system has no links (FAT, some network shares)."""
+    try:
+        fs.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        copy_file(source, target, fs=fs)
+
+
 def _dated_names(path: str, kind: str, now: datetime | None) -> Iterable[str]:
     dated = f"{path}.{kind}-{timestamp_name(now)}"
     yield dated
@@ -322,7 +322,7 @@ def _write_temp(
 def _keep_mode_and_owner(fs: Fs, fd: int, old: os.stat_result) -> None:
     new = fs.fstat(fd)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        with suppress(PermissionError):  # only root may give files away; the content matters more than the owner
+        with suppress(PermissionError):  # only root may give files away; the content matters more
             fs.chown(fd, old.st_uid, old.st_gid)
     mode = stat_module.S_IMODE(old.st_mode)
     if mode != stat_module.S_IMODE(new.st_mode):
@@ -339,7 +339,8 @@ def _copy_bytes(fs: Fs, reader: int, writer: int) -> int:
 
 def _erase(fs: Fs, path: str) -> None:
     if not stat_module.S_ISDIR(fs.lstat(path).st_mode):
-        return fs.unlink(path)
+        fs.unlink(path)
+        return
     for name in fs.listdir(path):
         _erase(fs, os.path.join(path, name))
     fs.rmdir(path)

@@ -13,15 +13,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from sessionary.errors import NotFound, Outcome, StorageFailed
 
-try:  # Windows has no fcntl; the lock room has its own way there.
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # pragma: no cover - not Linux
-    fcntl = None  # type: ignore[assignment]
 
 O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -36,6 +37,7 @@ FILE_MODE = 0o600
 DIR_MODE = 0o700
 
 FICLONE = 0x40049409  # linux/fs.h: share the extents of another file
+LOCKED_BYTE = 1 << 30  # locks of Windows keep others from reading the bytes: one far behind the note is taken
 
 
 class Fs(Protocol):
@@ -71,22 +73,28 @@ class Fs(Protocol):
 
 def _full_fsync(fd: int) -> None:  # pragma: no cover - macOS
     """On macOS fsync stops at the drive's cache; F_FULLFSYNC goes through it."""
-    try:
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined]
-    except OSError:
-        os.fsync(fd)  # network volumes refuse F_FULLFSYNC
+    if sys.platform == "darwin":
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+        except OSError:
+            pass  # network volumes refuse F_FULLFSYNC
+    os.fsync(fd)
 
 
-def _windows_rename(source: str, target: str) -> None:
-    """os.replace with a bounded retry: virus scanners and indexers hold files open for moments (WinError 5, 32, 33)."""
-    import time
+def patient_rename(source: str, target: str) -> None:
+    """os.replace with a bounded retry, for Windows.
 
+    Virus scanners and indexers hold files open for moments there (WinError 5, 32, 33: PermissionError). Anything
+    else, a full disk above all, fails at once.
+    """
     for pause in (0.001, 0.005, 0.02, 0.1, 0.3):
         try:
-            return os.replace(source, target)
+            os.replace(source, target)
+            return
         except PermissionError:
             time.sleep(pause)
-    return os.replace(source, target)
+    os.replace(source, target)
 
 
 def _windows_pread(fd: int, length: int, offset: int) -> bytes:
@@ -112,7 +120,7 @@ class OsFs:
     listdir = staticmethod(os.listdir)
     utime = staticmethod(os.utime)
     pread = staticmethod(getattr(os, "pread", _windows_pread))
-    rename = staticmethod(_windows_rename if sys.platform == "win32" else os.replace)
+    rename = staticmethod(patient_rename if sys.platform == "win32" else os.replace)
     fsync = staticmethod(_full_fsync if sys.platform == "darwin" else os.fsync)
     fdatasync = staticmethod(_full_fsync if sys.platform == "darwin" else getattr(os, "fdatasync", os.fsync))
 
@@ -129,32 +137,30 @@ class OsFs:
     @staticmethod
     def clone(source: int, target: int) -> None:
         """Share the bytes of `source` (btrfs, xfs, bcachefs). Raises OSError where the file system cannot."""
-        if fcntl is None or not sys.platform.startswith("linux"):
+        if sys.platform != "linux":
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         fcntl.ioctl(target, FICLONE, source)
 
     @staticmethod
     def lock(fd: int, *, exclusive: bool) -> None:
-        if fcntl is None:  # pragma: no cover - Windows
-            import msvcrt
-
-            os.lseek(fd, 1 << 30, os.SEEK_SET)  # a byte far behind the note, which others must be able to read
+        """Take a lock at once or raise BlockingIOError. Windows knows only exclusive ones."""
+        if sys.platform == "win32":
+            os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
             try:
-                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
             except OSError as error:
                 raise BlockingIOError(errno.EWOULDBLOCK, str(error)) from error
-            return
-        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        else:
+            fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
     @staticmethod
     def unlock(fd: int) -> None:
-        if fcntl is None:  # pragma: no cover - Windows
-            import msvcrt
-
-            os.lseek(fd, 1 << 30, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
-            return
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        """Let go of a lock."""
+        if sys.platform == "win32":
+            os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+        else:
+            fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 OS_FS: Fs = OsFs()

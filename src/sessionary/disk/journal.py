@@ -107,7 +107,9 @@ class Journal:
         torn: where torn bytes were stored by the last append that found some, else None.
     """
 
-    def __init__(self, path: str, tail: Tail, *, fs: Fs = OS_FS, now: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self, path: str, tail: Tail, *, fs: Fs = OS_FS, now: Callable[[], datetime] | None = None
+    ) -> None:
         self.path = path
         self.tail = tail
         self.identity = (0, 0)
@@ -142,7 +144,8 @@ class Journal:
         self.raise_failure()
         try:
             if self.suspect:
-                return self._write_anew(data)
+                self._write_anew(data)
+                return
             if found is None:
                 if self._begin(data):
                     return
@@ -305,8 +308,7 @@ class Journal:
         found = self.look()
         if found is not None:
             for line in lines_of(self._fs, self.path):
-                if not is_json_text(line):
-                    damaged.append(line)
+                damaged += [] if is_json_text(line) else [line]
             if damaged:
                 kept = b"\n".join(damaged) + b"\n"
                 self.torn = atomic.save_aside(self.path, "corrupt", kept, fs=self._fs, now=self._now())

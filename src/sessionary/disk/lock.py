@@ -15,6 +15,7 @@ import json
 import os
 import random
 import socket
+import sys
 import threading
 import time
 import weakref
@@ -23,7 +24,17 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sessionary.disk.fs import FILE_MODE, O_BINARY, O_CLOEXEC, O_NOFOLLOW, OS_FS, READ, Fs, storage_failed, write_all
+from sessionary.disk.fs import (
+    FILE_MODE,
+    O_BINARY,
+    O_CLOEXEC,
+    O_NOFOLLOW,
+    OS_FS,
+    READ,
+    Fs,
+    storage_failed,
+    write_all,
+)
 from sessionary.errors import Locked
 
 TIMEOUT = 10.0
@@ -141,7 +152,9 @@ class FileLock:
             "operation": operation,
         }
         with suppress(OSError):  # the note is a courtesy; a full disk must not stop what it describes
-            fd = self._fs.open(self.path, os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_BINARY, FILE_MODE)
+            fd = self._fs.open(
+                self.path, os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_BINARY, FILE_MODE
+            )
             try:
                 write_all(self._fs, fd, json.dumps(facts).encode() + b"\n")
             finally:
@@ -205,9 +218,8 @@ def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:
     if pid is None:
         return note
     who: dict[str, Any] = note if note.get("pid") == pid else {"pid": pid}
-    with suppress(OSError):
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
-            who = {**who, "command": comm.read().strip()}
+    with suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
+        who = {**who, "command": comm.read().strip()}
     return who
 
 
@@ -224,6 +236,8 @@ def _read_note(path: str, fs: Fs) -> dict[str, Any]:
 
 
 def _holder_in_kernel_table(path: str, fs: Fs) -> int | None:
+    if sys.platform != "linux":
+        return None
     try:
         found = fs.stat(path)
         with open("/proc/locks", encoding="ascii", errors="replace") as table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
@@ -58,8 +59,9 @@ class Part(NamedTuple):
 class Layout(Protocol):
     """The read side of one kind of session store.
 
-    Whatever cannot be read becomes a `Problem`, never an exception that hides the next session: only a root that
-    is there but cannot be looked into raises.
+    Whatever cannot be read becomes a `Problem` of its session, never an exception that hides the next one. Where a
+    folder full of sessions cannot be looked into, `discover` and `summaries` MUST yield all the others before they
+    raise.
     """
 
     name: ClassVar[str]
@@ -70,6 +72,22 @@ class Layout(Protocol):
 
         Raises:
             StorageFailed: a folder of the store cannot be looked into.
+        """
+        ...
+
+    def at(self, folder: Path) -> SessionRef | None:
+        """The session that lies in `folder`, wherever that is; None if the folder is no session of this kind."""
+        ...
+
+    def handle(self, ref: SessionRef) -> str:
+        """The id from where on it tells sessions apart: the id itself, unless it begins as others do by design."""
+        ...
+
+    def summaries(self) -> Iterator[Summary]:
+        """The summary of every session: as `summary` of each that `discover` finds, with fewer looks at the disk.
+
+        Raises:
+            StorageFailed: as `discover`.
         """
         ...
 

@@ -33,7 +33,7 @@ from typing import Any, Literal, get_args
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import SessionaryError
 from sessionary.testing.sweeps import Check, Report, Setup, Violation, judge
-from sessionary.testing.wrapper import WrappedFs
+from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 
 Call = Literal[
     "open",
@@ -226,6 +226,8 @@ def sweep(
 ) -> Report:
     """Let each call of `workload` fail in each way, one per run, and check what every run leaves.
 
+    Flushes that do not fail are not waited for: no run survives a power cut, or needs to.
+
     Args:
         setup: makes the state before, in a fresh empty folder.
         workload: does the work through the `FaultFs` in that folder and marks what it was promised. It may
@@ -261,7 +263,7 @@ def _run(
     folder = Path(root, f"fault-{report.states}")
     folder.mkdir()
     setup(str(folder))
-    fs = FaultFs(OS_FS, fault)
+    fs = FaultFs(UNSYNCED, fault)
     trouble: str | None = None
     try:
         workload(fs, str(folder))

@@ -211,6 +211,8 @@ class RecordingFs(WrappedFs):
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         with self._guard:
             slot = self._slot(path, follow=not flags & getattr(os, "O_NOFOLLOW", 0))
+            if slot is not None and not flags & os.O_EXCL and os.path.lexists(path):
+                self._node(slot)  # raises if we have not seen it made
             fd = self.inner.open(path, flags, mode)
             if slot is None and os.path.realpath(path) != self.root:
                 return fd

@@ -7,6 +7,7 @@ strategy is asked for, since the package does not need it to run.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ NASTY = (
     '{"role": "user"}',
     "<system-reminder>",
 )
-HUGE = (2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -(10**40))
+PLAIN = ("a", "word", " ", "Please list the files.")
+HUGE: tuple[int | float, ...] = (2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -(10**40))
+NOT_JSON = (math.nan, math.inf, -math.inf)
 ROLES = ("user", "assistant", "tool", "system", "developer")
 EVENTS = (
     "session:start",
@@ -51,16 +54,19 @@ def text(*, max_size: int = 40) -> SearchStrategy[str]:
     """Text with anything in it, lone surrogates too, and nasty things more often than by chance."""
     from hypothesis import strategies as st
 
-    piece = st.one_of(st.text(max_size=8), st.sampled_from(NASTY), st.text(st.characters(), max_size=4))
-    return st.lists(piece, max_size=6).map(lambda pieces: "".join(pieces)[:max_size])
+    nasty = st.lists(st.sampled_from(NASTY + PLAIN), max_size=5).map(
+        lambda pieces: "".join(pieces)[:max_size]
+    )
+    return st.one_of(nasty, st.text(max_size=max_size), st.text(st.characters(), max_size=min(max_size, 4)))
 
 
 def numbers(*, finite: bool = False) -> SearchStrategy[int | float]:
     """Integers of any size, floats, and unless `finite` also NaN and the infinities."""
     from hypothesis import strategies as st
 
-    floats = st.floats(allow_nan=not finite, allow_infinity=not finite)
-    return st.one_of(st.integers(), st.sampled_from(HUGE), floats)
+    floats = st.floats(allow_nan=False, allow_infinity=False)
+    strange = HUGE if finite else HUGE + NOT_JSON
+    return st.one_of(st.integers(), floats, st.sampled_from(strange))
 
 
 def json_values(*, finite: bool = False, max_leaves: int = 12) -> SearchStrategy[Any]:

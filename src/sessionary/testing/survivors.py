@@ -121,7 +121,7 @@ def _excerpt(content: bytes) -> str:
 
 
 def survivors(
-    recording: Recording, model: Model = "relaxed", *, seed: int = 0, limit: int = LIMIT
+    recording: Recording, model: Model = "relaxed", *, seed: int = 0, limit: int = LIMIT, since: Any = None
 ) -> Iterator[Survivor]:
     """The states that a power cut may leave, for a cut after each operation.
 
@@ -130,6 +130,7 @@ def survivors(
         model: ``prefix``, ``ordered`` or ``relaxed``; see the module.
         seed: of the sampling; the same seed gives the same states.
         limit: most states per crash point.
+        since: only cuts after this value was marked.
     """
     if model not in MODELS:
         raise ValueError(f"no model {model!r}: take one of {', '.join(MODELS)}")
@@ -139,6 +140,8 @@ def survivors(
     for k in range(len(recording.ops) + 1):
         if k:
             disk.advance(k - 1)
+        if since is not None and since not in disk.acked:
+            continue
         for survivor in _states_at(disk, k, model, rng, limit):
             known = (len(survivor.acked), survivor.key)
             if known not in seen:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.fs import Fs
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.survivors import LIMIT, MODELS, Model, Survivor, materialise, survivors
+from sessionary.testing.wrapper import UNSYNCED
 
 Setup = Callable[[str], object]
 Operation = Callable[[RecordingFs], object]
@@ -80,7 +81,7 @@ def judge(check: Check, folder: str, acked: tuple[Any, ...]) -> str | None:
 
 
 def record(
-    setup: Setup, operation: Operation, work: str | os.PathLike[str], inner: Fs = OS_FS
+    setup: Setup, operation: Operation, work: str | os.PathLike[str], inner: Fs = UNSYNCED
 ) -> RecordingFs:
     """Run `setup` and then, recorded, `operation` in the new folder `work`."""
     Path(work).mkdir(parents=True)
@@ -99,7 +100,8 @@ def crash_sweep(
     models: Sequence[Model] = MODELS,
     seed: int = 0,
     limit: int = LIMIT,
-    inner: Fs = OS_FS,
+    since: Any = None,
+    inner: Fs = UNSYNCED,
 ) -> Report:
     """Check every state that a power cut during `operation` may leave.
 
@@ -112,14 +114,16 @@ def crash_sweep(
         models: which models of a disk to try.
         seed: of the sampling.
         limit: most states per crash point.
-        inner: what the recording goes through, for example a `FaultFs`.
+        since: only cuts after this value was marked; those before are another sweep's.
+        inner: what the recording goes through, for example a `FaultFs`. Flushes are recorded either way; by
+            default the disk is not made to wait for them.
     """
     work = Path(root, "work")
     recording = record(setup, operation, work, inner).recording
     report = Report()
     verdicts: dict[tuple[int, int], str | None] = {}
     for model in models:
-        for survivor in survivors(recording, model, seed=seed, limit=limit):
+        for survivor in survivors(recording, model, seed=seed, limit=limit, since=since):
             known = (len(survivor.acked), survivor.key)
             if known not in verdicts:
                 verdicts[known] = _verdict(check, survivor, Path(root, f"state-{len(verdicts)}"))

@@ -1,4 +1,4 @@
-"""Which stored line does each message of a save belong to? (pure)
+"""Match the messages of a save with the lines that are stored. Pure.
 
 A message that is stored already keeps the bytes of its line, so that a save changes nothing that the caller did
 not change: not the order of keys, not the spelling of a number, above all not the time.  Callers often keep their
@@ -75,10 +75,7 @@ def _rest(
         if STAMP in value:
             by_content[_key(value, without=STAMP)].append(place)
     used: set[int] = set()
-    found: list[int | None] = []
-    for message in messages[same:]:
-        place = _take(by_content, _key(message), used)
-        found.append(place)
+    found = [_take(by_content, _key(message), used) for message in messages[same:]]
     return [
         stored.raws[place] if place is not None else _new_line(message, same + offset, stored, used, now)
         for offset, (message, place) in enumerate(zip(messages[same:], found, strict=True))
@@ -103,7 +100,9 @@ def _new_line(
     return encode_line(message)
 
 
-def _time_of_edited(message: dict[str, Any], place: int, stored: StoredTranscript, used: set[int]) -> str | None:
+def _time_of_edited(
+    message: dict[str, Any], place: int, stored: StoredTranscript, used: set[int]
+) -> str | None:
     """A message that was edited in its place is still the message of that time."""
     if place >= len(stored.values) or place in used:
         return None

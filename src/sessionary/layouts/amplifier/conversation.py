@@ -7,12 +7,15 @@ a torn last line; the file is then looked at again before anybody is told that s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from os import stat_result
-from typing import NamedTuple
+from typing import Any, TypeVar
 
-from sessionary.codec import Reading, read_lines
+import msgspec
+
+from sessionary.codec import Reading, for_strict_reader, read_lines
+from sessionary.codec.decode import REFUSED
 from sessionary.disk.fs import READ, Fs, not_found, storage_failed
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns import Pairing, is_real_user, text_of
@@ -21,6 +24,11 @@ WINDOW = 8 << 20
 LOOKS = 3  # how often a torn tail that still grows is looked at again
 
 Place = tuple[int, int]  # line, byte
+P = TypeVar("P")
+
+# Every key and every type by which a tool call or a result is known begins so.
+_TOOLS = b'"tool'
+_decode_lines: Callable[[bytes], list[dict[str, Any]]] = msgspec.json.Decoder().decode_lines
 
 
 @dataclass(slots=True)
@@ -41,63 +49,92 @@ class Conversation:
     title: str | None = None
     problems: list[Problem] = field(default_factory=list)
 
+    def take(self, messages: list[dict[str, Any]]) -> None:
+        """Count the next messages."""
+        self.messages += len(messages)
+        for message in messages:
+            if message.get("role") == "user" and is_real_user(message):
+                self.turns += 1
+                if self.title is None:
+                    self.title = text_of(message).lstrip() or None
 
-class _Window(NamedTuple):
-    """Some whole lines of a file, and what lies before them."""
 
-    data: bytes
-    reading: Reading
-    line: int
-    byte: int
-
-
-def read_conversation(fs: Fs, path: str) -> Conversation:
+def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool = False) -> Conversation:
     """Read a transcript once and say what is in it.
+
+    Args:
+        fs: the file system.
+        path: the file.
+        strict: its owner refuses the file for one bad line, so each such line stops a resume.
+        thorough: look for records that are there twice, too.
 
     Raises:
         FileNotFoundError: there is no such file.
         OSError: it cannot be read.
     """
+    fd = fs.open(path, READ)
+    try:
+        found = fs.fstat(fd)
+        if found.st_size < WINDOW and not thorough:
+            data = fs.pread(fd, found.st_size + 1, 0)
+            values = clean_records(data)
+            if values is not None:
+                conversation = Conversation(found)
+                conversation.take(values)
+                if _TOOLS in data:
+                    conversation.problems += _unpaired_in(path, data, values)
+                return conversation
+        return _read_patiently(fs, fd, path, strict=strict, thorough=thorough)
+    finally:
+        fs.close(fd)
+
+
+def _read_patiently(fs: Fs, fd: int, path: str, *, strict: bool, thorough: bool) -> Conversation:
+    """A file of any size and state. One whose last line is torn, and which still grows, is looked at again."""
     for _ in range(LOOKS):
-        fd = fs.open(path, READ)
-        try:
-            found = fs.fstat(fd)
-            conversation, torn = _read(fs, fd, path, found)
-            if not torn or fs.fstat(fd).st_size == found.st_size:
-                break
-        finally:
-            fs.close(fd)
+        conversation = Conversation(fs.fstat(fd))
+        pairing: Pairing[Place] = Pairing()
+        torn = False
+        for _data, reading in _windows(fs, fd, path, 0):
+            conversation.take(reading.values)
+            conversation.problems += for_strict_reader(reading.problems) if strict else reading.problems
+            if thorough:
+                conversation.problems += reading.duplicates()
+            for record in reading.records():
+                pairing.add(record.value, (record.line, record.byte))
+            torn = reading.torn
+        if not torn or fs.fstat(fd).st_size == conversation.found.st_size:
+            break
+    conversation.problems += _unpaired(path, pairing, lambda place: place)
     return conversation
 
 
-def _read(fs: Fs, fd: int, path: str, found: stat_result) -> tuple[Conversation, bool]:
-    conversation = Conversation(found)
-    pairing: Pairing[Place] | None = None
-    torn = False
-    for window in _windows(fs, fd, path, 0):
-        reading = window.reading
-        conversation.messages += len(reading.values)
-        if reading.problems:
-            conversation.problems += [_shifted(problem, window) for problem in reading.problems]
-        torn = reading.torn
-        for message in reading.values:
-            if is_real_user(message):
-                conversation.turns += 1
-                if conversation.title is None:
-                    conversation.title = text_of(message) or None
-        if pairing is None and any(map(_uses_tools, reading.values)):
-            pairing = Pairing()
-        if pairing is not None:
-            for record in reading.records():
-                pairing.add(record.value, (window.line + record.line, window.byte + record.byte))
-    if pairing is not None:
-        conversation.problems += _unpaired(path, pairing)
-    return conversation, torn
+def _unpaired_in(path: str, data: bytes, values: list[dict[str, Any]]) -> list[Problem]:
+    """Of a clean file, the calls and results that do not fit. Offsets are worked out only for those."""
+    pairing: Pairing[int] = Pairing()
+    for row, message in enumerate(values):
+        pairing.add(message, row)
+
+    def place(row: int) -> Place:
+        return row + 1, sum(len(raw) + 1 for raw in data.split(b"\n", row)[:row])
+
+    return _unpaired(path, pairing, place)
 
 
-def _uses_tools(message: dict[str, object]) -> bool:
-    """A quick look: most messages carry no tool traffic, and many conversations none at all."""
-    return "tool_calls" in message or "tool_call_id" in message or type(message.get("content")) is list
+def clean_records(data: bytes) -> list[dict[str, Any]] | None:
+    """The records of a file about which there is nothing else to say; None if there may be.
+
+    Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if all
+    lines meet like that, and there are as many values as lines, each line is one object with at least one key.
+    """
+    lines = data.count(b"\n")
+    if not (data.startswith(b'{"') and data.endswith(b"}\n") and data.count(b'}\n{"') == lines - 1):
+        return None
+    try:
+        values = _decode_lines(data)
+    except REFUSED:
+        return None
+    return values if len(values) == lines else None
 
 
 def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
@@ -116,14 +153,14 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
     try:
         found = fs.fstat(fd)
         start = after.offset if after is not None and _continues(after, found) else 0
-        index = 0
-        for window in _windows(fs, fd, path, start):
-            for record in window.reading.records():
-                line_end = window.data.find(b"\n", record.byte + len(record.raw))
-                behind = window.byte + (line_end + 1 if line_end >= 0 else len(window.data))
-                placed = record._replace(line=window.line + record.line, byte=window.byte + record.byte)
-                yield Entry(index, placed, Cursor(found.st_dev, found.st_ino, behind))
+        index, low = 0, start
+        for data, reading in _windows(fs, fd, path, start):
+            for record in reading.records():
+                line_end = data.find(b"\n", record.byte - low + len(record.raw))
+                behind = low + (line_end + 1 if line_end >= 0 else len(data))
+                yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
                 index += 1
+            low += len(data)
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     finally:
@@ -135,9 +172,9 @@ def _continues(after: Cursor, found: stat_result) -> bool:
     return same and after.offset <= found.st_size
 
 
-def _windows(fs: Fs, fd: int, path: str, start: int) -> Iterator[_Window]:
-    """The file from an offset on, cut at newlines; only the last window may end without one."""
-    line, byte, rest = 0, start, b""
+def _windows(fs: Fs, fd: int, path: str, start: int) -> Iterator[tuple[bytes, Reading]]:
+    """The file from an offset on, cut at newlines; only the last piece may end without one."""
+    line, byte, rest = 1, start, b""
     while True:
         block = fs.pread(fd, WINDOW, byte + len(rest))
         data = rest + block if rest else block
@@ -145,47 +182,38 @@ def _windows(fs: Fs, fd: int, path: str, start: int) -> Iterator[_Window]:
         cut = len(data) if last else data.rfind(b"\n", len(rest)) + 1
         if cut:
             whole, rest = (data, b"") if cut == len(data) else (data[:cut], data[cut:])
-            yield _Window(whole, read_lines(whole, path), line, byte)
+            yield whole, read_lines(whole, path, line=line, byte=byte)
             byte += cut
-            if not last:
-                line += whole.count(b"\n")
+            line += whole.count(b"\n")
         else:
             rest = data  # a line longer than a window: go on until it ends
         if last:
             return
 
 
-def _shifted(problem: Problem, window: _Window) -> Problem:
-    """The same problem with its place in the file instead of the window."""
-    if not window.byte:
-        return problem
-    line = None if problem.line is None else problem.line + window.line
-    byte = None if problem.byte is None else problem.byte + window.byte
-    return problem._replace(line=line, byte=byte)
-
-
-def _unpaired(path: str, pairing: Pairing[Place]) -> list[Problem]:
-    found = [
-        _pairing_problem("orphaned_call", path, place, f"tool call {call_id} has no result")
-        for call_id, place in pairing.waiting.items()
-    ]
-    found += [
-        _pairing_problem("orphaned_result", path, place, f"this answers tool call {call_id}, which nobody made")
-        for call_id, place in pairing.strays
-    ]
-    found += [
-        _pairing_problem("repeated_result", path, place, f"tool call {call_id} is answered a second time")
-        for call_id, place in pairing.repeats
-    ]
-    return found
-
-
-_REMEDY = {
-    "orphaned_call": "the agent was stopped while the tool ran, or still runs: add a result, or drop the call",
-    "orphaned_result": "drop the result: model providers refuse a conversation that holds it",
-    "repeated_result": "drop one of the results: model providers refuse a second one",
+_UNPAIRED = {
+    "orphaned_call": (
+        "tool call {} has no result",
+        "the agent was stopped while the tool ran, or it still runs: add a result, or drop the call",
+    ),
+    "orphaned_result": (
+        "a result for tool call {}, which nobody made",
+        "drop the result: model providers refuse a conversation that holds it",
+    ),
+    "repeated_result": (
+        "tool call {} is answered a second time",
+        "drop one of the results: model providers refuse the second",
+    ),
 }
 
 
-def _pairing_problem(code: str, path: str, place: Place, message: str) -> Problem:
-    return Problem(code, Severity.stops_resume, path, *place, message, _REMEDY[code])
+def _unpaired(path: str, pairing: Pairing[P], place: Callable[[P], Place]) -> list[Problem]:
+    found = [("orphaned_call", *call) for call in pairing.waiting.items()]
+    found += [("orphaned_result", *result) for result in pairing.strays]
+    found += [("repeated_result", *result) for result in pairing.repeats]
+    problems = []
+    for code, call_id, where in found:
+        words, remedy = _UNPAIRED[code]
+        message = words.format(call_id)
+        problems.append(Problem(code, Severity.stops_resume, path, *place(where), message, remedy))
+    return problems

@@ -25,8 +25,7 @@ from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
-_FIRST = ("ts", "lvl", "event", "session_id")
-_FIRST_SET = frozenset(_FIRST)
+_PLACED = frozenset({"ts", "lvl", "event", "session_id", "data"})
 TOUCH_SECONDS = 0.2
 
 
@@ -116,43 +115,43 @@ class EventsLog:
     # -- the documented events, each one call
 
     def session_start(self, **data: Any) -> None:
-        """``session:start``"""
+        """Log ``session:start``."""
         self._log("session:start", data)
 
     def session_end(self, **data: Any) -> None:
-        """``session:end``"""
+        """Log ``session:end``."""
         self._log("session:end", data)
 
     def prompt_submit(self, prompt: Any, **data: Any) -> None:
-        """``prompt:submit``: what the user sent."""
+        """Log ``prompt:submit``: what the user sent."""
         self._log("prompt:submit", {"prompt": prompt, **data})
 
     def prompt_complete(self, **data: Any) -> None:
-        """``prompt:complete``"""
+        """Log ``prompt:complete``."""
         self._log("prompt:complete", data)
 
     def llm_request(self, **data: Any) -> None:
-        """``llm:request``: provider, model, messages, whatever the caller has."""
+        """Log ``llm:request``: provider, model, messages, whatever the caller has."""
         self._log("llm:request", data)
 
     def llm_response(self, *, duration_ms: float | None = None, **data: Any) -> None:
-        """``llm:response``; ``usage`` is what token and cost sums read."""
+        """Log ``llm:response``; ``usage`` is what token and cost sums read."""
         self._log("llm:response", data, duration_ms=duration_ms)
 
     def tool_pre(self, tool: str, **data: Any) -> None:
-        """``tool:pre``: a tool is about to run."""
+        """Log ``tool:pre``: a tool is about to run."""
         self._log("tool:pre", {"tool": tool, **data})
 
     def tool_post(self, tool: str, *, duration_ms: float | None = None, **data: Any) -> None:
-        """``tool:post``: a tool has run."""
+        """Log ``tool:post``: a tool has run."""
         self._log("tool:post", {"tool": tool, **data}, duration_ms=duration_ms)
 
     def tool_error(self, tool: str, error: Any, **data: Any) -> None:
-        """``tool:error``, level ERROR."""
+        """Log ``tool:error``, level ERROR."""
         self._log("tool:error", {"tool": tool, **data}, lvl="ERROR", error=_text_of(error))
 
     def error(self, error: Any, *, event: str = "session:error", **data: Any) -> None:
-        """Any other error, level ERROR."""
+        """Log any other error, level ERROR."""
         self._log(event, data, lvl="ERROR", error=_text_of(error))
 
     def _log(self, event: str, data: dict[str, Any], **top: Any) -> None:
@@ -168,9 +167,7 @@ class EventsLog:
             "event": event["event"],
             "session_id": get("session_id") or self.session_id,
         }
-        for name, value in event.items():
-            if name not in _FIRST_SET and name != "data":
-                ordered[name] = value
+        ordered.update((name, value) for name, value in event.items() if name not in _PLACED)
         if "data" in event:
             ordered["data"] = event["data"]
         return ordered

@@ -31,7 +31,9 @@ def check_id(session_id: str) -> str:
         raise InvalidId("session_id cannot be empty", hint="pass the id of a session, for example a UUID")
     if "/" in session_id or "\\" in session_id or session_id in (".", ".."):
         raise InvalidId(
-            f"Invalid session_id: {session_id}", session=session_id, hint="an id is one folder name, never a path"
+            f"Invalid session_id: {session_id}",
+            session=session_id,
+            hint="an id is one folder name, never a path",
         )
     if "\0" in session_id:
         raise InvalidId("Invalid session_id: it holds a NUL byte", hint="no file system can hold such a name")

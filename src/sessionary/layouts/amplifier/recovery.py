@@ -36,7 +36,7 @@ class StoredTranscript:
         source: ``main``, ``backup``, or None where neither file has anything.
         intact: the main file can be appended to as it is: every line of it is readable to a strict reader, but
             for a torn last one.
-        torn: the only damage is a torn last line.
+        torn: the only damage lies behind the last newline.
         size: bytes of the main file; -1 if there is none.
     """
 
@@ -85,7 +85,8 @@ def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscri
     if reading.strict:
         return stored
     damaged = [problem for problem in reading.problems if problem.severity > Severity.note]
-    only_torn = bool(damaged) and all(problem.code == "torn_tail" for problem in damaged)
+    # Behind the last newline lies what a cut-off append left: half a line, or NULs where its bytes never arrived.
+    only_torn = bool(damaged) and all((problem.byte or 0) >= reading.end for problem in damaged)
     stored.torn = only_torn
     # A byte order mark is no damage to us, yet it stops strict readers: such a file is replaced, not appended to.
     stored.intact = only_torn and not any(problem.code == "bom" for problem in reading.problems)
@@ -116,9 +117,19 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int) -> Store
             return StoredTranscript(reading.values, reading.raws, problems, "backup", False, size)
     if size == 0:
         problems.append(
-            Problem("empty_file", Severity.note, path, None, 0, f"{TRANSCRIPT} holds no bytes: an empty session", None)
+            Problem(
+                "empty_file",
+                Severity.note,
+                path,
+                None,
+                0,
+                f"{TRANSCRIPT} holds no bytes: an empty session",
+                None,
+            )
         )
-    return StoredTranscript(problems=problems, source="main" if size >= 0 else None, intact=size <= 0, size=size)
+    return StoredTranscript(
+        problems=problems, source="main" if size >= 0 else None, intact=size <= 0, size=size
+    )
 
 
 def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], backup: Reading) -> None:
@@ -188,7 +199,15 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str) -> StoredMetadata:
     else:
         message = f"{METADATA} is {'missing' if main is None else 'unreadable'}; its backup was read"
     problems.append(
-        Problem("recovered_metadata", Severity.lost_data, path, None, None, message, "the next save writes it anew")
+        Problem(
+            "recovered_metadata",
+            Severity.lost_data,
+            path,
+            None,
+            None,
+            message,
+            "the next save writes it anew",
+        )
     )
     return StoredMetadata(value, problems, main, main is None)
 
@@ -200,14 +219,24 @@ def _object(data: bytes | None, path: str, problems: list[Problem]) -> dict[str,
         value = decode(data)
     except Undecodable as error:
         problems.append(
-            Problem("bad_metadata", Severity.hides_data, path, None, error.at, f"no JSON document: {error}", None)
+            Problem(
+                "bad_metadata", Severity.hides_data, path, None, error.at, f"no JSON document: {error}", None
+            )
         )
         return None
     if isinstance(value, dict):
         return value
     found = type(value).__name__
     problems.append(
-        Problem("bad_metadata", Severity.hides_data, path, None, 0, f"a JSON {found} where an object belongs", None)
+        Problem(
+            "bad_metadata",
+            Severity.hides_data,
+            path,
+            None,
+            0,
+            f"a JSON {found} where an object belongs",
+            None,
+        )
     )
     return None
 

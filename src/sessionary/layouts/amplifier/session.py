@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from sessionary.disk.fs import READ, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.layouts.amplifier.messages import clean_message
-from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
 from sessionary.model import Severity
 
 OPEN_SESSIONS = 64
@@ -36,6 +37,11 @@ def identity_of(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
+def lines_known(raws: Iterable[bytes]) -> array[int]:
+    """The hashes of lines: eight bytes for each, since a server may hold the baselines of many sessions."""
+    return array("q", map(hash, raws))
+
+
 @dataclass(slots=True)
 class Baseline:
     """What this process last loaded from or saved to a transcript.
@@ -44,19 +50,18 @@ class Baseline:
         known: hashes of the lines.
         seen: structural copies of the caller's messages behind the lines, in order; None after a load, when the
             first save compares with the file instead.
-        plain: all of `seen` can be compared with the caller's messages as they are; the others are compared in
-            their cleaned form.
+        odd: places in `seen` of messages that hold more than plain JSON; these are compared in their cleaned form.
         identity: the file at that moment.
     """
 
-    known: set[int] = field(default_factory=set)
+    known: array[int] = field(default_factory=lambda: array("q"))
     seen: list[Any] | None = None
     odd: set[int] = field(default_factory=set)
     identity: Identity | None = None
 
     def remember(self, messages: Sequence[Any], raws: Iterable[bytes]) -> None:
         """Add messages, and the lines that they became, behind what is known."""
-        self.known.update(map(hash, raws))
+        self.known.extend(map(hash, raws))
         if self.seen is None:
             return
         for message in messages:
@@ -127,7 +132,8 @@ class TranscriptFile:
         if found is not None and found.st_size == 1:
             # An empty conversation is one newline; no blank line shall stay before its first message.
             atomic.replace(self.path, (data,), fs=self._fs, durable=durable)
-            return self.journal.reopened()
+            self.journal.reopened()
+            return
         if found is not None:
             self._back_up(found, durable)
         self.journal.append(data, found)
@@ -244,6 +250,13 @@ class Session:
         except OSError as error:
             raise storage_failed(error, "make", self.folder) from error
 
+    def loaded(self, found: os.stat_result | None, stored: StoredTranscript) -> None:
+        """Remember what a load gave to the caller. Without the mutex: a reader never waits for a writer."""
+        baseline = self.baseline
+        unchanged = found is not None and baseline is not None and baseline.identity == identity_of(found)
+        if not unchanged:
+            self.baseline = Baseline(lines_known(stored.raws))
+
     def metadata_is(self, document: bytes) -> bool:
         """True if metadata.json already holds exactly these bytes."""
         path = os.path.join(self.folder, METADATA)
@@ -312,7 +325,8 @@ class SessionPool:
             if session.users == 0:
                 del self._open[folder]
                 COMMITTER.hand_over(session.transcript.journal)
-                return session.close()
+                session.close()
+                return
 
     def drop(self, folder: str) -> None:
         """Forget a session whose folder is gone."""
@@ -330,21 +344,14 @@ class SessionPool:
 
 
 _pools: weakref.WeakKeyDictionary[Fs, SessionPool] = weakref.WeakKeyDictionary()
-_pools_guard = threading.Lock()
 
 
 def pool_of(fs: Fs) -> SessionPool:
     """The one pool of this process for a file system."""
-    with _pools_guard:
-        pool = _pools.get(fs)
-        if pool is None:
-            pool = _pools[fs] = SessionPool(fs)
-        return pool
+    return _pools.get(fs) or _pools.setdefault(fs, SessionPool(fs))
 
 
 def _after_fork_in_child() -> None:
-    global _pools_guard
-    _pools_guard = threading.Lock()
     for pool in list(_pools.values()):
         pool.forget_threads()
 

@@ -25,7 +25,14 @@ from sessionary.errors import AmbiguousId, Conflict, Invalid, NotFound
 from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.alignment import align
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
-from sessionary.layouts.amplifier.messages import clean_message, redact, stamp, timestamp_of
+from sessionary.layouts.amplifier.messages import (
+    DROPPED_ROLES,
+    as_dict,
+    clean_message,
+    redact,
+    stamp,
+    timestamp_of,
+)
 from sessionary.layouts.amplifier.recovery import (
     BACKUP,
     CONFIG,
@@ -35,11 +42,10 @@ from sessionary.layouts.amplifier.recovery import (
     read_metadata,
     read_transcript,
 )
-from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, pool_of
-from sessionary.model import Problem
+from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, lines_known, pool_of
+from sessionary.model import Problem, Severity
 
 BUNDLE_PREFIX = "bundle:"
-_DROPPED = frozenset({"system", "developer"})
 _log = logging.getLogger("sessionary.amplifier")
 
 
@@ -156,7 +162,7 @@ class SessionStore:
         report = self.last_report = Report("save", session_id)
         try:
             document = encode_document(redact(metadata))
-            kept = [m for m in transcript if type(m) is not dict or m.get("role") not in _DROPPED]
+            kept = [m for message in transcript if (m := as_dict(message)).get("role") not in DROPPED_ROLES]
             session.enter(make=True)
             try:
                 self._save_transcript(session, kept, report)
@@ -165,7 +171,7 @@ class SessionStore:
                     self._write_metadata(session, document, report)
             finally:
                 session.leave()
-            COMMITTER.commit(session.transcript.journal, self.durability, report.appended)
+            self._commit(session, report)
         finally:
             self._pool.put(session)
 
@@ -186,18 +192,18 @@ class SessionStore:
         session = self._open(session_id)
         report = self.last_report = Report("append", session_id)
         try:
-            cleaned = [clean for message in messages if (clean := clean_message(message)) is not None]
-            raws = [encode_line(self._stamped(clean)) for clean in cleaned]
+            kept = [m for message in messages if (m := as_dict(message)).get("role") not in DROPPED_ROLES]
+            raws = [encode_line(self._stamped(clean_message(message))) for message in kept]
             updates = None if metadata is None else sanitize(dict(metadata))
             session.enter(make=True)
             try:
-                new = self._append_lines(session, messages, raws, report)
+                new = self._append_lines(session, kept, raws, report)
                 if new or updates is not None:
                     self._settle_transcript(session, report)
                     self._merge_metadata(session, updates or {}, report, create=new)
             finally:
                 session.leave()
-            COMMITTER.commit(session.transcript.journal, self.durability, report.appended)
+            self._commit(session, report)
         finally:
             self._pool.put(session)
 
@@ -270,13 +276,13 @@ class SessionStore:
         session = self._existing(session_id)
         report = self.last_report = Report("load", session_id)
         try:
+            found = session.transcript.stat()
             stored = read_transcript(self._fs, session.folder)
             metadata = read_metadata(self._fs, session.folder, recovery_time=self._iso())
             report.problems = [*stored.problems, *metadata.problems]
             report.recovered_from = "backup" if stored.source == "backup" else None
             self._warn(report)
-            with session.mutex:
-                session.baseline = Baseline(set(map(hash, stored.raws)))
+            session.loaded(found, stored)
             return stored.values, metadata.value, report
         finally:
             self._pool.put(session)
@@ -335,10 +341,14 @@ class SessionStore:
             raise Invalid("Session ID cannot be empty", hint="pass the first characters of an id")
         if self.exists(wanted) and (not top_level_only or is_top_level_session(wanted)):
             return wanted
-        matches = [name for name in self.list_sessions(top_level_only=top_level_only) if name.startswith(wanted)]
+        matches = [
+            name for name in self.list_sessions(top_level_only=top_level_only) if name.startswith(wanted)
+        ]
         if not matches:
             raise NotFound(
-                f"No session found matching '{wanted}'", path=self._root, hint="`sessionary list` shows what is there"
+                f"No session found matching '{wanted}'",
+                path=self._root,
+                hint="`sessionary list` shows what is there",
             )
         if len(matches) > 1:
             raise _ambiguous(wanted, matches)
@@ -385,7 +395,8 @@ class SessionStore:
             raise Invalid("days must be non-negative", hint="0 means everything up to now")
         report = self.last_report = Report("cleanup_old_sessions")
         gone = 0
-        for session_id in trash.stale(self._fs, self._root, self.list_sessions(top_level_only=False), days, self._now()):
+        ids = self.list_sessions(top_level_only=False)
+        for session_id in trash.stale(self._fs, self._root, ids, days, self._now()):
             try:
                 self.delete(session_id, erase=erase)
                 gone += 1
@@ -441,7 +452,7 @@ class SessionStore:
             and baseline.is_prefix_of(kept)
         ):
             fresh = kept[len(baseline.seen or ()) :]
-            raws = [encode_line(self._stamped(clean)) for m in fresh if (clean := clean_message(m)) is not None]
+            raws = [encode_line(self._stamped(clean_message(message))) for message in fresh]
             self._extend(session, found, fresh, raws, report)
         else:
             self._save_compared(session, kept, report)
@@ -451,32 +462,38 @@ class SessionStore:
         session.lock.note("save")
         stored = read_transcript(self._fs, session.folder)
         report.problems = stored.problems
-        if stored.torn:
-            report.torn = session.transcript.heal()
-        pairs = [(m, clean) for m in kept if (clean := clean_message(m)) is not None]
-        plan = align([clean for _, clean in pairs], stored, lambda: stamp(self._now()))
-        messages = [m for m, _ in pairs]
+        plan = align([clean_message(message) for message in kept], stored, lambda: stamp(self._now()))
         found = session.transcript.stat()
         if found is not None and plan.extends and stored.intact and not stored.damaged:
             same = len(stored.raws)
-            session.baseline = Baseline(set(), [])
-            session.baseline.remember(messages[:same], stored.raws)
-            self._extend(session, found, messages[same:], plan.raws[same:], report)
+            session.baseline = Baseline(seen=[])
+            session.baseline.remember(kept[:same], stored.raws)
+            self._extend(session, found, kept[same:], plan.raws[same:], report)
         else:
-            self._replace(session, stored, messages, plan.raws, report)
+            self._replace(session, stored, kept, plan.raws, report)
 
     def _extend(
         self, session: Session, found: os.stat_result, messages: list[Any], raws: list[bytes], report: Report
     ) -> None:
+        transcript = session.transcript
         if raws:
             data = b"\n".join(raws) + b"\n"
-            session.transcript.append(data, found, durable=self.durability != "none")
-            report.torn = report.torn or session.transcript.journal.torn
+            transcript.append(data, found, durable=self.durability != "none")
             report.appended = len(raws)
+        elif transcript.journal.suspect or any(
+            problem.severity > Severity.note for problem in report.problems
+        ):
+            transcript.heal()
+        report.torn = transcript.journal.torn
         self._remember(session, messages, raws)
 
     def _replace(
-        self, session: Session, stored: StoredTranscript, messages: list[Any], raws: list[bytes], report: Report
+        self,
+        session: Session,
+        stored: StoredTranscript,
+        messages: list[Any],
+        raws: list[bytes],
+        report: Report,
     ) -> None:
         unknown = self._unknown_lines(session, stored, raws)
         if unknown and self.on_conflict == "raise":
@@ -488,6 +505,8 @@ class SessionStore:
                 session=report.session,
                 hint="load the session again and add to what is there",
             )
+        if stored.torn:
+            report.torn = session.transcript.heal()
         keep = ["conflict"] if unknown else []
         if stored.size >= 0:
             keep.append("corrupt" if stored.damaged else "backup")
@@ -497,14 +516,14 @@ class SessionStore:
         report.conflicts = [path for path in aside if ".conflict-" in path]
         report.quarantined = [path for path in aside if ".corrupt-" in path]
         report.replaced = True
-        session.baseline = Baseline(set(), [])
+        session.baseline = Baseline(seen=[])
         self._remember(session, messages, raws)
 
     def _unknown_lines(self, session: Session, stored: StoredTranscript, raws: list[bytes]) -> int:
         """How many stored lines this save would drop that this process has never seen."""
         if session.baseline is None:
             return 0
-        known = session.baseline.known
+        known = set(session.baseline.known)
         kept = set(raws)
         return sum(1 for raw in stored.raws if raw not in kept and hash(raw) not in known)
 
@@ -514,7 +533,7 @@ class SessionStore:
         found = session.transcript.stat()
         session.baseline.identity = None if found is None else identity_of(found)
 
-    def _append_lines(self, session: Session, messages: Sequence[Any], raws: list[bytes], report: Report) -> bool:
+    def _append_lines(self, session: Session, messages: list[Any], raws: list[bytes], report: Report) -> bool:
         """Append under the lock; True if the session was not there before."""
         found = session.transcript.stat()
         new = found is None and not self._is_session(session.folder)
@@ -532,12 +551,11 @@ class SessionStore:
             report.appended = len(raws)
         baseline = session.baseline
         if baseline is None:
-            session.baseline = Baseline(set(map(hash, raws)))
+            session.baseline = Baseline(lines_known(raws))
         elif baseline.seen is not None and found is not None and baseline.identity == identity_of(found):
-            kept = [m for m in messages if clean_message(m) is not None]
-            self._remember(session, kept, raws)
+            self._remember(session, messages, raws)
         else:
-            baseline.known.update(map(hash, raws))
+            baseline.known.extend(map(hash, raws))
         return new
 
     def _write_back(self, session: Session, report: Report) -> None:
@@ -548,12 +566,19 @@ class SessionStore:
             return
         report.recovered_from = "backup"
         keep = ["corrupt"] if stored.size >= 0 else []
-        report.quarantined = session.transcript.replace(stored.raws, keep=keep, durable=self.durability != "none")
+        report.quarantined = session.transcript.replace(
+            stored.raws, keep=keep, durable=self.durability != "none"
+        )
 
     def _settle_transcript(self, session: Session, report: Report) -> None:
         """Flush the transcript under the lock: metadata must never get ahead of it."""
-        if report.appended and not report.replaced and self.durability != "none":
+        if report.appended and self.durability != "none":
             session.transcript.journal.flush()
+
+    def _commit(self, session: Session, report: Report) -> None:
+        """Make the appended lines as durable as the level says, without the lock, unless that is done already."""
+        if report.appended and not report.metadata_written:
+            COMMITTER.commit(session.transcript.journal, self.durability, report.appended)
 
     def _merge_metadata(
         self, session: Session, updates: dict[str, Any], report: Report, *, create: bool

@@ -27,7 +27,9 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
     try:
         session.enter(make=False)
     except FileNotFoundError:
-        raise NotFound(f"Session '{os.path.basename(session.folder)}' not found", path=session.folder) from None
+        raise NotFound(
+            f"Session '{os.path.basename(session.folder)}' not found", path=session.folder
+        ) from None
     try:
         session.lock.note("delete")
         target = _trash_name(session.fs, root, os.path.basename(session.folder), now)
@@ -42,12 +44,11 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
 
 def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
     """Move the newest trashed session (of that id) back to its place; returns its id."""
-    for time, name in _trashed(fs, root):
-        if session_id in (None, name):
-            break
-    else:
-        what = f"Session '{session_id}' is" if session_id else "No session is"
-        raise NotFound(f"{what} not in the trash" if session_id else f"{what} in the trash", path=root)
+    found = next((pair for pair in _trashed(fs, root) if session_id in (None, pair[1])), None)
+    if found is None:
+        message = f"Session '{session_id}' is not in the trash" if session_id else "The trash is empty"
+        raise NotFound(message, path=os.path.join(root, TRASH), session=session_id)
+    time, name = found
     source = os.path.join(root, TRASH, time, name)
     target = os.path.join(root, name)
     lock = FileLock(os.path.join(source, LOCK), fs)
@@ -83,7 +84,9 @@ def stale(fs: Fs, root: str, ids: Iterable[str], days: int, now: datetime) -> li
 
 def not_moved(folder: str, error: BaseException) -> Problem:
     """What to tell of a session that could not be cleaned up."""
-    return Problem("not_moved", Severity.note, folder, None, None, f"left where it is: {error}", "try again later")
+    return Problem(
+        "not_moved", Severity.note, folder, None, None, f"left where it is: {error}", "try again later"
+    )
 
 
 def _newest(fs: Fs, folder: str) -> float:

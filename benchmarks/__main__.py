@@ -1,0 +1,77 @@
+"""`python -m benchmarks [name ...] [--check]`: measure, print, and write docs/performance.md.
+
+Without names everything is measured and the page is written; with names the rows are only printed, since a table
+that mixes runs would compare what was never side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import appends, concurrency, events, listing, load, replacing, report, saves, startup, turns
+from benchmarks.harness import Benchmark, settle
+
+# On the disk of the project: where temp files lie is often memory, which has nothing to flush.
+SCRATCH = Path(__file__).resolve().parent.parent / ".bench"
+IN_MEMORY = ("tmpfs", "ramfs")
+
+ALL: tuple[Benchmark, ...] = (
+    *appends.BENCHMARKS,
+    *saves.BENCHMARKS,
+    *load.BENCHMARKS,
+    *concurrency.BENCHMARKS,
+    *replacing.BENCHMARKS,
+    *events.BENCHMARKS,
+    *listing.BENCHMARKS,
+    *turns.BENCHMARKS,
+    *startup.BENCHMARKS,
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure what is asked for; 1 if `--check` was given and a row misses its limit."""
+    names = [benchmark.name for benchmark in ALL]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses what it must reach")
+    parser.add_argument("name", nargs="*", help=f"one of: {', '.join(names)}")
+    asked = parser.parse_args(arguments)
+    if unknown := set(asked.name) - set(names):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    SCRATCH.mkdir(exist_ok=True)
+    if (kind := report.file_system_of(SCRATCH)) in IN_MEMORY:
+        parser.error(f"{SCRATCH} lies in memory ({kind}): a flush costs nothing there, and so proves nothing")
+    results = [
+        result
+        for benchmark in ALL
+        if not asked.name or benchmark.name in asked.name
+        for result in _measure(benchmark)
+    ]
+    if not asked.name:
+        report.write(results, report.machine_of(SCRATCH))
+    missed = [row for row, measured in results if not row.limit.holds(measured.figure)]
+    print(f"{len(results) - len(missed)} of {len(results)} rows reach what they must")
+    return 1 if asked.check and missed else 0
+
+
+def _measure(benchmark: Benchmark) -> list[report.Result]:
+    start = time.monotonic()
+    place = Path(tempfile.mkdtemp(dir=SCRATCH, prefix=f"{benchmark.name}-"))
+    try:
+        settle()
+        results = list(zip(benchmark.rows, benchmark.measure(place), strict=True))
+    finally:
+        shutil.rmtree(place)
+    for row, measured in results:
+        print(report.line(row, measured))
+    print(f"       ({benchmark.name}: {time.monotonic() - start:.0f} s)", flush=True)
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""`sessionary check`: what is damaged, in plain words, and what can be done."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import options, output, phrases
+from sessionary.cli.targets import Target, is_home, resolve
+from sessionary.cli.text import harmless, one_line, wrap
+from sessionary.errors import Corrupt, StorageFailed
+from sessionary.model import Problem, SessionRef, Severity, health
+from sessionary.workspace import Workspace
+
+DAMAGED = Corrupt.exit_code
+PARTLY = 3
+
+
+class _Checked(NamedTuple):
+    """A session or a file that was checked, and what was found."""
+
+    ref: SessionRef | None
+    path: str
+    problems: list[Problem]
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  sessionary check                         every session
+  sessionary check 3f0c81d2                one session, by the beginning of its id
+  sessionary check ~/backup/session.jsonl  any JSON Lines file
+  sessionary check --json | jq '.problems[] | select(.severity == "lost_data")'
+""",
+)
+@click.argument("targets", nargs=-1, metavar="[ID | FILE | DIR]...")
+@options.home
+@click.option("--notes", is_flag=True, help="Print the notes too: worth knowing, and nothing is wrong.")
+@options.as_json("the findings", "one problem")
+def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json_: bool, jsonl: bool) -> int:
+    """Find what is damaged in sessions, or in any JSON Lines file. Nothing is changed.
+
+    Without a target, every session below --home is checked. The exit code is 13 if anything is found that is worse than a
+    note, else 0.
+    """
+    options.one_format(json_, jsonl)
+    workspace = Workspace(home)
+    checked: list[_Checked] = []
+    failure = None
+    try:
+        for one in _each(workspace, targets):
+            checked.append(one)
+            if jsonl:
+                output.values(_objects(one))
+            elif not json_:
+                output.lines(_told(one, notes=notes or bool(targets)))
+    except StorageFailed as error:
+        failure = error
+    if json_:
+        output.value(_report(checked))
+    elif not jsonl:
+        output.line(_sum(checked, notes=notes or bool(targets)))
+    return _exit_code(checked, failure)
+
+
+def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
+    """Check what the targets name, one after the other."""
+    for word in targets or (str(workspace.home),):
+        if is_home(word) or not targets:
+            below = Workspace(Path(word).expanduser())
+            for ref in below.refs():
+                yield _check(below, ref)
+        else:
+            yield _check(workspace, resolve(workspace, word))
+
+
+def _check(workspace: Workspace, target: Target) -> _Checked:
+    if isinstance(target, Path):
+        return _Checked(None, str(target), workspace.check_file(target))
+    problems = list(workspace.layout_of(target).check(target))
+    return _Checked(target, str(target.path), problems)
+
+
+def _objects(checked: _Checked) -> list[dict[str, Any]]:
+    """The problems with the field names of docs/cli-json.md."""
+    session = checked.ref.session_id if checked.ref else None
+    return [{"session": session, **problem.as_dict()} for problem in checked.problems]
+
+
+def _report(checked: list[_Checked]) -> dict[str, Any]:
+    problems = [problem for one in checked for problem in one.problems]
+    return {
+        "checked": len(checked),
+        "health": health(problems),
+        "problems": [document for one in checked for document in _objects(one)],
+    }
+
+
+def _told(checked: _Checked, *, notes: bool) -> Iterator[str]:
+    """What a person reads about one session: nothing, if there is nothing to say."""
+    shown = [problem for problem in checked.problems if notes or problem.severity > Severity.note]
+    if not shown:
+        return
+    worst = health(checked.problems)
+    name = checked.ref.session_id if checked.ref else checked.path
+    yield output.paint(f"{phrases.sign(worst)} {one_line(name)}", "bold")
+    for problem in sorted(shown, key=lambda found: -found.severity):
+        yield from _problem(problem, checked.path)
+    yield ""
+
+
+def _problem(problem: Problem, base: str) -> Iterator[str]:
+    place = one_line(os.path.relpath(problem.path, base) if problem.path != base else os.path.basename(base))
+    if problem.line is not None:
+        place += f", line {problem.line:,}"
+    if problem.byte is not None:
+        place += f", byte {problem.byte:,}"
+    word = problem.severity.name
+    yield f"  {output.paint(word.replace('_', ' '), phrases.colour(word))}  {problem.code}  {place}"
+    for text, lead in ((problem.message, "    "), (problem.repair, "    → ")):
+        if text:
+            lines = wrap(harmless(text), output.width() - len(lead))
+            yield from (lead + line if not at else " " * len(lead) + line for at, line in enumerate(lines))
+
+
+def _sum(checked: list[_Checked], *, notes: bool) -> str:
+    """One line over all."""
+    counts = Counter(health(one.problems) for one in checked)
+    what = "session" if all(one.ref for one in checked) else "file"
+    told = [phrases.count(len(checked), what) + " checked"]
+    well = counts["ok"] + counts["note"]
+    told.append("nothing is damaged" if well == len(checked) else f"{well:,} healthy")
+    told += [
+        f"{counts[severity.name]:,} {severity.name.replace('_', ' ')}"
+        for severity in sorted(Severity, reverse=True)
+        if severity > Severity.note and counts[severity.name]
+    ]
+    quiet = sum(problem.severity == Severity.note for one in checked for problem in one.problems)
+    if quiet and not notes:
+        told.append(f"{phrases.count(quiet, 'note')} (--notes prints them)")
+    return f"{phrases.sign(health([p for one in checked for p in one.problems]))} " + ", ".join(told)
+
+
+def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:
+    if failure is not None:
+        for folder in failure.details.get("folders", [failure.path]):
+            output.aside(f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not checked")
+    if any(problem.severity > Severity.note for one in checked for problem in one.problems):
+        return DAMAGED
+    return PARTLY if failure else 0

@@ -1,0 +1,68 @@
+"""`sessionary demo`: the main job, with kills, in a scratch folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+
+NOT_AS_PROMISED = 1
+
+_TRY = """\
+Now your own sessions:
+   sessionary list            what there is, newest first
+   sessionary show ID         read one; the first characters of its id will do
+   sessionary check           find what is damaged"""
+
+
+@click.command(
+    "demo",
+    epilog="""\b
+Examples:
+  sessionary demo
+  sessionary demo --dir /mnt/other-disk
+""",
+)
+@click.option(
+    "--dir",
+    "parent",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    help="Make the scratch folder there, on another disk (default: where the system puts such).",
+)
+@click.option("--keep", is_flag=True, help="Leave the scratch folder, to look at what the store has written.")
+def demo_command(parent: Path | None, keep: bool) -> int:
+    """Watch a save being killed, a session recovered, a flipped bit found and repaired.
+
+    An agent saves a conversation in a scratch folder. It is killed for real, again and again, and each time all
+    that it was promised must be there. Then one bit of the file is flipped. Ends with 0 if all was as promised,
+    with 1 if anything was not. Your own sessions are not touched.
+    """
+    from sessionary.testing.demo import BrokenPromise, caveat, demonstrate, scratch_folder
+
+    began = time.monotonic()
+    with scratch_folder(parent, keep=keep) as folder:
+        output.line(f"In {folder}:")
+        output.line()
+        try:
+            for line in demonstrate(folder):
+                output.line(line)
+        except BrokenPromise as error:
+            output.line(f"NOT AS PROMISED: {error}.")
+            return NOT_AS_PROMISED
+        _conclude(time.monotonic() - began, caveat(folder))
+        if keep:
+            output.line(f"What was written is left in {folder}: try `sessionary list --home` with it.")
+    output.line()
+    output.line(_TRY)
+    return 0
+
+
+def _conclude(seconds: float, weakness: str | None) -> None:
+    output.line(f"All as promised, in {seconds:.1f} s.")
+    output.line("A kill is not a power cut: `make test` goes through those (docs/durability.md).")
+    if weakness is not None:
+        output.line(f"And mind where this ran: {weakness}.")

@@ -1,0 +1,70 @@
+"""Numbers, times and verdicts as short words."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sessionary.model import Severity
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+# The sign is seen first and the word says what it means; the colour only repeats the sign.
+_VERDICTS = {
+    "ok": ("✓ ok", "green"),
+    Severity.note.name: ("✓ ok", "green"),
+    Severity.cosmetic.name: ("! stray", "yellow"),
+    Severity.hides_data.name: ("! hides", "yellow"),
+    Severity.stops_resume.name: ("✗ stops", "red"),
+    Severity.lost_data.name: ("✗ lost", "red"),
+}
+
+
+def size(count: int) -> str:
+    """A number of bytes in at most six characters: ``659 B``, ``1.2 MB``."""
+    number, unit = float(count), 0
+    while number >= 999.5 and unit < len(_UNITS) - 1:
+        number /= 1000
+        unit += 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit and number < 9.95 else f"{number:.0f} {_UNITS[unit]}"
+
+
+def ago(when: datetime | None, now: datetime) -> str:
+    """How long ago that was, in at most eight characters; a date where it is more than a week."""
+    if when is None:
+        return "?"
+    seconds = (now - when).total_seconds()
+    if seconds < 0:
+        return day(when.astimezone(), now)
+    for limit, unit, word in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (7 * 86400, 86400, "d")):
+        if seconds < limit:
+            return f"{int(seconds // unit)} {word}"
+    return day(when.astimezone(), now)
+
+
+def day(when: datetime, now: datetime) -> str:
+    """A date as people write it: without the year while it lies less than eleven months back."""
+    month = _MONTHS[when.month - 1]
+    if abs(now - when) < timedelta(days=330):
+        return f"{month} {when.day:2}"
+    return f"{month} {when.year}"
+
+
+def verdict(health: str) -> str:
+    """Health as a sign and a word, in at most seven characters."""
+    return _VERDICTS[health][0]
+
+
+def sign(health: str) -> str:
+    """The sign alone."""
+    return _VERDICTS[health][0][0]
+
+
+def colour(health: str) -> str:
+    """The colour that repeats the sign."""
+    return _VERDICTS[health][1]
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """``1 session``, ``2 sessions``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,35 @@
+"""What a word on the command line names: a session by its id, a session's folder, any file, or a whole home."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sessionary.errors import NotFound
+from sessionary.layouts.amplifier.ids import PROJECTS
+from sessionary.model import SessionRef
+from sessionary.workspace import Workspace
+
+Target = SessionRef | Path
+
+
+def resolve(workspace: Workspace, word: str) -> Target:
+    """The session, or the path of the file, that a word names. What is there as a file or folder wins over an id.
+
+    Raises:
+        NotFound: there is nothing of that name.
+        AmbiguousId: it is the beginning of several ids.
+    """
+    path = Path(word).expanduser()
+    if path.is_dir():
+        return workspace.at(path.absolute())
+    if path.exists():
+        return path
+    if os.sep in word or (os.altsep and os.altsep in word):
+        raise NotFound(f"there is no file or folder {word}", path=word)
+    return workspace.find(word)
+
+
+def is_home(word: str) -> bool:
+    """True if the word names a folder that holds projects."""
+    return (Path(word).expanduser() / PROJECTS).is_dir()

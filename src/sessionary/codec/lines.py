@@ -1,0 +1,297 @@
+"""Reading a JSON Lines file that may have been through anything.
+
+A record is a JSON object on a line of its own; lines end at byte 0x0A and nowhere else. What is no record is skipped,
+never guessed at, and told: each damaged stretch of the file is one problem with its line and offset. Nothing here
+raises, whatever the bytes are, and nothing that a strict reader would return is missing.
+
+The loop over the lines does for a clean line no more than decode it. Whatever is unusual about a line is found out
+after the fast decoder has refused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from sessionary.codec.damage import MAX_JOINED_LINES, diagnose, joined_record
+from sessionary.codec.decode import (
+    BOM,
+    REFUSED,
+    Undecodable,
+    decode,
+    decode_patiently,
+    fast_decode,
+    original_accepts,
+)
+from sessionary.codec.foreign import Foreign, binary_noise, foreign_format
+from sessionary.codec.problems import Place, problem
+from sessionary.model import Problem, Record, Severity
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a JSON Lines file holds.
+
+    Attributes:
+        values: the records, in file order.
+        raws: the bytes of each, without newline, CR and byte order mark; ``decode(raw)`` gives the value.
+        problems: what was skipped or is unusual, in file order.
+        end: offset behind the last newline: where a torn tail begins, if there is one.
+        torn: True if bytes follow there that are no whole record. A reader ignores them; a writer must not add to
+            the line. Blanks do not count.
+    """
+
+    values: list[dict[str, Any]]
+    raws: list[bytes]
+    problems: list[Problem]
+    end: int
+    torn: bool
+    _places: _Places = field(repr=False)
+    _doubtful: bytes | None = field(default=None, repr=False)
+
+    @property
+    def strict(self) -> bool:
+        """True if the original SessionStore reads all of it. Costs nothing unless something is unusual."""
+        return self._doubtful is None or original_accepts(self._doubtful)
+
+    def records(self) -> Iterator[Record]:
+        """The records with their places. The places are worked out here, so that reading need not."""
+        for value, raw, (line, byte) in zip(self.values, self.raws, self._places.of_records(), strict=True):
+            yield Record(value, line, byte, raw)
+
+    def duplicates(self) -> list[Problem]:
+        """A note for each record that is there twice; not in `problems`, since looking for them costs.
+
+        A record is known by its ``id`` or ``uuid``. Without one, a record that has a timestamp and is repeated byte
+        for byte counts; two equal short answers without either are two answers.
+        """
+        exact: dict[bytes, int] = {}
+        by_id: dict[str, int] = {}
+        found: list[Problem] = []
+        for record in self.records():
+            identity = _identity(record.value)
+            if record.raw in exact:
+                found.append(self._again("duplicate_record", record, exact[record.raw]))
+            elif identity is not None and identity in by_id:
+                found.append(self._again("changed_duplicate", record, by_id[identity]))
+            if identity is not None:
+                by_id.setdefault(identity, record.line)
+            if identity is not None or "timestamp" in record.value:
+                exact.setdefault(record.raw, record.line)
+        return found
+
+    def _again(self, code: str, record: Record, first: int) -> Problem:
+        words = "the same record as" if code == "duplicate_record" else "another version of the record of"
+        place = Place(self._places.path, record.line, record.byte)
+        return problem(code, place, len(record.raw), f"{words} line {first}")
+
+
+def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> Reading:
+    """Read the records of a JSON Lines file, or of a part of one that begins at a line.
+
+    Args:
+        data: the bytes.
+        path: the file, for the problems.
+        line: the number of the first line of `data`.
+        byte: the offset of `data` in the file; all offsets that come out are offsets in the file.
+    """
+    foreign = foreign_format(data) if byte == 0 else None
+    if foreign is not None:
+        return _not_text(data, path, foreign)
+    reading = _Scan(data, path, line, byte).run()
+    if not reading.values and reading.problems and byte == 0 and (foreign := binary_noise(data)):
+        return _not_text(data, path, foreign)
+    return reading
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where the records lie, kept in the cheapest form: the physical lines, and which of them are records."""
+
+    path: str
+    line: int
+    byte: int
+    lines: list[bytes]
+    rows: list[int]
+    leads: dict[int, int]  # row -> bytes before its record: a byte order mark, unusual blanks
+
+    def starts(self) -> list[int]:
+        """The offset of each line."""
+        return list(accumulate((len(raw) + 1 for raw in self.lines), initial=self.byte))
+
+    def of_records(self) -> Iterator[tuple[int, int]]:
+        """Line number and offset of each record."""
+        starts = self.starts()
+        for row in self.rows:
+            yield self.line + row, starts[row] + self.leads.get(row, 0)
+
+
+class _Scan:
+    """One pass over the lines of a file. A row is the index of a line in `data`."""
+
+    def __init__(self, data: bytes, path: str, line: int, byte: int) -> None:
+        self.data = data
+        self.lines = data.split(b"\n")
+        self.tail = len(self.lines) - 1  # the row that no newline ends
+        if not self.lines[-1]:
+            self.lines.pop()
+        self.places = _Places(path, line, byte, self.lines, [], {})
+        self.values: list[dict[str, Any]] = []
+        self.raws: list[bytes] = []
+        self.problems: list[Problem] = []
+        self.blank: list[int] = []
+        self.torn = False
+        self._starts: list[int] | None = None
+
+    def run(self) -> Reading:
+        has_cr = b"\r" in self.data
+        lines = [raw.removesuffix(b"\r") for raw in self.lines] if has_cr else self.lines
+        self.source = iter(enumerate(lines))
+        values, raws, rows = self.values.append, self.raws.append, self.places.rows.append
+        for row, raw in self.source:
+            try:
+                value = fast_decode(raw)
+            except REFUSED:
+                self.refused(row, raw)
+                continue
+            if type(value) is dict and value:
+                values(value)
+                raws(raw)
+                rows(row)
+            else:
+                self.unusual(row, raw, value)
+        self.note_line_ends(lines if has_cr else [])
+        self.problems.sort(key=lambda found: found.byte or 0)
+        return self.reading(has_cr)
+
+    def reading(self, has_cr: bool) -> Reading:
+        end = self.places.byte + self.data.rfind(b"\n") + 1
+        stops = has_cr or any(
+            found.severity > Severity.note or found.code == "bom" for found in self.problems
+        )
+        doubtful = self.data if stops else None
+        return Reading(self.values, self.raws, self.problems, end, self.torn, self.places, doubtful)
+
+    def refused(self, row: int, raw: bytes) -> None:
+        """A line that the fast decoder does not read."""
+        if not raw.strip():
+            self.blank.append(row)
+            return
+        try:
+            decoded = decode_patiently(raw)
+        except Undecodable as cause:
+            trimmed = _without_odd_blanks(raw)
+            if trimmed is None:
+                self.damaged(row, raw, cause)
+            else:
+                self.places.leads[row] = raw.index(trimmed)
+                self.usual(row, trimmed, decode(trimmed))
+            return
+        if "bom" in decoded.notes:
+            self.places.leads[row] = len(BOM)
+        for code in decoded.notes:
+            self.add(code, row)
+        self.usual(row, raw.removeprefix(BOM), decoded.value)
+
+    def usual(self, row: int, raw: bytes, value: Any) -> None:
+        """A line that could be read after all."""
+        if type(value) is dict and value:
+            self.keep(row, raw, value)
+        else:
+            self.unusual(row, raw, value)
+
+    def unusual(self, row: int, raw: bytes, value: Any) -> None:
+        """A line that holds JSON, but nothing that says anything."""
+        if type(value) is dict:
+            self.keep(row, raw, value)
+            self.add("unknown_record", row)
+        elif row == self.tail:
+            self.torn = True
+            self.add("torn_tail", row, message="the last line is not ended, and no record")
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            words = "a list that holds objects, each of which may be a record"
+            self.add("not_an_object", row, message=words, severity=Severity.hides_data)
+        else:
+            self.add("not_an_object", row)
+
+    def damaged(self, row: int, raw: bytes, cause: Undecodable) -> None:
+        """A line that nobody reads."""
+        count = joined_record(self.lines[row : row + MAX_JOINED_LINES])
+        last = row + max(count, 1) - 1
+        self.torn = last == self.tail
+        if count:
+            words = f"one record is spread over {count} lines"
+            self.add(
+                "raw_newline", row, end=sum(map(len, self.lines[row : last + 1])) + count - 1, message=words
+            )
+            for _ in range(count - 1):
+                next(self.source)
+            return
+        for found in diagnose(raw, cause):
+            unfinished = row == self.tail and found.code in ("bad_json", "bad_utf8")
+            message = f"the last line was never finished: {found.message}" if unfinished else found.message
+            code, severity = ("torn_tail", None) if unfinished else (found.code, found.severity)
+            self.add(code, row, start=found.start, end=found.end, message=message, severity=severity)
+
+    def note_line_ends(self, trimmed: list[bytes]) -> None:
+        """What there is to say of the ends of lines: CR, blank lines, a last line without a newline."""
+        with_cr = [row for row, raw in enumerate(trimmed) if len(raw) < len(self.lines[row])]
+        if with_cr:
+            self.add("crlf", with_cr[0], message=f"{len(with_cr):,} lines end in CR LF")
+        if self.blank:
+            self.add(
+                "blank_lines", self.blank[0], message=f"{len(self.blank):,} blank lines, the first one here"
+            )
+        if self.places.rows[-1:] == [self.tail]:
+            self.add("missing_newline", self.tail)
+
+    def keep(self, row: int, raw: bytes, value: dict[str, Any]) -> None:
+        self.values.append(value)
+        self.raws.append(raw)
+        self.places.rows.append(row)
+
+    def add(
+        self,
+        code: str,
+        row: int,
+        *,
+        start: int = 0,
+        end: int | None = None,
+        message: str = "",
+        severity: Severity | None = None,
+    ) -> None:
+        """Tell a problem of the bytes from `start` to `end` of a row, or of the whole row."""
+        if self._starts is None:
+            self._starts = self.places.starts()
+        place = Place(self.places.path, self.places.line + row, self._starts[row] + start)
+        span = (len(self.lines[row]) if end is None else end) - start
+        self.problems.append(problem(code, place, span, message, severity=severity))
+
+
+def _without_odd_blanks(raw: bytes) -> bytes | None:
+    """The record of a line without blanks that JSON does not know (a form feed, a no-break space), if it has them.
+
+    The original strips them, so we must not lose a record over them.
+    """
+    try:
+        trimmed = raw.decode("utf-8").strip().encode("utf-8")
+        decode(trimmed)
+    except (Undecodable, UnicodeDecodeError):
+        return None
+    return trimmed
+
+
+def _not_text(data: bytes, path: str, foreign: Foreign) -> Reading:
+    """A file that is something else: no records, one problem, and no tail that a writer might cut off."""
+    words = f"the file is not JSON Lines but {foreign.name}"
+    found = problem("not_text", Place(path, None, 0), len(data), words, repair=foreign.remedy)
+    return Reading([], [], [found], len(data), False, _Places(path, 1, 0, [], [], {}), data)
+
+
+def _identity(value: dict[str, Any]) -> str | None:
+    for key in ("id", "uuid"):
+        if isinstance(value.get(key), str):
+            return f"{key} {value[key]}"
+    return None

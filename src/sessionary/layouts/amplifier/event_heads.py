@@ -1,0 +1,203 @@
+"""What an event is, told from the first bytes of its line, and which events a caller wants.
+
+Writers of this format, ours and the original's hook, put everything that tells events apart in front of `data`. So
+the head of a line is cut before `data`, closed with a brace and decoded: if the piece is an object, `data` was a key
+of the event itself and not of something inside it, for braces and quotes would not add up otherwise. Where keys
+stand in another order, or the head ends too soon, the line has to be read; of it msgspec builds only what is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from fnmatch import translate
+from functools import lru_cache
+from typing import Any, NamedTuple, TypedDict
+
+import msgspec
+
+from sessionary.codec.decode import REFUSED
+from sessionary.disk.scan import Head
+from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.messages import parse_time
+
+WIDTH = 1024
+HUGE = 1 << 20
+_EVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_DATA = b'"data":'
+
+
+class EventHead(NamedTuple):
+    """An event without its data. What the event does not tell is None.
+
+    Attributes:
+        line: line number, from 1; None where reading began at the end of the file.
+        byte: offset of the line.
+        length: its bytes, without the newline.
+        ts: when it happened (UTC).
+        lvl: its level, such as ``INFO``.
+        event: its name, such as ``llm:response``; empty where it has none.
+        session_id: the session that it says it belongs to.
+        duration_ms: how long the thing took.
+        status: how it ended, such as ``ok``.
+        span_id: the span that it is part of.
+        parent_span_id: the span around that one.
+    """
+
+    line: int | None
+    byte: int
+    length: int
+    ts: datetime | None
+    lvl: str | None
+    event: str
+    session_id: str | None
+    duration_ms: float | None
+    status: str | None
+    span_id: str | None
+    parent_span_id: str | None
+
+
+class Top(msgspec.Struct):
+    """The fields of an event that say what it is, as they stand in the file."""
+
+    ts: str | int | float | None = None
+    lvl: str | None = None
+    event: str | None = None
+    session_id: str | None = None
+    duration_ms: int | float | None = None
+    status: str | None = None
+    span_id: str | None = None
+    parent_span_id: str | None = None
+
+    def at(self, head: Head) -> EventHead:
+        """These fields, and where they stand."""
+        return EventHead(
+            head.line,
+            head.byte,
+            head.length,
+            parse_time(self.ts),
+            self.lvl,
+            self.event or "",
+            self.session_id,
+            self.duration_ms,
+            self.status,
+            self.span_id,
+            self.parent_span_id,
+        )
+
+
+_decode_top = msgspec.json.Decoder(Top).decode
+
+
+def top_of_head(head: Head) -> Top | None:
+    """What the first bytes of a long line tell, or None if they do not tell enough.
+
+    They are believed if they name time and event in front of `data`, and the line ends as one does whose last key
+    is `data`. The bytes between are not looked at.
+    """
+    cut = head.head.find(_DATA)
+    if cut < 0 or not head.whole or head.end != b"}}":
+        return None
+    try:
+        top = _decode_top(head.head[:cut].rstrip(b", ") + b"}")
+    except REFUSED:
+        return None
+    return top if top.ts is not None and top.event is not None else None
+
+
+def top_of_line(raw: bytes) -> Top | None:
+    """What a whole line tells, or None if it is not plain JSON of the usual types."""
+    try:
+        top = _decode_top(raw)
+    except REFUSED:
+        return None
+    return top if is_utf8(raw) else None
+
+
+def top_of_value(value: Mapping[str, Any]) -> Top:
+    """What a decoded event tells; a field of another type than usual tells nothing."""
+    numbers = {name: value.get(name) for name in ("ts", "duration_ms") if _is_number(value.get(name))}
+    texts = {
+        name: value[name]
+        for name in Top.__struct_fields__
+        if name != "duration_ms" and isinstance(value.get(name), str)
+    }
+    return Top(**numbers, **texts)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_utf8(raw: bytes) -> bool:
+    """Whether bytes are valid UTF-8; msgspec does not say so of the text that it passes over.
+
+    A huge line is taken on trust: to check its text can cost several times what it costs to decode a field of it.
+    """
+    if len(raw) > HUGE or raw.isascii():
+        return True
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class EventFilter(TypedDict, total=False):
+    """Which events are wanted: those that meet every condition given.
+
+    Attributes:
+        event: a name, or several; ``*`` and ``?`` stand for any characters, as in ``llm:*``.
+        level: a level, or several, in upper or lower case.
+        since: not before this time. Text may have any offset; without one it is UTC.
+        until: before this time.
+        span: the events of this span, and those of the spans directly in it.
+    """
+
+    event: str | Sequence[str] | None
+    level: str | Sequence[str] | None
+    since: datetime | str | None
+    until: datetime | str | None
+    span: str | None
+
+
+def compile_filter(wanted: EventFilter) -> Callable[[Top], bool]:
+    """A test for events.
+
+    Raises:
+        Invalid: a time that cannot be read.
+    """
+    tests: list[Callable[[Top], bool]] = []
+    if (event := wanted.get("event")) is not None:
+        names = re.compile("|".join(map(translate, _several(event))) or r"(?!)")
+        # A log of a million events has some dozens of names.
+        is_name = lru_cache(1024)(lambda name: names.match(name) is not None)
+        tests.append(lambda top: is_name(top.event or ""))
+    if (level := wanted.get("level")) is not None:
+        levels = {name.upper() for name in _several(level)}
+        tests.append(lambda top: top.lvl is not None and top.lvl.upper() in levels)
+    if (span := wanted.get("span")) is not None:
+        tests.append(lambda top: span in (top.span_id, top.parent_span_id))
+    since, until = _time(wanted.get("since"), "since"), _time(wanted.get("until"), "until")
+    if since or until:
+        first, end = since or _EVER[0], until or _EVER[1]
+        tests.append(lambda top: (time := parse_time(top.ts)) is not None and first <= time < end)
+    return lambda top: all(test(top) for test in tests)
+
+
+def _several(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _time(given: datetime | str | None, name: str) -> datetime | None:
+    if given is None:
+        return None
+    time = parse_time(given if isinstance(given, str) else given.isoformat())
+    if time is None:
+        raise Invalid(
+            f"{name} is not a time: {given!r}",
+            operation="find",
+            hint="for example 2026-03-04T13:20:00Z, or 2026-03-04",
+        )
+    return time

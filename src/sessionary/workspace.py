@@ -1,0 +1,164 @@
+"""Where the rooms are put together: a home in, every layout over it out; and how a person names a session.
+
+Ids are long, and people type the beginning. For a sub-session the beginning says nothing: it is the id of its parent,
+or sixteen zeros. So each layout says by which part of an id its sessions are told apart (`Layout.handle`), and a
+beginning of that part is enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.errors import AmbiguousId, Invalid, NotFound
+from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
+from sessionary.layouts.amplifier.ids import HOME
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import Layout
+from sessionary.model import Entry, Problem, SessionRef, Summary
+
+SHORT = 8
+_SHOWN = 20
+
+
+class Workspace:
+    """All sessions below one home.
+
+    Args:
+        home: the folder that holds `projects/`; by default that of the agent, `~/.amplifier`.
+        fs: the file system.
+    """
+
+    def __init__(self, home: Path | None = None, fs: Fs = OS_FS) -> None:
+        self.home = HOME.expanduser() if home is None else home
+        self._fs = fs
+        self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
+        self._by_kind = {layout.name: layout for layout in self.layouts}
+
+    def refs(self) -> Iterator[SessionRef]:
+        """Every session of every layout, in no order; see `Layout.discover`."""
+        for layout in self.layouts:
+            yield from layout.discover()
+
+    def summaries(self) -> Iterator[Summary]:
+        """The summary of every session, in no order; see `Layout.summaries`."""
+        for layout in self.layouts:
+            yield from layout.summaries()
+
+    def layout_of(self, ref: SessionRef) -> Layout:
+        """The layout to which a session belongs."""
+        return self._by_kind[ref.kind]
+
+    def is_nested(self, ref: SessionRef) -> bool:
+        """True for the session of a sub-agent; a fork is a session like any other."""
+        return self._handle(ref) != ref.session_id
+
+    def find(self, name: str) -> SessionRef:
+        """The session of this id, or the one whose id begins so, or the one in this folder.
+
+        A whole id wins over a beginning, a session that a person began over the sub-sessions that carry its id in
+        front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id.
+
+        Args:
+            name: an id, a beginning of one, or the absolute path of a session's folder.
+
+        Raises:
+            NotFound: there is none.
+            AmbiguousId: there are several; `details["matches"]` names them.
+        """
+        if os.path.isabs(name):
+            return self.at(Path(name))
+        if not name.strip():
+            raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
+        refs = list(self.refs())
+        for fits in self._ways(name):
+            found = [ref for ref in refs if fits(ref)]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise _ambiguous(name, found)
+        raise NotFound(
+            f"no session is called {name}, and none begins so",
+            session=name,
+            path=self.home,
+            hint=f"`sessionary list --all` shows those in {self.home}",
+        )
+
+    def at(self, folder: Path) -> SessionRef:
+        """The session in a folder.
+
+        Raises:
+            NotFound: no layout knows a session there.
+        """
+        for layout in self.layouts:
+            ref = layout.at(folder)
+            if ref is not None:
+                return ref
+        raise NotFound(f"there is no session in {folder}", path=folder, hint="a session is a folder with files in it")
+
+    def read_file(self, path: Path) -> Iterator[Entry]:
+        """The readable records of any JSON Lines file.
+
+        Raises:
+            NotFound: there is no such file.
+            StorageFailed: it cannot be read.
+        """
+        return read_entries(self._fs, str(path), None)
+
+    def check_file(self, path: Path) -> list[Problem]:
+        """Everything that is not as it should be in any JSON Lines file of messages. Raises as `read_file`."""
+        try:
+            return read_conversation(self._fs, str(path), thorough=True).problems
+        except FileNotFoundError:
+            raise not_found(str(path), f"there is no file {path}") from None
+        except OSError as error:
+            raise storage_failed(error, "read", str(path)) from error
+
+    def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
+        """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`."""
+        handles = [self._handle(ref) for ref in refs]
+        first = [handle for ref, handle in zip(refs, handles, strict=True) if handle == ref.session_id]
+        of_first, of_all = _beginnings(first), _beginnings(handles)
+        return [
+            (of_first if handle == ref.session_id else of_all)[handle] for ref, handle in zip(refs, handles, strict=True)
+        ]
+
+    def _handle(self, ref: SessionRef) -> str:
+        return self.layout_of(ref).handle(ref)
+
+    def _ways(self, name: str) -> Iterator[Callable[[SessionRef], bool]]:
+        """What it can mean that a session is called so, the strictest first."""
+        yield lambda ref: ref.session_id == name
+        yield lambda ref: ref.session_id.startswith(name) and not self.is_nested(ref)
+        yield lambda ref: self._handle(ref).startswith(name)
+        yield lambda ref: ref.session_id.startswith(name)
+
+
+def _beginnings(names: list[str]) -> dict[str, str]:
+    """Beginnings that differ from one another, each about as short as that allows; where names are equal, the whole."""
+    short: dict[str, str] = {}
+    length, left = SHORT, names
+    while left:
+        counts = Counter([name[:length] for name in left])
+        rest = []
+        for name in left:
+            if counts[name[:length]] == 1 or len(name) <= length:
+                short[name] = name[:length]
+            else:
+                rest.append(name)
+        length, left = length + 4, rest
+    return short
+
+
+def _ambiguous(name: str, found: list[SessionRef]) -> AmbiguousId:
+    matches = sorted(f"{ref.session_id}  {ref.project or ''}".rstrip() for ref in found)
+    return AmbiguousId(
+        f"{len(found)} sessions are called {name} or begin so",
+        session=name,
+        details={"matches": matches[:_SHOWN], "count": len(found)},
+        hint="give more of the id, or the path of its folder"
+        + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
+    )

@@ -1,0 +1,104 @@
+"""The demonstration shows what it says, and would not say so if it were not so."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sessionary.testing.demo import (
+    TURN,
+    BrokenPromise,
+    Hit,
+    Writer,
+    demonstrate,
+    message,
+    scratch_folder,
+)
+
+pytestmark = pytest.mark.lane("sigkill")
+
+ROW = re.compile(r"^   (\d+)  +(at random|while it grows) +(\d+) +(\d+) +(-|[\d,]+ bytes) +(\d+) messages$", re.M)
+
+
+def demo(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())", "demo"]
+    return subprocess.run(
+        [*command, "--dir", str(folder), *arguments], capture_output=True, text=True, timeout=100, check=False
+    )
+
+
+def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
+    done = demo("--keep", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    rows = ROW.findall(done.stdout)
+    assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) >= 6
+    for _, _, saved, under_way, _, found in rows:
+        assert int(saved) <= int(found) <= int(saved) + int(under_way)
+    inside = sum(1 for row in rows if int(row[3]))
+    torn = [int(row[4].removesuffix(" bytes").replace(",", "")) for row in rows if row[4] != "-"]
+    said = f"{inside} of {len(rows)} kills hit a save before it had returned; {len(torn)} tore a line in two."
+    assert inside > 0
+    assert said in done.stdout
+    (home,) = tmp_path.iterdir()
+    (session,) = (home / "projects" / "-demo" / "sessions").iterdir()
+    kept = [path.stat().st_size for path in session.glob("transcript.jsonl.torn-*")]
+    assert sum(kept) == sum(torn)
+    assert len(list(session.glob("transcript.jsonl.corrupt-*"))) == 1
+    messages = re.search(r"the backup fills the gap, all (\d+) messages are there", done.stdout)
+    assert messages
+    assert (session / "transcript.jsonl").read_bytes().count(b"\n") == int(messages[1])
+    for command in ("sessionary list", "sessionary show", "sessionary check"):
+        assert command in done.stdout
+
+
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path, keep=False) as folder:
+        told = list(demonstrate(folder, kills=1, seed=1))
+    assert "   The next save writes it back; the damaged file is kept as *.corrupt-<time>." in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def lose_the_last_lines(session: Path) -> None:
+    path = session / "transcript.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: -TURN - 1]))
+
+
+def change_a_word(session: Path) -> None:
+    path = session / "transcript.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"take so long", b"take no time", 1))
+
+
+def lose_the_session(session: Path) -> None:
+    for path in session.iterdir():
+        path.unlink()
+
+
+def lose_the_backup_of_what_is_damaged(session: Path) -> None:
+    path = session / "transcript.jsonl"
+    if b"\xfb" in path.read_bytes():  # the first letter of a key, one bit of it flipped
+        (session / "transcript.jsonl.backup").unlink()
+
+
+def heal_what_check_should_find(session: Path) -> None:
+    path = session / "transcript.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"\xf2ole", b"role"))
+
+
+@pytest.mark.parametrize(
+    ("meddle", "complaint"),
+    [
+        (lose_the_last_lines, "messages were acknowledged, and"),
+        (change_a_word, "message 0 is not what was written"),
+        (heal_what_check_should_find, "`check` does not see the damage"),
+    ],
+)
+def test_a_planted_fault_is_noticed(
+    meddle: Callable[[Path], None], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BrokenPromise, match=re.escape(complaint)):
+        list(demonstrate(tmp_path, kills=1, seed=1, meddle=meddle))

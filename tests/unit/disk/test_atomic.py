@@ -1,0 +1,160 @@
+"""Whole files: exclusive creation, replacement with backup, keeping aside, sweeping, erasing."""
+
+import errno
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OsFs
+from sessionary.errors import AlreadyExists, NotFound, StorageFailed
+
+NOW = datetime(2025, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
+
+
+class NoLinks(OsFs):
+    """A file system without hard links, like FAT."""
+
+    @staticmethod
+    def link(source, target):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+@pytest.fixture(params=[OsFs, NoLinks])
+def fs(request):
+    return request.param()
+
+
+def leftovers(folder):
+    return [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+def test_create_makes_a_private_file_and_refuses_a_second(tmp_path, fs):
+    path = str(tmp_path / "a.json")
+    atomic.create(path, b"one", fs=fs)
+    with pytest.raises(AlreadyExists) as caught:
+        atomic.create(path, b"two", fs=fs)
+    assert (tmp_path / "a.json").read_bytes() == b"one"
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert caught.value.path == path
+    assert not leftovers(tmp_path)
+
+
+def test_replace_keeps_the_old_file_as_backup(tmp_path, fs):
+    path, backup = tmp_path / "a.json", tmp_path / "a.json.backup"
+    path.write_bytes(b"old")
+    for new, old in ((b"new", b"old"), (b"newer", b"new")):
+        found = atomic.replace(str(path), [new], fs=fs, backup=str(backup))
+        assert path.read_bytes() == new
+        assert backup.read_bytes() == old
+        assert found.st_ino == path.stat().st_ino
+    assert not leftovers(tmp_path)
+
+
+def test_replace_of_a_file_that_shares_its_inode_with_the_backup_leaves_no_temp(tmp_path):
+    path, backup = tmp_path / "a.json", tmp_path / "a.json.backup"
+    path.write_bytes(b"old")
+    os.link(path, backup)
+    atomic.replace(str(path), [b"new"], backup=str(backup))
+    assert (path.read_bytes(), backup.read_bytes()) == (b"new", b"old")
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "a.json.backup"]
+
+
+def test_replace_keeps_the_mode_and_follows_a_link(tmp_path):
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    atomic.replace(str(link), [b"new"])
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert real.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_refused_replace_leaves_the_old_file_and_says_so(tmp_path):
+    class Full(OsFs):
+        @staticmethod
+        def write(fd, data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    with pytest.raises(StorageFailed) as caught:
+        atomic.replace(str(path), [b"new"], fs=Full(), backup=str(path) + ".backup")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a.json"]
+    error = caught.value
+    assert (error.errno, error.outcome, error.path) == (errno.ENOSPC, "not_committed", str(path))
+    assert "full" in error.hint
+
+
+def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path):
+    class NoDirSync(OsFs):
+        calls = 0
+
+        def fsync(self, fd):
+            NoDirSync.calls += 1
+            if NoDirSync.calls == 2:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(StorageFailed) as caught:
+        atomic.replace(str(tmp_path / "a.json"), [b"new"], fs=NoDirSync())
+    assert caught.value.outcome == "unknown"
+
+
+def test_keep_aside_gives_a_dated_second_name_and_never_overwrites(tmp_path, fs):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"bytes")
+    first = atomic.keep_aside(str(path), "corrupt", fs=fs, now=NOW)
+    second = atomic.keep_aside(str(path), "corrupt", fs=fs, now=NOW)
+    assert os.path.basename(first) == "a.jsonl.corrupt-20250131T120000.000005Z"
+    assert second == first + "-1"
+    assert Path(first).read_bytes() == Path(second).read_bytes() == b"bytes"
+
+
+def test_save_aside_never_overwrites(tmp_path):
+    path = str(tmp_path / "a.jsonl")
+    names = [atomic.save_aside(path, "torn", data, now=NOW) for data in (b"1", b"2")]
+    assert [Path(name).read_bytes() for name in names] == [b"1", b"2"]
+
+
+def test_move_folder_refuses_an_existing_target_and_a_missing_source(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with pytest.raises(AlreadyExists):
+        atomic.move_folder(str(tmp_path / "a"), str(tmp_path / "b"))
+    with pytest.raises(NotFound):
+        atomic.move_folder(str(tmp_path / "none"), str(tmp_path / "new" / "c"))
+    atomic.move_folder(str(tmp_path / "a"), str(tmp_path / "deep" / "er" / "a"))
+    assert (tmp_path / "deep" / "er" / "a").is_dir()
+
+
+def test_erase_tree_removes_links_without_following_them(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("x")
+    inside = tmp_path / "inside"
+    (inside / "deep").mkdir(parents=True)
+    (inside / "deep" / "link").symlink_to(outside)
+    atomic.erase_tree(str(inside))
+    assert not inside.exists()
+    assert (outside / "precious").read_text() == "x"
+
+
+def test_sweep_takes_our_temp_files_and_only_old_foreign_ones(tmp_path):
+    ours = os.path.basename(atomic.temp_name(str(tmp_path / "transcript.jsonl")))
+    fresh, old = ".transcript_9v_81fm9.tmp", ".metadata_abcd1234.tmp"
+    for name in (ours, fresh, old, ".other.tmp", "a.tmp"):
+        (tmp_path / name).write_text("x")
+    os.utime(tmp_path / old, (0, 0))
+    assert sorted(atomic.sweep(str(tmp_path))) == sorted([ours, old])
+    assert sorted(os.listdir(tmp_path)) == sorted([fresh, ".other.tmp", "a.tmp"])
+
+
+def test_temp_names_fit_and_look_like_nobodys_file():
+    name = os.path.basename(atomic.temp_name("/x/" + "語" * 80 + ".jsonl"))
+    assert re.fullmatch(r"\..+\.tmp", name)
+    assert len(name.encode()) <= 255

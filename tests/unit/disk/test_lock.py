@@ -1,0 +1,183 @@
+"""Locks: exclusion between descriptors, threads and processes, bounded waits, moved folders, forks."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from sessionary.disk import lock as lock_module
+from sessionary.disk.fs import OS_FS
+from sessionary.disk.lock import FileLock, holder, shared
+from sessionary.errors import Locked, StorageFailed
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / ".lock")
+
+
+def test_two_locks_on_one_file_exclude_each_other(path):
+    first, second = FileLock(path), FileLock(path)
+    with first.held(), pytest.raises(Locked):
+        second.acquire(timeout=0.02)
+    with second.held(timeout=0.02):
+        pass
+
+
+def test_the_waiting_one_gets_it_when_the_other_lets_go(path):
+    first, second = FileLock(path), FileLock(path)
+    first.acquire()
+    threading.Timer(0.05, first.release).start()
+    second.acquire(timeout=5)
+    second.release()
+
+
+def test_threads_sharing_one_object_exclude_each_other(path):
+    guard = FileLock(path)
+    inside, worst = 0, 0
+
+    def work():
+        nonlocal inside, worst
+        for _ in range(200):
+            with guard.held():
+                inside += 1
+                worst = max(worst, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (inside, worst) == (0, 1)
+
+
+def test_locked_says_who_and_since_when(path):
+    first = FileLock(path)
+    with first.held(note="save"), pytest.raises(Locked) as caught:
+        FileLock(path).acquire(timeout=0.01)
+    details = caught.value.details
+    assert details["pid"] == os.getpid()
+    assert details["operation"] == "save"
+    assert details["since"].startswith("20")
+    assert "waited" in details
+    assert str(os.getpid()) in str(caught.value)
+    assert isinstance(caught.value, TimeoutError)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's lock table is Linux's")
+def test_a_stale_note_does_not_name_the_wrong_process(path):
+    with open(path, "w") as note:
+        json.dump({"pid": 1, "since": "2020-01-01T00:00:00+00:00"}, note)
+    guard = FileLock(path)
+    with guard.held():
+        who = holder(path)
+    assert who["pid"] == os.getpid()
+    assert "since" not in who
+
+
+def test_the_lock_file_is_private_and_stays(path):
+    guard = FileLock(path)
+    with guard.held():
+        pass
+    guard.close()
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path):
+    folder, trash = tmp_path / "session", tmp_path / "trash"
+    folder.mkdir()
+    path = str(folder / ".lock")
+    first, second = FileLock(path), FileLock(path)
+    second.acquire()
+    second.release()  # its descriptor is open on the file that goes away
+    first.acquire()
+    got = []
+
+    def wait():
+        second.acquire(timeout=5)
+        got.append((os.fstat(second._fd).st_ino, os.stat(path).st_ino))
+        second.release()
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    time.sleep(0.02)
+    folder.rename(trash)
+    folder.mkdir()
+    first.release()
+    waiter.join(5)
+    assert got
+    assert got[0][0] == got[0][1]
+
+
+def test_a_missing_folder_is_said_and_leaves_the_lock_usable(tmp_path):
+    guard = FileLock(str(tmp_path / "not" / ".lock"))
+    with pytest.raises(FileNotFoundError):
+        guard.acquire()
+    (tmp_path / "not").mkdir()
+    with guard.held():
+        pass
+
+
+def test_readers_share_and_writers_wait(path):
+    writer = FileLock(path)
+    with shared(path), shared(path), pytest.raises(Locked):
+        writer.acquire(timeout=0.01)
+    with writer.held(), pytest.raises(Locked), shared(path, timeout=0.01):
+        pass
+    with shared(path, timeout=0.01):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_neither_holds_nor_frees_its_parents_lock(path):
+    guard = FileLock(path)
+    guard.acquire()
+    child = os.fork()
+    if child == 0:
+        # The child can let go of nothing: its copy is closed, and trying to take the lock finds it held.
+        try:
+            FileLock(path).acquire(timeout=0.05)
+        except Locked:
+            os._exit(7)
+        os._exit(8)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    guard.release()
+    with FileLock(path).held(timeout=0.05):
+        pass
+
+
+def test_the_kernel_frees_the_lock_of_a_killed_process(path):
+    code = (
+        "import sys; from sessionary.disk.lock import FileLock\n"
+        "FileLock(sys.argv[1]).acquire(note='save'); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(Locked) as caught:
+            FileLock(path).acquire(timeout=0.01)
+        assert caught.value.details["pid"] == process.pid
+        process.kill()
+        FileLock(path).acquire(timeout=5)
+
+
+def test_a_planted_link_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    os.symlink(victim, tmp_path / ".lock")
+    with pytest.raises(StorageFailed, match="open the lock"):
+        FileLock(str(tmp_path / ".lock")).acquire()
+    assert victim.read_text() == "precious"
+
+
+def test_the_back_off_is_bounded():
+    assert lock_module.FIRST_PAUSE == 50e-6
+    assert OS_FS is not None

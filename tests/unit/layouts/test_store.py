@@ -1,0 +1,799 @@
+"""SessionStore: the drop-in face, the cost of a save, recovery, two writers, taking away."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sessionary import SessionStore
+from sessionary.errors import (
+    AlreadyExists,
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    InvalidId,
+    NotFound,
+    StorageFailed,
+)
+from sessionary.layouts.amplifier import BUNDLE_PREFIX, extract_session_mode, is_top_level_session
+from sessionary.testing.original import load_transcript
+
+META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:foundation"}
+WHEN = "2025-01-31T12:00:00.000+00:00"
+
+
+def say(text, role="user", **more):
+    return {"role": role, "content": text, **more}
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tmp_path / "project" / "sessions"
+
+
+@pytest.fixture
+def store(base):
+    return SessionStore(base)
+
+
+def path_of(base, name="transcript.jsonl", session="s"):
+    return base / session / name
+
+
+def texts(store, session="s"):
+    return [message["content"] for message in store.load(session)[0]]
+
+
+def elsewhere(base, code):
+    """Run code in another process, with `store` over the same folder."""
+    program = f"from sessionary import SessionStore; store = SessionStore({str(base)!r})\n{code}"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+# -- the face of the original
+
+
+def test_constructor_takes_text_and_makes_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    store = SessionStore("~/x/sessions")
+    assert store.base_dir == tmp_path / "x" / "sessions"
+    assert not (tmp_path / "x").exists()
+    monkeypatch.chdir(tmp_path)
+    slug = "-" + str(tmp_path.resolve()).strip("/").replace("/", "-")
+    assert SessionStore().base_dir == tmp_path / ".amplifier" / "projects" / slug / "sessions"
+    assert store.list_sessions() == []
+
+
+def test_save_and_load_give_back_what_was_given(store):
+    messages = [
+        say("hi", timestamp=WHEN),
+        say(None, "assistant", timestamp=WHEN, tool_calls=[{"id": 1, "x": [None, 2]}]),
+    ]
+    store.save("s", messages, META)
+    assert store.load("s") == (messages, META)
+    assert store.get_metadata("s") == META
+    assert store.exists("s")
+
+
+def test_the_files_are_spelled_as_the_original_spells_them(store, base):
+    store.save("s", [say("é", timestamp=WHEN)], {**META, "n": {"a": 1}})
+    assert path_of(base).read_text("utf-8") == f'{{"role": "user", "content": "é", "timestamp": "{WHEN}"}}\n'
+    assert path_of(base, "metadata.json").read_text() == json.dumps({**META, "n": {"a": 1}}, indent=2)
+    assert path_of(base).stat().st_mode & 0o777 == 0o600
+    assert (base / "s").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("bad", ["", "  ", None])
+def test_empty_ids(store, bad):
+    for call in (lambda: store.save(bad, [], {}), lambda: store.load(bad), lambda: store.get_metadata(bad)):
+        with pytest.raises(ValueError, match=r"^session_id cannot be empty$"):
+            call()
+    assert store.exists(bad) is False
+
+
+@pytest.mark.parametrize("bad", ["../x", "a/b", "a\\b", ".", ".."])
+def test_paths_are_no_ids(store, base, bad):
+    for call in (lambda: store.save(bad, [], {}), lambda: store.update_metadata(bad, {})):
+        with pytest.raises(ValueError, match="Invalid session_id: ") as caught:
+            call()
+        assert str(caught.value) == f"Invalid session_id: {bad}"
+    assert store.exists(bad) is False
+    assert not base.exists()
+
+
+@pytest.mark.parametrize(
+    "bad", [" x", "x ", "a\nb", "CON", "aux.txt", ".hidden", "a.", "x" * 300, "a\x1b[2Jb"]
+)
+def test_ids_that_could_not_be_found_again_are_refused_with_the_reason(store, base, bad):
+    for call in (lambda: store.save(bad, [say("x")], META), lambda: store.append(bad, [say("x")])):
+        with pytest.raises(InvalidId, match="Invalid session_id") as caught:
+            call()
+        assert caught.value.hint
+    assert not base.exists()
+
+
+def test_an_odd_id_that_is_there_is_still_served(store, base):
+    (base / " x").mkdir(parents=True)
+    (base / " x" / "transcript.jsonl").write_text('{"role": "user", "content": "old"}\n')
+    store.append(" x", [say("new")])
+    assert texts(store, " x") == ["old", "new"]
+
+
+def test_missing_sessions(store):
+    for call in (lambda: store.load("nope"), lambda: store.get_metadata("nope")):
+        with pytest.raises(FileNotFoundError) as caught:
+            call()
+        assert str(caught.value) == "Session 'nope' not found"
+    with pytest.raises(NotFound):
+        store.update_metadata("nope", {"a": 1})
+    with pytest.raises(NotFound):
+        store.delete("nope")
+    assert not store.exists("nope")
+
+
+def test_a_folder_of_dot_files_is_no_session(store, base):
+    (base / "empty").mkdir(parents=True)
+    (base / "empty" / ".lock").touch()
+    (base / "events").mkdir()
+    (base / "events" / "events.jsonl").touch()
+    assert store.list_sessions() == ["events"]
+    assert not store.exists("empty")
+    assert store.load("events") == ([], {})
+    store.save("empty", [say("x")], META)  # and it does not stand in the way of one
+    assert store.exists("empty")
+
+
+def test_list_is_newest_first_by_any_of_the_three_times(store, base):
+    for place, name in enumerate(["a", "b", "c"]):
+        store.save(name, [say("x")], META)
+        for path in [base / name, *(base / name).iterdir()]:
+            os.utime(path, (place, place))
+    assert store.list_sessions() == ["c", "b", "a"]
+    os.utime(base / "a" / "transcript.jsonl", (50, 50))
+    os.utime(base / "b" / "metadata.json", (60, 60))
+    assert store.list_sessions() == ["b", "a", "c"]
+
+
+def test_an_append_moves_the_folder_for_the_originals_list(store, base):
+    store.save("s", [say("x")], META)
+    os.utime(base / "s", (1, 1))
+    store.append("s", [say("y")])
+    assert (base / "s").stat().st_mtime > 1e9
+
+
+def test_sub_sessions_are_hidden_unless_asked_for(store):
+    for name in ("top", "0000000000000000-35136bd7ef3f4d71_explorer"):
+        store.save(name, [say("x")], META)
+    assert store.list_sessions() == ["top"]
+    assert len(store.list_sessions(top_level_only=False)) == 2
+    assert is_top_level_session("top")
+    assert not is_top_level_session("a_b")
+
+
+def test_find_session(store):
+    for name in ("abc", "abcd1", "abcd2", "sub-1_agent"):
+        store.save(name, [say("x")], META)
+    assert store.find_session(" abc ") == "abc"
+    assert store.find_session("abcd1") == "abcd1"
+    assert store.find_session("sub", top_level_only=False) == "sub-1_agent"
+    with pytest.raises(FileNotFoundError, match=r"^No session found matching 'sub-1_agent'$"):
+        store.find_session("sub-1_agent")
+    with pytest.raises(ValueError, match=r"^Session ID cannot be empty$"):
+        store.find_session("  ")
+    with pytest.raises(FileNotFoundError, match=r"^No session found matching 'ABC'$"):
+        store.find_session("ABC")
+    with pytest.raises(AmbiguousId) as caught:
+        store.find_session("ab")
+    assert str(caught.value).startswith("Ambiguous session ID 'ab' matches 3 sessions: ")
+    assert "more" not in str(caught.value)
+    assert sorted(caught.value.details["matches"]) == ["abc", "abcd1", "abcd2"]
+    store.save("abx", [], META)
+    with pytest.raises(ValueError, match=r"matches 4 sessions: .*\.\.\. and 1 more$"):
+        store.find_session("ab")
+
+
+def test_module_helpers():
+    assert BUNDLE_PREFIX == "bundle:"
+    assert extract_session_mode({"bundle": "bundle:foundation"}) == ("foundation", None)
+    assert extract_session_mode({"bundle": "plain"}) == ("plain", None)
+    for metadata in ({}, {"bundle": ""}, {"bundle": "unknown"}):
+        assert extract_session_mode(metadata) == (None, None)
+    with pytest.raises(AttributeError):
+        extract_session_mode({"bundle": 5})
+
+
+def test_config_snapshot_is_redacted_and_backed_up(store, base):
+    store.save_config_snapshot("s", {"a": [1], "api_key": "secret"})
+    expected = "---\na:\n- 1\napi_key: '[REDACTED]'\n---\n\nConfig snapshot for session s\n"
+    assert path_of(base, "config.md").read_text() == expected
+    store.save_config_snapshot("s", {"a": Path("/x")})
+    assert "a: /x\n" in path_of(base, "config.md").read_text()
+    assert path_of(base, "config.md.backup").read_text() == expected
+
+
+# -- what is stored
+
+
+def test_system_and_developer_messages_are_left_out(store):
+    store.save("s", [say("a", "system"), say("b"), say("c", "developer"), {"content": "d"}], META)
+    assert texts(store) == ["b", "d"]
+    store.append("s", [say("e", "system"), say("f")])
+    assert texts(store) == ["b", "d", "f"]
+
+
+def test_messages_may_be_models(store):
+    class Model:
+        def __init__(self, **fields):
+            self.fields = fields
+
+        def model_dump(self):
+            return self.fields
+
+    messages = [Model(role="user", content="a"), Model(role="system", content="b")]
+    store.save("s", messages, META)
+    messages.append(Model(role="user", content="c"))
+    store.save("s", messages, META)
+    assert store.last_report.appended == 1
+    assert texts(store) == ["a", "c"]
+    messages[0].fields["content"] = "edited"
+    store.save("s", messages, META)
+    assert texts(store) == ["edited", "c"]
+    with pytest.raises(AttributeError):
+        store.save("s", ["no message"], META)
+
+
+def test_nothing_that_json_can_hold_is_lost(store, base):
+    message = say(
+        "x", nothing=None, big=10**30, nan=float("nan"), half="\ud83d", odd="\u2028\x85\0", d=Decimal("1.5")
+    )
+    store.save("s", [message], META)
+    (loaded,), _ = store.load("s")
+    assert loaded["nothing"] is None
+    assert loaded["big"] == 10**30
+    assert loaded["nan"] == "NaN"
+    assert loaded["half"] == "\ud83d"
+    assert loaded["odd"] == "\u2028\x85\0"
+    assert loaded["d"] == "1.5"
+    assert len(path_of(base).read_text("utf-8").splitlines()) == 1
+    assert load_transcript(base / "s") == [loaded]
+
+
+def test_every_message_gets_a_time_and_keeps_it(base):
+    times = iter(datetime(2025, 1, 31, 12, minute, tzinfo=UTC) for minute in range(60))
+    from sessionary.disk.fs import OsFs
+
+    store = SessionStore.over(OsFs(), base, now=lambda: next(times))
+    own = [say("a"), say("b", timestamp="then"), say("c", metadata={"timestamp": "t"}), say("d", ts="u")]
+    store.save("s", own, META)
+    first = store.load("s")[0]
+    assert first[0]["timestamp"].startswith("2025-01-31T12:")
+    assert first[1]["timestamp"] == "then"
+    assert "timestamp" not in first[2]
+    assert "timestamp" not in first[3]
+    own.append(say("e"))
+    store.save("s", own, META)
+    own[1] = say("edited")
+    store.save("s", own, META)
+    again = store.load("s")[0]
+    assert [m.get("timestamp") for m in (again[0], again[2], again[3])] == [first[0]["timestamp"], None, None]
+    assert again[1] == {**say("edited"), "timestamp": "then"}
+    assert len(own) == 5
+    assert own[0] == say("a")  # the caller's messages are left as they are
+
+
+def test_a_resumed_process_that_drops_the_times_changes_none(store, base):
+    store.save("s", [say("a"), say("b", "assistant", usage={"n": 1})], META)
+    before = path_of(base).read_bytes()
+    elsewhere(
+        base,
+        "m = [{'role': 'user', 'content': 'a'}, {'content': 'b', 'role': 'assistant', 'usage': {'n': 1}}]\n"
+        f"store.save('s', [*m, {{'role': 'user', 'content': 'c'}}], {META!r})\n"
+        "assert store.last_report.appended == 1, store.last_report",
+    )
+    assert path_of(base).read_bytes().startswith(before)
+    assert texts(store) == ["a", "b", "c"]
+
+
+def test_a_message_dropped_in_the_middle_changes_no_other_time(store, base):
+    store.save("s", [say("a", timestamp="1"), say("b", timestamp="2"), say("c", timestamp="3")], META)
+    store.save("s", [say("a"), say("c")], META)
+    assert [m["timestamp"] for m in store.load("s")[0]] == ["1", "3"]
+
+
+# -- what a save costs
+
+
+def test_growing_saves_append(store, base):
+    messages = []
+    inodes = set()
+    for number in range(6):
+        messages.append(say(f"m{number}"))
+        store.save("s", messages, META)
+        inodes.add(path_of(base).stat().st_ino)
+    assert len(inodes) == 1
+    assert texts(store) == [f"m{n}" for n in range(6)]
+
+
+def test_an_unchanged_save_writes_nothing(store, base):
+    messages = [say("a")]
+    store.save("s", messages, META)
+    before = [(p.name, p.stat().st_mtime_ns, p.stat().st_ino) for p in sorted((base / "s").iterdir())]
+    store.save("s", messages, META)
+    assert [(p.name, p.stat().st_mtime_ns, p.stat().st_ino) for p in sorted((base / "s").iterdir())] == before
+    assert not store.last_report.metadata_written
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0), ("1", 1), (None, "null")]
+)
+def test_an_edit_that_only_changes_a_type_is_seen(store, base, old, new):
+    messages = [say("a", x={"deep": [old]}), say("b")]
+    store.save("s", messages, META)
+    messages[0]["x"]["deep"][0] = new
+    store.save("s", messages, META)
+    assert store.last_report.replaced
+    assert json.dumps(store.load("s")[0][0]["x"]) == json.dumps({"deep": [new]})
+
+
+def test_an_edit_in_place_replaces_and_keeps_the_old_file(store, base):
+    messages = [say("a", timestamp="1"), say("b", timestamp="2")]
+    store.save("s", messages, META)
+    before = path_of(base).read_bytes()
+    messages[0]["content"] = "edited"
+    store.save("s", messages, META)
+    assert path_of(base, "transcript.jsonl.backup").read_bytes() == before
+    assert texts(store) == ["edited", "b"]
+
+
+def test_a_backup_exists_from_the_second_save_on_and_holds_half(store, base):
+    messages = [say("x" * 100)]
+    store.save("s", messages, META)
+    assert not path_of(base, "transcript.jsonl.backup").exists()
+    for _ in range(40):
+        messages.append(say("y" * 100))
+        store.save("s", messages, META)
+        backup = path_of(base, "transcript.jsonl.backup")
+        assert path_of(base).read_bytes().startswith(backup.read_bytes())
+        assert backup.stat().st_ino != path_of(base).stat().st_ino
+        assert 2 * backup.stat().st_size >= path_of(base).stat().st_size - 200
+    store.append("s", [say("z" * 9000)])
+    store.append("s", [say("z")])
+    assert 2 * backup.stat().st_size >= path_of(base).stat().st_size
+
+
+def test_metadata_keeps_a_backup_and_merges(store, base):
+    store.save("s", [say("a")], META)
+    assert store.update_metadata("s", {"name": "N", "api_key": "k"}) == {**META, "name": "N", "api_key": "k"}
+    assert store.get_metadata("s") == {**META, "name": "N", "api_key": "[REDACTED]"}
+    assert json.loads(path_of(base, "metadata.json.backup").read_text()) == META
+    store.save("s", [say("a")], {**META, "usage": {"token": 5}})
+    assert store.get_metadata("s")["usage"] == {"token": 5}
+
+
+# -- append
+
+
+def test_append_creates_the_session(store):
+    store.append("s", [say("a")], {"bundle": "bundle:x", "name": "n"})
+    messages, metadata = store.load("s")
+    assert [m["content"] for m in messages] == ["a"]
+    assert metadata["session_id"] == "s"
+    assert metadata["bundle"] == "bundle:x"
+    assert datetime.fromisoformat(metadata["created"]).tzinfo is not None
+    store.append("s", [say("b")], {"turn_count": 2})
+    assert store.get_metadata("s") == {**metadata, "turn_count": 2}
+    assert "timestamp" in store.load("s")[0][1]
+
+
+def test_append_without_messages(store):
+    store.append("s", [])
+    assert store.load("s")[0] == []
+    store.append("s", [], {"a": 1})
+    store.append("s", [say("x")])
+    assert texts(store) == ["x"]
+
+
+def test_a_save_after_appends_appends(store):
+    messages = [say("a"), say("b")]
+    store.save("s", messages[:1], META)
+    store.append("s", messages[1:])
+    store.save("s", [*messages, say("c")], META)
+    assert store.last_report.appended == 1
+    assert texts(store) == ["a", "b", "c"]
+
+
+# -- an empty conversation
+
+
+def test_an_empty_transcript_is_one_newline(store, base):
+    store.save("s", [], META)
+    assert path_of(base).read_bytes() == b"\n"
+    assert store.load("s") == ([], META)
+    store.save("s", [say("a")], META)
+    assert texts(store) == ["a"]
+    assert path_of(base).read_bytes().count(b"\n") == 1
+    store.save("s", [], META)
+    assert store.load("s") == ([], META)
+    assert not store.last_report.problems
+
+
+def test_zero_bytes_beside_a_backup_is_damage(store, base):
+    store.save("s", [say("a")], META)
+    store.save("s", [say("a"), say("b")], META)
+    os.truncate(path_of(base), 0)
+    messages, _, report = store.load_with_report("s")
+    assert [m["content"] for m in messages] == ["a"]
+    assert report.recovered_from == "backup"
+    store.append("s", [say("c")])
+    assert texts(store) == ["a", "c"]
+    assert list((base / "s").glob("transcript.jsonl.corrupt-*"))
+
+
+def test_zero_bytes_alone_is_an_empty_session_with_a_note(store, base):
+    (base / "s").mkdir(parents=True)
+    path_of(base).touch()
+    messages, _, report = store.load_with_report("s")
+    assert messages == []
+    assert [(p.code, p.severity.name) for p in report.problems] == [("empty_file", "note")]
+    store.save("s", [say("a")], META)
+    assert texts(store) == ["a"]
+    assert not path_of(base, "transcript.jsonl.backup").exists()
+
+
+# -- damage
+
+
+@pytest.fixture
+def grown(store, base):
+    """Four messages, the first three of them in the backup as well."""
+    messages = [say(f"m{n}", timestamp=str(n)) for n in range(4)]
+    store.save("s", messages[:3], META)
+    messages[0]["edited"] = 1
+    store.save("s", messages[:3], META)
+    messages[0].pop("edited")
+    store.save("s", messages[:3], META)  # main: m0 m1 m2, backup: the edited ones
+    path_of(base, "transcript.jsonl.backup").write_bytes(path_of(base).read_bytes())
+    store.append("s", messages[3:])
+    return messages
+
+
+def spoil(path, line, data):
+    lines = path.read_bytes().split(b"\n")
+    lines[line] = data
+    path.write_bytes(b"\n".join(lines))
+
+
+def test_a_torn_last_line_never_hides_what_is_before_it(store, base, grown):
+    with open(path_of(base), "ab") as file:
+        file.write(b'{"role": "user", "content": "hal')
+    messages, _, report = store.load_with_report("s")
+    assert messages == grown
+    assert [p.code for p in report.problems] == ["torn_tail"]
+    store.append("s", [say("m4", timestamp="4")])
+    assert store.last_report.torn
+    assert Path(store.last_report.torn).read_bytes() == b'{"role": "user", "content": "hal'
+    assert load_transcript(base / "s") == [*grown, say("m4", timestamp="4")]
+
+
+def test_a_torn_last_line_is_healed_by_a_save(store, base, grown):
+    with open(path_of(base), "ab") as file:
+        file.write(b"\0" * 50)
+    store.save("s", [*grown, say("m4", timestamp="4")], META)
+    assert load_transcript(base / "s") == [*grown, say("m4", timestamp="4")]
+    assert list((base / "s").glob("transcript.jsonl.torn-*"))
+    assert not store.last_report.replaced
+
+
+def test_a_damaged_span_is_filled_from_the_backup(store, base, grown):
+    spoil(path_of(base), 1, b'{"role": "us\0\0\0')
+    messages, _, report = store.load_with_report("s")
+    assert messages == grown
+    codes = {p.code for p in report.problems}
+    assert codes == {"filled_from_backup", "bad_json", "nul_run"}
+    backup = path_of(base, "transcript.jsonl.backup").read_bytes()
+    store.save("s", [*grown, say("m4", timestamp="4")], META)
+    assert load_transcript(base / "s") == [*grown, say("m4", timestamp="4")]
+    assert (
+        path_of(base, "transcript.jsonl.backup").read_bytes() == backup
+    )  # damage never takes a good backup's place
+    (aside,) = (base / "s").glob("transcript.jsonl.corrupt-*")
+    assert b"\0\0\0" in aside.read_bytes()
+
+
+def test_the_first_line_is_filled_too_and_the_last_never_guessed(store, base, grown):
+    spoil(path_of(base), 0, b"garbage")
+    spoil(path_of(base), 3, b"garbage")
+    messages, _, report = store.load_with_report("s")
+    assert messages == grown[:3]
+    assert sum(p.code == "bad_json" for p in report.problems) == 2
+
+
+def test_neighbours_that_disagree_fill_nothing(store, base, grown):
+    path_of(base, "transcript.jsonl.backup").write_text('{"role": "user", "content": "other"}\n' * 3)
+    spoil(path_of(base), 1, b"garbage")
+    assert texts(store) == ["m0", "m2", "m3"]
+
+
+def test_a_longer_backup_never_wins_over_a_readable_main(store, base, grown):
+    lines = b"".join(json.dumps(say(f"b{n}")).encode() + b"\n" for n in range(100))
+    path_of(base, "transcript.jsonl.backup").write_bytes(lines)
+    with open(path_of(base), "ab") as file:
+        file.write(b"{torn")
+    assert store.load("s")[0] == grown
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\0" * 4096, b"\xff\xfe" * 50, b"no json\nat all\n", b"[" * 100_000 + b"\n"]
+)
+def test_an_unreadable_main_gives_way_to_the_backup(store, base, grown, junk):
+    path_of(base).write_bytes(junk)
+    messages, _, report = store.load_with_report("s")
+    assert messages == grown[:3]
+    assert report.recovered_from == "backup"
+    assert max(p.severity for p in report.problems).name == "lost_data"
+
+
+@pytest.mark.parametrize("junk", [b"\0" * 4096, b"no json\nat all\n"])
+def test_append_never_buries_a_backup(store, base, grown, junk):
+    path_of(base).write_bytes(junk)
+    elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'new'}])")
+    assert texts(store) == ["m0", "m1", "m2", "new"]
+    (aside,) = (base / "s").glob("transcript.jsonl.corrupt-*")
+    assert aside.read_bytes() == junk
+
+
+def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store, base, grown):
+    path_of(base).write_bytes(b"junk\n")
+    path_of(base, "transcript.jsonl.backup").write_bytes(b"old junk\n")
+    messages, _, report = store.load_with_report("s")
+    assert messages == []
+    assert report.problems
+    store.save("s", [say("a")], META)
+    assert path_of(base, "transcript.jsonl.backup").read_bytes() == b"old junk\n"
+    (aside,) = (base / "s").glob("transcript.jsonl.corrupt-*")
+    assert aside.read_bytes() == b"junk\n"
+
+
+def test_a_byte_order_mark_is_read_and_gone_after_a_save(store, base):
+    (base / "s").mkdir(parents=True)
+    line = json.dumps(say("a", timestamp="1")).encode() + b"\n"
+    path_of(base).write_bytes(b"\xef\xbb\xbf" + line)
+    messages, _ = store.load("s")
+    store.save("s", [*messages, say("b", timestamp="2")], META)
+    assert load_transcript(base / "s") == [say("a", timestamp="1"), say("b", timestamp="2")]
+
+
+def test_the_growing_backup_is_not_refreshed_with_damage(store, base, grown):
+    spoil(path_of(base), 1, b"garbage")
+    backup = path_of(base, "transcript.jsonl.backup").read_bytes()
+    for number in range(20):
+        store.append("s", [say(f"more {number}")])
+    assert path_of(base, "transcript.jsonl.backup").read_bytes() == backup
+    assert texts(store)[:4] == ["m0", "m1", "m2", "m3"]
+
+
+def test_metadata_recovery(store, base):
+    store.save("s", [say("a")], META)
+    store.update_metadata("s", {"name": "n"})
+    path_of(base, "metadata.json").write_bytes(b'{"torn')
+    assert store.get_metadata("s") == META
+    assert [p.code for p in store.last_report.problems] == ["bad_metadata", "recovered_metadata"]
+    store.update_metadata("s", {"name": "m"})
+    assert store.get_metadata("s") == {**META, "name": "m"}
+    assert json.loads(path_of(base, "metadata.json.backup").read_text()) == META
+    assert [p.read_bytes() for p in (base / "s").glob("metadata.json.corrupt-*")] == [b'{"torn']
+    for name in ("metadata.json", "metadata.json.backup"):
+        path_of(base, name).write_bytes(b"[1]")
+    metadata = store.get_metadata("s")
+    assert metadata["session_id"] == "s"
+    assert metadata["recovered"] is True
+    assert datetime.fromisoformat(metadata["recovery_time"]).tzinfo
+
+
+def test_load_says_nothing_wrong_about_a_good_session(store, caplog):
+    store.save("s", [say("a")], META)
+    with caplog.at_level(logging.DEBUG):
+        _, _, report = store.load_with_report("s")
+    assert report.problems == []
+    assert not caplog.records
+
+
+# -- two writers
+
+
+def test_lines_of_another_writer_are_kept_aside(store, base):
+    store.save("s", [say("a")], META)
+    elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
+    store.save("s", [say("a"), say("mine")], META)
+    assert texts(store) == ["a", "mine"]
+    (kept,) = store.last_report.conflicts or [p for p in map(str, (base / "s").glob("*.conflict-*"))]
+    assert b"theirs" in Path(kept).read_bytes()
+
+
+def test_a_conflict_can_be_refused(base):
+    store = SessionStore(base, on_conflict="raise")
+    store.save("s", [say("a")], META)
+    elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
+    with pytest.raises(Conflict) as caught:
+        store.save("s", [say("a"), say("mine")], {**META, "name": "x"})
+    assert caught.value.session == "s"
+    assert texts(store) == ["a", "theirs"]
+    assert store.get_metadata("s") == META
+    store.save("s", [say("a"), say("theirs"), say("mine")], META)
+    assert texts(store) == ["a", "theirs", "mine"]
+    with pytest.raises(Invalid):
+        SessionStore(base, on_conflict="merge")
+
+
+def test_what_was_loaded_may_be_dropped(store, base):
+    store.save("s", [say("a"), say("b")], META)
+    elsewhere(
+        base,
+        f"m, _ = store.load('s'); store.save('s', m[:1], {META!r}); assert not store.last_report.conflicts",
+    )
+    assert texts(store) == ["a"]
+
+
+def test_without_a_baseline_it_is_a_plain_replace_with_backup(store, base):
+    store.save("s", [say("a")], META)
+    elsewhere(
+        base,
+        f"store.save('s', [{{'role': 'user', 'content': 'b'}}], {META!r})\n"
+        "assert store.last_report.replaced and not store.last_report.conflicts",
+    )
+    assert b'"a"' in path_of(base, "transcript.jsonl.backup").read_bytes()
+
+
+def test_a_save_that_holds_the_other_writers_lines_is_no_conflict(store, base):
+    store.save("s", [say("a")], META)
+    elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
+    store.save("s", [say("a"), say("theirs"), say("mine")], META)
+    assert store.last_report.appended == 1
+    assert not store.last_report.conflicts
+
+
+def test_metadata_of_many_writers_merges(store, base):
+    store.save("s", [say("a")], META)
+
+    def work(number):
+        mine = SessionStore(base)
+        for turn in range(10):
+            mine.update_metadata("s", {f"k{number}_{turn}": 1})
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(store.get_metadata("s")) == len(META) + 40
+
+
+def test_both_payloads_are_encoded_before_a_file_is_touched(store, base):
+    class Hostile:
+        def model_dump(self):
+            raise RuntimeError("no")
+
+    store.save("s", [say("a")], META)
+    before = path_of(base).read_bytes()
+    for messages in ([Hostile()], [say("a"), say("b"), Hostile()]):
+        with pytest.raises(RuntimeError):
+            store.save("s", messages, {**META, "name": "n"})
+        with pytest.raises(RuntimeError):
+            store.append("s", messages, {"name": "n"})
+    assert store.get_metadata("s") == META
+    assert path_of(base).read_bytes() == before
+
+
+# -- taking away
+
+
+def test_delete_moves_to_the_trash_and_undo_brings_back(store, base):
+    for name in ("a", "b"):
+        store.save(name, [say(name)], META)
+    store.delete("a")
+    store.delete("b")
+    assert store.list_sessions() == []
+    assert store.undo() == "b"
+    assert store.undo("a") == "a"
+    assert texts(store, "a") == ["a"]
+    with pytest.raises(NotFound):
+        store.undo()
+    assert not list((base / ".trash").iterdir())
+
+
+def test_undo_refuses_to_overwrite(store):
+    store.save("a", [say("old")], META)
+    store.delete("a")
+    store.save("a", [say("new")], META)
+    with pytest.raises(AlreadyExists):
+        store.undo("a")
+    assert texts(store, "a") == ["new"]
+
+
+def test_erase_is_for_good_and_a_session_can_be_made_anew(store, base):
+    store.save("a", [say("old")], META)
+    store.delete("a", erase=True)
+    with pytest.raises(NotFound):
+        store.undo("a")
+    store.save("a", [say("new")], META)
+    assert texts(store, "a") == ["new"]
+
+
+def test_cleanup_judges_by_the_newest_file_and_spares_parents_and_strangers(store, base):
+    with pytest.raises(ValueError, match=r"^days must be non-negative$"):
+        store.cleanup_old_sessions(days=-1)
+    for name in ("old", "active", "parent", "grandparent", "young"):
+        parent = {"young": "parent", "parent": "grandparent"}.get(name)
+        store.save(name, [say("x")], {**META, **({"parent_id": parent} if parent else {})})
+    (base / "active" / "events.jsonl").touch()
+    (base / "stranger").mkdir()
+    past = (datetime.now(UTC) - timedelta(days=40)).timestamp()
+    for name in ("old", "active", "parent", "grandparent", "stranger"):
+        for path in [*(base / name).iterdir(), base / name]:
+            if path.name != "events.jsonl":
+                os.utime(path, (past, past))
+    assert store.cleanup_old_sessions(days=30) == 1
+    assert set(store.list_sessions()) == {"active", "parent", "grandparent", "young"}
+    assert (base / "stranger").is_dir()
+    assert store.undo() == "old"
+
+
+# -- the disk refuses
+
+
+def test_a_failed_flush_is_unknown_and_the_next_save_replaces(base):
+    import errno
+
+    from sessionary.disk.fs import OsFs
+
+    class Bad(OsFs):
+        failing = False
+
+        def fdatasync(self, fd):
+            if self.failing:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            os.fdatasync(fd)
+
+    fs = Bad()
+    store = SessionStore.over(fs, base)
+    store.save("s", [say("a")], META)
+    store.append("s", [say("b")])
+    fs.failing = True
+    with pytest.raises(StorageFailed) as caught:
+        store.append("s", [say("c")])
+    assert caught.value.outcome == "unknown"
+    inode = path_of(base).stat().st_ino
+    fs.failing = False
+    store.append("s", [say("d")])
+    assert path_of(base).stat().st_ino != inode
+    assert texts(store)[:2] == ["a", "b"]
+    assert texts(store)[-1] == "d"
+
+
+def test_a_session_can_be_saved_in_the_levels(base):
+    for level in ("full", "batch", "none"):
+        store = SessionStore(base, durability=level)
+        messages = [say("a")]
+        store.save(level, messages, META)
+        store.save(level, [*messages, say("b")], {**META, "turn_count": 2})
+        assert texts(store, level) == ["a", "b"]
+    with pytest.raises(Invalid):
+        SessionStore(base, durability="maybe")
+
+
+def test_many_sessions_do_not_use_up_the_descriptors(base):
+    store = SessionStore(base)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for number in range(200):
+        store.append(f"s{number}", [say("x")])
+        store.append(f"s{number}", [say("y")])
+    if before:
+        assert len(os.listdir("/proc/self/fd")) - before <= 2 * 64 + 8
+    assert texts(store, "s0") == ["x", "y"]
