@@ -157,7 +157,8 @@ class StorageFailed(SessionaryError, OSError):
     Attributes:
         errno: the error number of the operating system, if there was one.
         outcome: ``not_committed`` (nothing of it will ever be read), ``committed`` (it is there) or ``unknown``
-            (a flush failed: it may or may not survive a power cut).
+            (a flush failed, or the disk filled up half way: it may or may not be there, wholly or in part;
+            ``details["stored"]`` names the files that are).
     """
 
     exit_code = 16

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.mounts import weakness
 from sessionary.errors import AmbiguousId, Invalid, NotFound
 from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
-from sessionary.model import Entry, Problem, SessionRef, Summary
+from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 SHORT = 8
 _SHOWN = 20
@@ -97,7 +98,17 @@ class Workspace:
             ref = layout.at(folder)
             if ref is not None:
                 return ref
-        raise NotFound(f"there is no session in {folder}", path=folder, hint="a session is a folder with files in it")
+        raise NotFound(
+            f"there is no session in {folder}", path=folder, hint="a session is a folder with files in it"
+        )
+
+    def check_place(self) -> list[Problem]:
+        """What is not as it should be with the disk below the home itself."""
+        why = weakness(self.home)
+        if why is None:
+            return []
+        remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
+        return [Problem("weak_file_system", Severity.note, str(self.home), None, None, why, remedy)]
 
     def read_file(self, path: Path) -> Iterator[Entry]:
         """The readable records of any JSON Lines file.
@@ -123,7 +134,8 @@ class Workspace:
         first = [handle for ref, handle in zip(refs, handles, strict=True) if handle == ref.session_id]
         of_first, of_all = _beginnings(first), _beginnings(handles)
         return [
-            (of_first if handle == ref.session_id else of_all)[handle] for ref, handle in zip(refs, handles, strict=True)
+            (of_first if handle == ref.session_id else of_all)[handle]
+            for ref, handle in zip(refs, handles, strict=True)
         ]
 
     def _handle(self, ref: SessionRef) -> str:

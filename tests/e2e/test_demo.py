@@ -11,16 +11,16 @@ import pytest
 from sessionary.testing.demo import (
     TURN,
     BrokenPromise,
-    Hit,
-    Writer,
     demonstrate,
-    message,
     scratch_folder,
 )
 
 pytestmark = pytest.mark.lane("sigkill")
 
-ROW = re.compile(r"^   (\d+)  +(at random|while it grows) +(\d+) +(\d+) +(-|[\d,]+ bytes) +(\d+) messages$", re.M)
+ROW = re.compile(
+    r"^   (\d+)  +(at random|while it grows) +(\d+) +(\d+) +(-|[\d,]+ bytes) +(\d+) messages$", re.M
+)
+FLIPPED = b"\xf2ole"  # what the demonstration makes of the word ``role``
 
 
 def demo(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -73,20 +73,14 @@ def change_a_word(session: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"take so long", b"take no time", 1))
 
 
-def lose_the_session(session: Path) -> None:
-    for path in session.iterdir():
-        path.unlink()
-
-
 def lose_the_backup_of_what_is_damaged(session: Path) -> None:
-    path = session / "transcript.jsonl"
-    if b"\xfb" in path.read_bytes():  # the first letter of a key, one bit of it flipped
+    if FLIPPED in (session / "transcript.jsonl").read_bytes():
         (session / "transcript.jsonl.backup").unlink()
 
 
 def heal_what_check_should_find(session: Path) -> None:
     path = session / "transcript.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"\xf2ole", b"role"))
+    path.write_bytes(path.read_bytes().replace(FLIPPED, b"role"))
 
 
 @pytest.mark.parametrize(
@@ -94,11 +88,29 @@ def heal_what_check_should_find(session: Path) -> None:
     [
         (lose_the_last_lines, "messages were acknowledged, and"),
         (change_a_word, "message 0 is not what was written"),
+        (lose_the_backup_of_what_is_damaged, "came back, or not the same ones"),
         (heal_what_check_should_find, "`check` does not see the damage"),
     ],
 )
-def test_a_planted_fault_is_noticed(
-    meddle: Callable[[Path], None], complaint: str, tmp_path: Path
-) -> None:
+def test_a_planted_fault_is_noticed(meddle: Callable[[Path], None], complaint: str, tmp_path: Path) -> None:
     with pytest.raises(BrokenPromise, match=re.escape(complaint)):
         list(demonstrate(tmp_path, kills=1, seed=1, meddle=meddle))
+
+
+def test_the_command_fails_where_a_promise_is_broken(tmp_path: Path) -> None:
+    program = """
+import functools, sys
+from sessionary.cli import main
+from sessionary.testing import demo
+
+def empty(session):
+    (session / "transcript.jsonl").write_bytes(b"\\n")
+
+demo.demonstrate = functools.partial(demo.demonstrate, kills=1, meddle=empty)
+sys.exit(main(["demo", "--dir", sys.argv[1]]))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"^NOT AS PROMISED: \\d+ messages were acknowledged, and 0 are there\.$", done.stdout, re.M)
+    assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from sessionary.cli import options, output, phrases
 from sessionary.cli.targets import Target, is_home, resolve
 from sessionary.cli.text import harmless, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
-from sessionary.model import Problem, SessionRef, Severity, health
+from sessionary.model import Problem, Severity, health
 from sessionary.workspace import Workspace
 
 DAMAGED = Corrupt.exit_code
@@ -22,9 +22,10 @@ PARTLY = 3
 
 
 class _Checked(NamedTuple):
-    """A session or a file that was checked, and what was found."""
+    """What was checked (``session``, ``file`` or ``place``), what to call it, and what was found."""
 
-    ref: SessionRef | None
+    kind: str
+    name: str
     path: str
     problems: list[Problem]
 
@@ -46,8 +47,8 @@ Examples:
 def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json_: bool, jsonl: bool) -> int:
     """Find what is damaged in sessions, or in any JSON Lines file. Nothing is changed.
 
-    Without a target, every session below --home is checked. The exit code is 13 if anything is found that is worse than a
-    note, else 0.
+    Without a target, every session below --home is checked. The exit code is 13 if anything is found that is worse
+    than a note, else 0.
     """
     options.one_format(json_, jsonl)
     workspace = Workspace(home)
@@ -74,29 +75,30 @@ def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
     for word in targets or (str(workspace.home),):
         if is_home(word) or not targets:
             below = Workspace(Path(word).expanduser())
-            for ref in below.refs():
-                yield _check(below, ref)
+            yield from (_check(below, ref) for ref in below.refs())
+            if place := below.check_place():
+                yield _Checked("place", str(below.home), str(below.home), place)
         else:
             yield _check(workspace, resolve(workspace, word))
 
 
 def _check(workspace: Workspace, target: Target) -> _Checked:
     if isinstance(target, Path):
-        return _Checked(None, str(target), workspace.check_file(target))
+        return _Checked("file", str(target), str(target), workspace.check_file(target))
     problems = list(workspace.layout_of(target).check(target))
-    return _Checked(target, str(target.path), problems)
+    return _Checked("session", target.session_id, str(target.path), problems)
 
 
 def _objects(checked: _Checked) -> list[dict[str, Any]]:
     """The problems with the field names of docs/cli-json.md."""
-    session = checked.ref.session_id if checked.ref else None
+    session = checked.name if checked.kind == "session" else None
     return [{"session": session, **problem.as_dict()} for problem in checked.problems]
 
 
 def _report(checked: list[_Checked]) -> dict[str, Any]:
     problems = [problem for one in checked for problem in one.problems]
     return {
-        "checked": len(checked),
+        "checked": sum(one.kind != "place" for one in checked),
         "health": health(problems),
         "problems": [document for one in checked for document in _objects(one)],
     }
@@ -108,8 +110,7 @@ def _told(checked: _Checked, *, notes: bool) -> Iterator[str]:
     if not shown:
         return
     worst = health(checked.problems)
-    name = checked.ref.session_id if checked.ref else checked.path
-    yield output.paint(f"{phrases.sign(worst)} {one_line(name)}", "bold")
+    yield output.paint(f"{phrases.sign(worst)} {one_line(checked.name)}", "bold")
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from _problem(problem, checked.path)
     yield ""
@@ -131,11 +132,12 @@ def _problem(problem: Problem, base: str) -> Iterator[str]:
 
 def _sum(checked: list[_Checked], *, notes: bool) -> str:
     """One line over all."""
-    counts = Counter(health(one.problems) for one in checked)
-    what = "session" if all(one.ref for one in checked) else "file"
-    told = [phrases.count(len(checked), what) + " checked"]
+    counts = Counter(health(one.problems) for one in checked if one.kind != "place")
+    number = counts.total()
+    what = "session" if all(one.kind != "file" for one in checked) else "file"
+    told = [phrases.count(number, what) + " checked"]
     well = counts["ok"] + counts["note"]
-    told.append("nothing is damaged" if well == len(checked) else f"{well:,} healthy")
+    told.append("nothing is damaged" if well == number else f"{well:,} healthy")
     told += [
         f"{counts[severity.name]:,} {severity.name.replace('_', ' ')}"
         for severity in sorted(Severity, reverse=True)
@@ -150,7 +152,9 @@ def _sum(checked: list[_Checked], *, notes: bool) -> str:
 def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:
     if failure is not None:
         for folder in failure.details.get("folders", [failure.path]):
-            output.aside(f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not checked")
+            output.aside(
+                f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not checked"
+            )
     if any(problem.severity > Severity.note for one in checked for problem in one.problems):
         return DAMAGED
     return PARTLY if failure else 0

@@ -41,7 +41,8 @@ def demo_command(parent: Path | None, keep: bool) -> int:
     that it was promised must be there. Then one bit of the file is flipped. Ends with 0 if all was as promised,
     with 1 if anything was not. Your own sessions are not touched.
     """
-    from sessionary.testing.demo import BrokenPromise, caveat, demonstrate, scratch_folder
+    from sessionary.disk.mounts import weakness
+    from sessionary.testing.demo import BrokenPromise, demonstrate, scratch_folder
 
     began = time.monotonic()
     with scratch_folder(parent, keep=keep) as folder:
@@ -53,7 +54,7 @@ def demo_command(parent: Path | None, keep: bool) -> int:
         except BrokenPromise as error:
             output.line(f"NOT AS PROMISED: {error}.")
             return NOT_AS_PROMISED
-        _conclude(time.monotonic() - began, caveat(folder))
+        _conclude(time.monotonic() - began, weakness(folder))
         if keep:
             output.line(f"What was written is left in {folder}: try `sessionary list --home` with it.")
     output.line()
@@ -61,8 +62,8 @@ def demo_command(parent: Path | None, keep: bool) -> int:
     return 0
 
 
-def _conclude(seconds: float, weakness: str | None) -> None:
+def _conclude(seconds: float, caveat: str | None) -> None:
     output.line(f"All as promised, in {seconds:.1f} s.")
     output.line("A kill is not a power cut: `make test` goes through those (docs/durability.md).")
-    if weakness is not None:
-        output.line(f"And mind where this ran: {weakness}.")
+    if caveat is not None:
+        output.line(f"And mind where this ran: {caveat}.")

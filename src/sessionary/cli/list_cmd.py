@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from sessionary.workspace import Workspace
 
 PARTLY = 3
 _OLDEST = datetime.min.replace(tzinfo=UTC)
-_PROJECT = 14
+_NARROW = 100
 
 
 @click.command(
@@ -32,8 +31,12 @@ Examples:
 """,
 )
 @options.home
-@click.option("--all", "-a", "all_", is_flag=True, help="Show the sessions of sub-agents too, below their parents.")
-@click.option("--top-level", is_flag=True, help="Leave the sessions of sub-agents out of --json and --jsonl too.")
+@click.option(
+    "--all", "-a", "all_", is_flag=True, help="Show the sessions of sub-agents too, below their parents."
+)
+@click.option(
+    "--top-level", is_flag=True, help="Leave the sessions of sub-agents out of --json and --jsonl too."
+)
 @options.as_json("the sessions", "one session")
 def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, jsonl: bool) -> int:
     """List the sessions, the newest first.
@@ -132,9 +135,12 @@ def _table(shown: list[tuple[Summary, int]], ids: list[str], now: datetime) -> I
     """The lines of the table; only on a terminal is anything cut, and then the ends of titles."""
     room = output.room()
     names = _names({summary.ref.project or "-" for summary, _ in shown})
-    rows = [_row(summary, depth, short, names, now) for (summary, depth), short in zip(shown, ids, strict=True)]
+    rows = [
+        _row(summary, depth, short, names, now) for (summary, depth), short in zip(shown, ids, strict=True)
+    ]
     if room is not None:
-        rows = [row._replace(project=fit(row.project, _PROJECT, keep_end=True)) for row in rows]
+        longest = 12 if room < _NARROW else 24
+        rows = [row._replace(project=fit(row.project, longest, keep_end=True)) for row in rows]
     widths = [max(map(cells, column)) for column in list(zip(*rows, _HEADER, strict=True))[:-1]]
     left = None if room is None else max(room - sum(widths) - 2 * len(widths), 8)
     yield output.paint(_line(_HEADER, widths, left), "bold")
@@ -174,7 +180,9 @@ def _names(slugs: set[str]) -> dict[str, str]:
     """Each project's folder name without what they all begin with, and without the home of the one who looks."""
     home = project_slug(Path.home())
     names = {slug: "~" if slug == home else slug.removeprefix(f"{home}-") for slug in slugs}
-    common = os.path.commonprefix(list(names.values())) if len(names) > 1 else ""
+    first, last = min(names.values()), max(names.values())  # what these two share, all share
+    same = next((at for at, char in enumerate(first) if last[at : at + 1] != char), len(first))
+    common = first[:same] if first != last else ""
     return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
 
 

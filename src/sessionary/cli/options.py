@@ -23,7 +23,9 @@ def as_json(what: str, line: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         command = click.option("--jsonl", is_flag=True, help=f"Print JSON Lines: {line} per line.")(command)
-        return click.option("--json", "json_", is_flag=True, help=f"Print {what} as one JSON document.")(command)
+        return click.option("--json", "json_", is_flag=True, help=f"Print {what} as one JSON document.")(
+            command
+        )
 
     return decorate
 

@@ -20,10 +20,23 @@ import msgspec
 
 WIDTH = 80
 WIDEST = 100
-_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
-_ASCII = str.maketrans({"✓": "+", "✗": "x", "…": "...", "│": "|", "─": "-", "▸": ">", "·": "-", "→": "->", "×": "x"})
+_COLOURS = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+_ASCII = str.maketrans(
+    {"✓": "+", "✗": "x", "…": "~", "│": "|", "─": "-", "▸": ">", "·": "-", "→": ">", "×": "x"}
+)
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
-_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_IN_JSON = re.compile(
+    "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 _encoder = msgspec.json.Encoder()
 
 
@@ -45,20 +58,20 @@ def aside(text: str) -> None:
 
 def value(document: Any) -> None:
     """One JSON document, indented on a terminal, else on one line."""
-    encoded = _encode(document)
-    line(json.dumps(json.loads(encoded), indent=2, ensure_ascii=False) if sys.stdout.isatty() else encoded)
+    encoded = _encode(document, sys.stdout)
+    line(msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded)
 
 
 def values(documents: Iterable[Any]) -> None:
     """A stream of JSON documents, one per line, each flushed as soon as it is known."""
     for document in documents:
-        line(_encode(document))
+        line(_encode(document, sys.stdout))
         sys.stdout.flush()
 
 
 def problem(document: Any) -> None:
     """One JSON document on standard error."""
-    aside(_encode(document))
+    aside(_encode(document, sys.stderr))
 
 
 def paint(text: str, colour: str) -> str:
@@ -86,23 +99,25 @@ def _colours_wanted() -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    encoding = (stream.encoding or "utf-8").lower().replace("-", "")
-    if encoding != "utf8" and not text.isascii():
-        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    if not text.isascii() and not _is_utf8(stream):
+        text = text.translate(_ASCII).encode(stream.encoding, "backslashreplace").decode(stream.encoding)
     stream.write(text + "\n")
 
 
-def _encode(document: Any) -> str:
+def _encode(document: Any, stream: TextIO) -> str:
     """JSON text without anything that a terminal obeys; plain ASCII where the stream is not UTF-8."""
     try:
         text = _encoder.encode(document).decode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 cannot hold
-        return json.dumps(document, ensure_ascii=True)
-    if text.isprintable():
-        return text
-    if (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8":
+    except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError):
+        # Half a surrogate pair, which JSON can escape and UTF-8 cannot hold; or an integer beyond 64 bits.
+        return json.dumps(msgspec.to_builtins(document), ensure_ascii=True)
+    if not _is_utf8(stream):
         return json.dumps(json.loads(text), ensure_ascii=True)
-    return _IN_JSON.sub(_escaped, text)
+    return text if text.isprintable() else _IN_JSON.sub(_escaped, text)
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "utf-8").lower().replace("-", "") == "utf8"
 
 
 def _escaped(match: re.Match[str]) -> str:

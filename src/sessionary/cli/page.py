@@ -1,7 +1,7 @@
-"""A conversation as a page: turns under rules, tools on one line each with the head and tail of what they answered.
+"""A conversation as a page: turns under rules, each tool call on one line, with head and tail of what it brought.
 
 The page is made while the messages go by, so that the first turn of a huge session is there at once. A tool call
-waits for its result, which follows in a later message, and is shown with it; a call that nobody answered says so.
+waits for its result, which follows in a later message, and is shown with it; one that nobody answered says so.
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from sessionary import codec
 from sessionary.cli.output import paint
-from sessionary.cli.phrases import count, stamp
+from sessionary.cli.phrases import clock, count, stamp
 from sessionary.cli.said import Said
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.turns import ToolCall, ToolResult
 
+UNFOLDED = 20
 HEAD = 8
 TAIL = 4
 
-# What tells most about a call, in this order.
+# The arguments that tell most about a call, the most telling first.
 _TELLING = (
     "command", "pattern", "query", "agent", "file_path", "path", "url", "instruction", "prompt", "name", "description",
 )  # fmt: skip
-_SPEAKERS = {"assistant": "Agent", "user": "Hook", "tool": "Tool", "system": "System", "developer": "Developer"}
+_SPEAKERS = {
+    "assistant": "Agent",
+    "tool": "Tool",
+    "system": "System",
+    "developer": "Developer",
+    "user": "Hook",
+}
+_BAR = "  │ "
 
 
 class Page:
@@ -34,46 +41,139 @@ class Page:
     Args:
         width: cells per line.
         full: fold nothing.
-        now: for dates without a year.
+        now: the present, for dates without a year.
     """
 
     def __init__(self, width: int, *, full: bool, now: datetime) -> None:
         self._width = width
         self._full = full
         self._now = now
-        self._waiting: dict[str, ToolCall] = {}
+        self._waiting: dict[str | None, ToolCall] = {}
         self._speaker: str | None = None
 
     def lines(self, messages: Iterable[Said]) -> Iterator[str]:
         """The lines of the messages, in order."""
         for message in messages:
-            if message.results:
-                for result in message.results:
-                    yield from self._result(result)
-                if message.role == "tool" or not message.text:
-                    continue
+            for result in message.results:
+                yield from self._call(self._waiting.pop(result.call_id, None), result)
+            if message.results and (message.role == "tool" or not message.text):
+                continue
             yield from self._unanswered()
             yield from self._person(message) if message.person else self._other(message)
-            self._waiting = {call.call_id or str(at): call for at, call in enumerate(message.calls)}
+            self._waiting = {call.call_id: call for call in message.calls}
         yield from self._unanswered()
 
     def _person(self, message: Said) -> Iterator[str]:
         time = f" {stamp(message.time, self._now)} ──" if message.time else ""
-        rule = f"── {message.turn} ── You ".ljust(self._width - cells(time), "─")
-        self._speaker = "You"
         yield ""
-        yield paint(rule + time, "cyan")
-        yield from self._text(message.text or _without_words(message.record))
+        yield paint(f"── {message.turn} ── You ".ljust(self._width - cells(time), "─") + time, "cyan")
+        yield from self._words(message.text or _blocks(message.record))
+        self._speaker = "You"
 
     def _other(self, message: Said) -> Iterator[str]:
         if message.role is None:
-            yield paint(fit(f"record without a role: {one_line(_json(message.record))}", self._width), "dim")
-            return
-        if message.role == "user" and not self._full:
-            yield paint(fit(f"hook: {one_line(message.text)}", self._width), "dim")
-            return
-        yield from self._thinking(message)
-        if message.text:
-            yield from self._label(_SPEAKERS.get(message.role, message.role), message.time)
-            yield from self._text(message.text)
-...
+            yield self._aside("record", codec.encode_line(codec.sanitize(message.record)).decode())
+        elif message.role == "user":
+            yield from self._folded("hook", message.text or _blocks(message.record))
+        else:
+            speaker = _SPEAKERS.get(message.role, message.role)
+            if speaker != self._speaker or message.text:
+                yield from self._label(speaker, message.time)
+            for thought in _thoughts(message.record):
+                yield from self._folded("thinking", thought)
+            yield from self._words(message.text)
+
+    def _label(self, speaker: str, time: datetime | None) -> Iterator[str]:
+        yield ""
+        if speaker != self._speaker:
+            name = one_line(speaker)
+            room = self._width - cells(name)
+            yield paint(name, "bold") + (paint(clock(time).rjust(room), "dim") if time else "")
+        self._speaker = speaker
+
+    def _words(self, text: str) -> Iterator[str]:
+        yield from wrap(harmless(text), self._width) if text else ()
+
+    def _folded(self, what: str, text: str) -> Iterator[str]:
+        """What nobody said aloud: one line of it, unless all is wanted."""
+        if not self._full:
+            yield self._aside(what, text)
+        else:
+            yield paint(f"{what}:", "dim")
+            yield from (paint(_BAR + line, "dim") for line in wrap(harmless(text), self._width - len(_BAR)))
+
+    def _aside(self, what: str, text: str) -> str:
+        return paint(fit(f"{what}: {one_line(text)}", self._width), "dim")
+
+    def _call(self, call: ToolCall | None, result: ToolResult) -> Iterator[str]:
+        """A call with its result."""
+        text, verdict = _answer(result)
+        yield self._call_line(
+            call or ToolCall(result.call_id, "?", "a result of a call that is not here"), verdict
+        )
+        lines = list(wrap(harmless(text).rstrip("\n"), self._width - len(_BAR))) if text else []
+        if len(lines) > UNFOLDED and not self._full:
+            lines[HEAD:-TAIL] = [f"… {count(len(lines) - HEAD - TAIL, 'more line')}"]
+        yield from (paint(_BAR + line, "dim") for line in lines)
+
+    def _unanswered(self) -> Iterator[str]:
+        for call in self._waiting.values():
+            yield self._call_line(call, "✗ no result")
+        self._waiting = {}
+
+    def _call_line(self, call: ToolCall, verdict: str) -> str:
+        name = one_line(call.name)
+        room = self._width - cells(name) - 4 - (cells(verdict) + 2 if verdict else 0)
+        said = fit(_telling(call.arguments), max(room, 0))
+        end = "  " + paint(verdict, "red") if verdict else ""
+        return f"▸ {paint(name, 'magenta')}  {said}{end}".rstrip()
+
+
+def _telling(arguments: Any) -> str:
+    """On one line, the two arguments that tell most."""
+    if not isinstance(arguments, dict):
+        return "" if arguments is None else one_line(str(arguments))
+    words = [str(arguments[name]) for name in _TELLING if isinstance(arguments.get(name), str | int)]
+    if not words:
+        words = [
+            f"{name}={value}" for name, value in arguments.items() if isinstance(value, str | int | float)
+        ]
+    return "  ".join(one_line(word) for word in words[:2])
+
+
+def _answer(result: ToolResult) -> tuple[str, str]:
+    """What a tool brought, and a verdict if it failed. What a shell printed is shown as it was printed."""
+    text, verdict = result.text, "✗ failed" if result.is_error else ""
+    if not text.startswith("{"):
+        return text, verdict
+    try:
+        value = codec.decode(text.encode("utf-8", "surrogatepass"))
+    except codec.Undecodable:
+        return text, verdict
+    if not isinstance(value, dict) or not isinstance(value.get("stdout"), str):
+        return text, verdict
+    code = value.get("returncode")
+    printed = "\n".join(
+        part.rstrip("\n") for part in (value["stdout"], str(value.get("stderr") or "")) if part
+    )
+    return printed, f"✗ exit {code}" if isinstance(code, int) and code else verdict
+
+
+def _thoughts(record: dict[str, Any]) -> Iterator[str]:
+    content = record.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("thinking"), str):
+            yield block["thinking"]
+    if isinstance(record.get("thinking_text"), str):
+        yield record["thinking_text"]
+
+
+def _blocks(record: dict[str, Any]) -> str:
+    """What a message without words is made of."""
+    content = record.get("content")
+    kinds = (
+        [str(block.get("type")) for block in content if isinstance(block, dict)]
+        if isinstance(content, list)
+        else []
+    )
+    return " ".join(f"[{kind}]" for kind in kinds) or "(no words)"

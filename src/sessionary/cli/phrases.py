@@ -55,6 +55,18 @@ def verdict(health: str) -> str:
     return _VERDICTS[health][0]
 
 
+def clock(when: datetime) -> str:
+    """The time of day, local: ``14:02:31``."""
+    return when.astimezone().strftime("%H:%M:%S")
+
+
+def stamp(when: datetime, now: datetime) -> str:
+    """Day and time, local: ``Mar  4 14:02``, with the year where it is not this one."""
+    local = when.astimezone()
+    year = "" if local.year == now.astimezone().year else f" {local.year}"
+    return f"{_MONTHS[local.month - 1]} {local.day}{year} {local:%H:%M}"
+
+
 def sign(health: str) -> str:
     """The sign alone."""
     return _VERDICTS[health][0][0]

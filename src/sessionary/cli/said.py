@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Entry
 from sessionary.turns import ToolCall, ToolResult, is_real_user, results, text_of, tool_calls
 
 
-class Said(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Said:
     """One message.
 
     Attributes:
@@ -72,9 +74,12 @@ def as_object(message: Said) -> dict[str, Any]:
         "role": message.role,
         "text": message.text,
         "timestamp": message.time,
-        "tools": [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.calls],
+        "tools": [
+            {"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.calls
+        ],
         "results": [
-            {"id": result.call_id, "text": result.text, "is_error": result.is_error} for result in message.results
+            {"id": result.call_id, "text": result.text, "is_error": result.is_error}
+            for result in message.results
         ],
     }
 

@@ -1,8 +1,8 @@
-"""Text that others wrote, made fit for a terminal: made harmless, measured, cut and wrapped.
+r"""Text that others wrote, made fit for a terminal: made harmless, measured, cut and wrapped.
 
 A transcript holds whatever a web page or a program put into it. Printed as it is, it may clear the screen, retitle
 the window, write the clipboard, or show words in another order than they are stored. So every character that acts
-instead of being seen is shown by its number, as in Python: ``\\x1b``, ``\\u202e``.
+instead of being seen is shown by its number, as in Python: ``\x1b``, ``\u202e``.
 
 Widths are counted in terminal cells, not characters: 日 takes two, an accent none.
 """
@@ -19,7 +19,9 @@ _ACTS = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 # Characters of one cell each: Latin, Greek, Cyrillic, and the punctuation, arrows, signs and lines around them.
-_NARROW = re.compile("[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc]*")
+_NARROW = re.compile(
+    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc]*"
+)
 _TAB = 4
 _WORDS = re.compile(r"\S+|\s+")
 
@@ -85,22 +87,28 @@ def wrap(text: str, width: int) -> Iterator[str]:
 def _broken(line: str, width: int) -> Iterator[str]:
     current, used = "", 0
     for word in _WORDS.findall(line):
-        size = cells(word)
-        if used + size > width and current.strip():
+        if used + cells(word) > width and current.strip():
             yield current.rstrip()
             current, used = "", 0
             if word.isspace():
                 continue
-        while used + size > width:
-            piece = _head(word, width - used) or word[0]
+        *whole, rest = _pieces(word, width - used, width)
+        for piece in whole:
             yield current + piece
             current, used = "", 0
-            word = word[len(piece) :]
-            size = cells(word)
-        current += word
-        used += size
+        current += rest
+        used += cells(rest)
     if current.strip():
         yield current.rstrip()
+
+
+def _pieces(word: str, room: int, width: int) -> Iterator[str]:
+    """A word cut into pieces of at most `width` cells, the first of at most `room`; one piece if it fits."""
+    while len(word) > 4 * room or cells(word) > room:
+        piece = _head(word, room) or word[0]
+        yield piece
+        word, room = word[len(piece) :], width
+    yield word
 
 
 def _head(text: str, width: int) -> str:

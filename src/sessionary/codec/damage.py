@@ -23,6 +23,7 @@ _MARKER = re.compile(rb"(?:<{7}|={7}|>{7}|\|{7})(?: .*)?", re.DOTALL)
 _HOLE = re.compile(rb"\A\0+|\0{8,}|\0+\Z")
 _BLANK: Final = " \t\r\n\0"
 _NEAR: Final = 64
+MAX_PIECES: Final = 1000
 MAX_JOINED_LINES: Final = 64
 MAX_JOINED_BYTES: Final = 1 << 20
 
@@ -48,8 +49,8 @@ def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
     if _HOLE.search(raw):
         return _around_holes(raw)
     if cause.code in ("too_deep", "number_too_long", "control_characters"):
-        return [_damage(cause.code, 0, len(raw), str(cause))]
-    return [_broken(raw, 0)]
+        return [_damage(cause.code, 0, len(raw), CODES[cause.code].meaning)]
+    return [_broken(raw, 0, cause)]
 
 
 def split_glued(raw: bytes) -> list[Span]:
@@ -58,18 +59,20 @@ def split_glued(raw: bytes) -> list[Span]:
     Only records count: no object that is a part of another one, torn or whole, nothing inside of a string, no empty
     object. Control characters may stand raw in their strings. What lies between the spans is the rest of records
     that are gone. Where it cannot be told whether an object stood alone or inside of a torn one (torn right behind
-    a colon or a bracket), it is not returned: better one record missing than one made up.
+    a colon or a bracket), it is not returned: better one record missing than one made up. The search ends after
+    1,000 pieces that are none.
     """
     text = raw.decode("latin-1")
     spans: list[Span] = []
-    start, torn_here = text.find("{"), False
-    while start >= 0:
+    start, torn_here, tries = text.find("{"), False, 0
+    while start >= 0 and tries < MAX_PIECES:
         try:
             value, end = _scan(text, start)
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated string"):
                 break  # all that follows is inside of it
             start, torn_here = _next_start(text, start, error.pos)
+            tries += 1  # each costs as much as counting the newlines before it, for the error's line number
         except (ValueError, RecursionError):
             break
         else:
@@ -150,7 +153,7 @@ def _damage(code: str, start: int, end: int, message: str, severity: Severity | 
     return Damage(code, start, end, message, CODES[code].severity if severity is None else severity)
 
 
-def _broken(raw: bytes, offset: int) -> Damage:
+def _broken(raw: bytes, offset: int, cause: Undecodable | None) -> Damage:
     end = offset + len(raw)
     spans = split_glued(raw)
     if spans:
@@ -160,14 +163,18 @@ def _broken(raw: bytes, offset: int) -> Damage:
             return _damage("glued_records", offset, end, words, Severity.hides_data)
         words = f"{_count(len(spans), 'whole record')} and {_count(rest, 'byte')} that are none on one line"
         return _damage("glued_records", offset, end, words)
+    if cause is None:
+        return _damage("bad_json", offset, end, "a piece of a record")
+    code = "bad_utf8" if cause.code == "bad_utf8" else "bad_json"
+    return _damage(code, offset, end, f"{CODES[code].meaning} (it breaks at byte {cause.at} of the line)")
+
+
+def _refusal(raw: bytes) -> Undecodable | None:
     try:
         decode(raw)
     except Undecodable as cause:
-        code, words = (
-            ("bad_utf8", "bytes that are") if cause.code == "bad_utf8" else ("bad_json", "a line that is")
-        )
-        return _damage(code, offset, end, f"{words} {cause}")
-    return _damage("bad_json", offset, end, "a piece of a record")
+        return cause
+    return None
 
 
 def _around_holes(raw: bytes) -> list[Damage]:
@@ -181,7 +188,7 @@ def _around_holes(raw: bytes) -> list[Damage]:
         if covers(piece, spans):
             records += len(spans)
         else:
-            torn.append(_broken(piece, start))
+            torn.append(_broken(piece, start, _refusal(piece)))
     if torn:
         torn += [_hole(start, end, end - start) for start, end in holes]
         return sorted(torn, key=lambda damage: damage.start)

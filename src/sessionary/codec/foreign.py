@@ -41,23 +41,25 @@ _MARKS: Final[tuple[tuple[bytes, Foreign], ...]] = (
     (b"SQLite format 3\0", Foreign("an SQLite database", "open it with `sqlite3`")),
 )
 _BINARY: Final = Foreign("binary data", "look for a backup of the file")
-_RECORD = b'\n{"'
+_RECORD = re.compile(rb'^[ \t\r]*\{[ \t\r]*"\w+"[ \t\r]*:', re.MULTILINE)
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufffd]")
 _HEAD = 4096
 
 
 def foreign_format(data: bytes) -> Foreign | None:
-    """What the bytes are by their first ones, if that is no JSON Lines file; None if they may be one."""
+    """What the bytes are, if that is no JSON Lines file; None if it is one, be it damaged."""
     if data.startswith(b'{"'):
         return None
-    for mark, foreign in _MARKS:
-        # Records after a strange beginning: a damaged file, to be read line by line.
-        if data.startswith(mark) and _RECORD not in data:
-            return foreign
-    return None
+    foreign = _by_mark(data) or _by_noise(data)
+    # Records after a strange beginning: a damaged file, to be read line by line.
+    return None if foreign is None or _RECORD.search(data) else foreign
 
 
-def binary_noise(data: bytes) -> Foreign | None:
-    """For bytes in which no record was found: a name for them if they are no text either. NULs count as nothing."""
+def _by_mark(data: bytes) -> Foreign | None:
+    return next((foreign for mark, foreign in _MARKS if data.startswith(mark)), None)
+
+
+def _by_noise(data: bytes) -> Foreign | None:
+    """More than one character in ten is none. NULs do not count: a power cut leaves them in any file."""
     head = data[:_HEAD].replace(b"\0", b"").decode("utf-8", "replace")
     return _BINARY if len(_NO_TEXT.findall(head)) * 10 > len(head) else None

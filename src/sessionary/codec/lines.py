@@ -25,7 +25,7 @@ from sessionary.codec.decode import (
     fast_decode,
     original_accepts,
 )
-from sessionary.codec.foreign import Foreign, binary_noise, foreign_format
+from sessionary.codec.foreign import Foreign, foreign_format
 from sessionary.codec.problems import Place, problem
 from sessionary.model import Problem, Record, Severity
 
@@ -100,10 +100,7 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
     foreign = foreign_format(data) if byte == 0 else None
     if foreign is not None:
         return _not_text(data, path, foreign)
-    reading = _Scan(data, path, line, byte).run()
-    if not reading.values and reading.problems and byte == 0 and (foreign := binary_noise(data)):
-        return _not_text(data, path, foreign)
-    return reading
+    return _Scan(data, path, line, byte).run()
 
 
 @dataclass(slots=True)
@@ -137,6 +134,9 @@ class _Scan:
         self.tail = len(self.lines) - 1  # the row that no newline ends
         if not self.lines[-1]:
             self.lines.pop()
+        self.has_cr = b"\r" in data
+        self.trimmed = [raw.removesuffix(b"\r") for raw in self.lines] if self.has_cr else self.lines
+        self.source = iter(enumerate(self.trimmed))
         self.places = _Places(path, line, byte, self.lines, [], {})
         self.values: list[dict[str, Any]] = []
         self.raws: list[bytes] = []
@@ -146,9 +146,6 @@ class _Scan:
         self._starts: list[int] | None = None
 
     def run(self) -> Reading:
-        has_cr = b"\r" in self.data
-        lines = [raw.removesuffix(b"\r") for raw in self.lines] if has_cr else self.lines
-        self.source = iter(enumerate(lines))
         values, raws, rows = self.values.append, self.raws.append, self.places.rows.append
         for row, raw in self.source:
             try:
@@ -162,16 +159,14 @@ class _Scan:
                 rows(row)
             else:
                 self.unusual(row, raw, value)
-        self.note_line_ends(lines if has_cr else [])
+        self.note_line_ends()
         self.problems.sort(key=lambda found: found.byte or 0)
-        return self.reading(has_cr)
+        return self.reading()
 
-    def reading(self, has_cr: bool) -> Reading:
+    def reading(self) -> Reading:
         end = self.places.byte + self.data.rfind(b"\n") + 1
-        stops = has_cr or any(
-            found.severity > Severity.note or found.code == "bom" for found in self.problems
-        )
-        doubtful = self.data if stops else None
+        unusual = any(found.severity > Severity.note or found.code == "bom" for found in self.problems)
+        doubtful = self.data if unusual or self.has_cr else None
         return Reading(self.values, self.raws, self.problems, end, self.torn, self.places, doubtful)
 
     def refused(self, row: int, raw: bytes) -> None:
@@ -222,28 +217,23 @@ class _Scan:
         last = row + max(count, 1) - 1
         self.torn = last == self.tail
         if count:
-            words = f"one record is spread over {count} lines"
-            self.add(
-                "raw_newline", row, end=sum(map(len, self.lines[row : last + 1])) + count - 1, message=words
-            )
+            end = sum(map(len, self.lines[row : last + 1])) + count - 1
+            self.add("raw_newline", row, end=end, message=f"one record is spread over {count} lines")
             for _ in range(count - 1):
                 next(self.source)
             return
         for found in diagnose(raw, cause):
             unfinished = row == self.tail and found.code in ("bad_json", "bad_utf8")
-            message = f"the last line was never finished: {found.message}" if unfinished else found.message
-            code, severity = ("torn_tail", None) if unfinished else (found.code, found.severity)
-            self.add(code, row, start=found.start, end=found.end, message=message, severity=severity)
+            code, words = ("torn_tail", "") if unfinished else (found.code, found.message)
+            self.add(code, row, found.start, found.end, words, found.severity)
 
-    def note_line_ends(self, trimmed: list[bytes]) -> None:
+    def note_line_ends(self) -> None:
         """What there is to say of the ends of lines: CR, blank lines, a last line without a newline."""
-        with_cr = [row for row, raw in enumerate(trimmed) if len(raw) < len(self.lines[row])]
-        if with_cr:
+        if self.has_cr and (with_cr := [row for row, raw in enumerate(self.lines) if raw.endswith(b"\r")]):
             self.add("crlf", with_cr[0], message=f"{len(with_cr):,} lines end in CR LF")
         if self.blank:
-            self.add(
-                "blank_lines", self.blank[0], message=f"{len(self.blank):,} blank lines, the first one here"
-            )
+            words = f"{len(self.blank):,} blank lines, the first one here"
+            self.add("blank_lines", self.blank[0], message=words)
         if self.places.rows[-1:] == [self.tail]:
             self.add("missing_newline", self.tail)
 
@@ -256,7 +246,6 @@ class _Scan:
         self,
         code: str,
         row: int,
-        *,
         start: int = 0,
         end: int | None = None,
         message: str = "",
@@ -277,6 +266,8 @@ def _without_odd_blanks(raw: bytes) -> bytes | None:
     """
     try:
         trimmed = raw.decode("utf-8").strip().encode("utf-8")
+        if len(trimmed) == len(raw.strip(b" \t\r")):
+            return None
         decode(trimmed)
     except (Undecodable, UnicodeDecodeError):
         return None

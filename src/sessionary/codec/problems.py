@@ -35,13 +35,11 @@ CODES: Final[dict[str, Code]] = {
     "torn_tail": Code(
         Severity.lost_data,
         True,
-        "the last line was never finished: a record was being written",
+        "the last line was never finished",
         "set the torn bytes aside",
     ),
-    "bad_json": Code(
-        Severity.lost_data, True, "a finished line that is no JSON: a record is gone or cut", _SET_ASIDE
-    ),
-    "bad_utf8": Code(Severity.lost_data, True, "a finished line with bytes that are no UTF-8", _SET_ASIDE),
+    "bad_json": Code(Severity.lost_data, True, "a finished line that is no JSON", _SET_ASIDE),
+    "bad_utf8": Code(Severity.lost_data, True, "a finished line that is no UTF-8", _SET_ASIDE),
     # A file system that lost power after it made the file longer, and before it wrote the data, leaves zeros in the
     # place of the data: where NULs are, something was that nobody can bring back from this file.
     "nul_run": Code(

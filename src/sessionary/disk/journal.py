@@ -141,7 +141,8 @@ class Journal:
                 last call (``outcome="unknown"``), in which case nothing was appended either.
         """
         self.torn = None
-        self.raise_failure()
+        if self.failure is not None:
+            self.raise_failure()
         try:
             if self.suspect:
                 self._write_anew(data)

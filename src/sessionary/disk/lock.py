@@ -71,7 +71,7 @@ class FileLock:
             FileNotFoundError: the folder is not there.
             StorageFailed: the lock file cannot be opened.
         """
-        if not self._thread.acquire(blocking=False) and not self._thread.acquire(timeout=max(timeout, 0)):
+        if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
             raise self._locked(timeout, {"pid": os.getpid(), "thread": True})
         try:
             self._wait(timeout)
@@ -83,8 +83,10 @@ class FileLock:
 
     def release(self) -> None:
         """Let go. Never raises: a descriptor that is gone holds nothing."""
-        with suppress(OSError):
+        try:  # contextlib.suppress costs as much as the call
             self._fs.unlock(self._fd)
+        except OSError:
+            pass
         self._thread.release()
 
     @contextmanager

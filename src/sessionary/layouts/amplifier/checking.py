@@ -20,7 +20,11 @@ from sessionary.model import Problem, Severity
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})
 """The files about which a look at the names has nothing to say."""
 
-REQUIRED = ("session_id", "created", "bundle")
+_REQUIRED = {
+    "session_id": "the name of the folder counts",
+    "created": "lists go by the time of the last change",
+    "bundle": "the original writes none for sub-sessions",
+}
 LIVE_WRITER = 60.0
 
 _TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
@@ -37,11 +41,13 @@ def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
     )
 
 
-def metadata_problems(path: str, session_id: str, metadata: Mapping[str, Any], turns: int) -> Iterator[Problem]:
+def metadata_problems(
+    path: str, session_id: str, metadata: Mapping[str, Any], turns: int
+) -> Iterator[Problem]:
     """What metadata.json lacks, or says differently from its folder and its transcript."""
-    for name in REQUIRED:
+    for name, who in _REQUIRED.items():
         if name not in metadata and not (name == "bundle" and "profile" in metadata):
-            yield note("missing_field", path, f"metadata.json has no {name}", "the agent writes it at its next turn")
+            yield note("missing_field", path, f"metadata.json has no {name}", f"none needed: {who}")
     stated = metadata.get("session_id")
     if stated is not None and stated != session_id:
         remedy = "if the folder was copied or renamed on purpose, write its name into metadata.json"
@@ -49,7 +55,9 @@ def metadata_problems(path: str, session_id: str, metadata: Mapping[str, Any], t
     count = metadata.get("turn_count")
     if count is not None and count != turns:
         message = f"metadata.json counts {count} turns; a person spoke {turns} times"
-        yield note("turn_count_differs", path, message, "nothing: the agent counts reminders and tool results too")
+        yield note(
+            "turn_count_differs", path, message, "none needed: the original counts reminders and tool results as well"
+        )
 
 
 def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
@@ -57,12 +65,16 @@ def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
     if TRANSCRIPT not in names:
         path = f"{folder}/{TRANSCRIPT}"
         if TRANSCRIPT + BACKUP in names:
-            message = "transcript.jsonl is missing, and its backup is there: the agent starts from that older copy"
+            message = (
+                "transcript.jsonl is missing, and its backup is there: the agent starts from that older copy"
+            )
             remedy = "copy transcript.jsonl.backup to transcript.jsonl, or save the session once"
             yield Problem("no_transcript", Severity.stops_resume, path, None, None, message, remedy)
         else:
-            message = "there is no transcript.jsonl: the session ended before its first save, or has not begun"
-            yield note("no_transcript", path, message, "nothing, unless you know that there was one")
+            message = (
+                "there is no transcript.jsonl: the session ended before its first save, or has not begun"
+            )
+            yield note("no_transcript", path, message, "none needed, unless you know that there was one")
     if METADATA not in names and METADATA + BACKUP not in names:
         message = "there is no metadata.json: name, parent and date of the session are unknown"
         yield note("no_metadata", f"{folder}/{METADATA}", message, "the agent writes it at its next turn")
@@ -74,13 +86,15 @@ def empty_problem(path: str, backup_size: int) -> Problem:
         message = f"transcript.jsonl has no bytes, its backup has {backup_size}: a power cut does this"
         remedy = "load and save the session once: the store reads the backup, the original agent would not"
         return Problem("zero_bytes", Severity.lost_data, path, None, 0, message, remedy)
-    return note("empty_file", path, "transcript.jsonl has no bytes: an empty session", "nothing")
+    return note("empty_file", path, "transcript.jsonl has no bytes: an empty session", "none needed")
 
 
 def unreadable(path: str, error: OSError) -> Problem:
     """A file or folder that the system refuses to read."""
     message = f"cannot be read: {error.strerror or error}"
-    return Problem("unreadable_file", Severity.stops_resume, path, None, None, message, "check its owner and mode")
+    return Problem(
+        "unreadable_file", Severity.stops_resume, path, None, None, message, "check its owner and mode"
+    )
 
 
 def problems_beside(
@@ -108,13 +122,22 @@ def problems_beside(
 def _backup_problems(path: str, backup: os.stat_result, main: os.stat_result | None) -> Iterator[Problem]:
     if main is not None and (backup.st_dev, backup.st_ino) == (main.st_dev, main.st_ino):
         message = "the backup is the same file under a second name, so it guards nothing"
-        yield note("backup_shares_file", path, message, "none needed: the next save that replaces the file makes a real one")
+        yield note(
+            "backup_shares_file",
+            path,
+            message,
+            "none needed: the next save that replaces the file makes a true one",
+        )
 
 
 def _kept_problem(kind: str, path: str, size: int) -> Problem:
     if kind == "conflict":
-        message = "two writers disagreed; this is the version that lost, and it may hold messages that no other file has"
-        remedy = "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
+        message = (
+            "two writers disagreed: this version was displaced, and may hold messages that no other file has"
+        )
+        remedy = (
+            "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
+        )
         return Problem("conflict_kept", Severity.hides_data, path, None, None, message, remedy, size)
     what = "an unreadable file" if kind == "corrupt" else "a torn last line"
     message = f"{size:,} bytes of {what}, set aside before they were replaced"

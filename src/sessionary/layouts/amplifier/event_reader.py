@@ -40,6 +40,8 @@ from sessionary.layouts.amplifier.recovery import EVENTS
 from sessionary.model import Problem, Severity
 
 RESPONSE = "llm:response"
+# A huge line that is no object is not loaded to be judged; so much of it says what it is.
+SAMPLE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class EventReader:
         if head.length > WIDTH and (top := top_of_head(head)) is not None:
             return top
         if head.length > HUGE and not _is_object(head):
-            self._judge(head, file.read(head.byte, HUGE))  # no event: so much of it says what it is instead
+            self._judge(head, file.read(head.byte, SAMPLE))
             return None
         raw = _raw(file, head)
         top = top_of_line(raw)

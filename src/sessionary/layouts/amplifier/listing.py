@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import READ, Fs, read_all
+from sessionary.disk.fs import READ, Fs
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.messages import parse_time

@@ -64,11 +64,18 @@ class StoredMetadata:
     readable: bool
 
 
-def read_transcript(fs: Fs, folder: str) -> StoredTranscript:
-    """The conversation of a session, from the main file and, where that is needed, its backup."""
+def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTranscript:
+    """The conversation of a session, from the main file and, where that is needed, its backup.
+
+    With `to_write` a file that the system refuses to read is an error: what is about to be written would else be
+    built on an older copy, and replace what could be read again a moment later.
+
+    Raises:
+        StorageFailed: neither copy could be read, or `to_write` and the main file could not.
+    """
     path = os.path.join(folder, TRANSCRIPT)
     problems: list[Problem] = []
-    main = _bytes_or_problem(fs, path, problems)
+    main = read_bytes(fs, path) if to_write else _bytes_or_problem(fs, path, problems)
     size = -1 if main is None else len(main)
     if main is not None and main.strip():
         reading = read_lines(main, path)
@@ -181,11 +188,15 @@ def _filled(problem: Problem, count: int) -> Problem:
     )
 
 
-def read_metadata(fs: Fs, folder: str, *, recovery_time: str) -> StoredMetadata:
-    """The metadata of a session: the main file, else its backup, else the little that can be said."""
+def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = False) -> StoredMetadata:
+    """The metadata of a session: the main file, else its backup, else the little that can be said.
+
+    Raises:
+        StorageFailed: as `read_transcript`.
+    """
     path = os.path.join(folder, METADATA)
     problems: list[Problem] = []
-    main = _bytes_or_problem(fs, path, problems)
+    main = read_bytes(fs, path) if to_write else _bytes_or_problem(fs, path, problems)
     value = _object(main, path, problems)
     if value is not None:
         return StoredMetadata(value, problems, main, True)

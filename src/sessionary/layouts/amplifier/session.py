@@ -7,6 +7,7 @@ that would drop a line nobody here has ever seen is recognised as a conflict ins
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -23,13 +24,26 @@ from sessionary.disk.commit import COMMITTER
 from sessionary.disk.fs import READ, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.layouts.amplifier.messages import clean_message
+from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
-from sessionary.model import Severity
+from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
 
 Identity = tuple[int, int, int, int]
+
+
+def is_session(fs: Fs, folder: str) -> bool:
+    """True for a folder that holds a file whose name does not begin with a dot."""
+    try:
+        fs.stat(f"{folder}/{METADATA}")
+        return True
+    except (OSError, ValueError):
+        pass
+    try:
+        return any(name[0] != "." for name in fs.listdir(folder))
+    except (OSError, ValueError):
+        return False
 
 
 def identity_of(found: os.stat_result) -> Identity:
@@ -69,7 +83,7 @@ class Baseline:
                 self.seen.append(snapshot(message))
             except NotPlain:
                 self.odd.add(len(self.seen))
-                self.seen.append(snapshot(clean_message(message)))
+                self.seen.append(snapshot(clean_dict(message)))
 
     def is_prefix_of(self, messages: Sequence[Any]) -> bool:
         """True if all that was seen stands unchanged at the head of `messages`."""
@@ -78,7 +92,7 @@ class Baseline:
             return False
         head = list(messages[: len(seen)])
         for place in self.odd:
-            head[place] = clean_message(head[place])
+            head[place] = clean_dict(head[place])
         return seen == head
 
 
@@ -92,6 +106,7 @@ class TranscriptFile:
         self._folder = folder
         self._fs = fs
         self._now = now
+        self.trouble: Problem | None = None
         self._backed_up = -1
         self._inode = (0, 0)
 
@@ -129,7 +144,8 @@ class TranscriptFile:
         Raises:
             StorageFailed: nothing was promised.
         """
-        if found is not None and found.st_size == 1:
+        self.trouble = None
+        if found is not None and found.st_size == 1 and data:
             # An empty conversation is one newline; no blank line shall stay before its first message.
             atomic.replace(self.path, (data,), fs=self._fs, durable=durable)
             self.journal.reopened()
@@ -189,7 +205,10 @@ class TranscriptFile:
         try:
             atomic.refresh_backup(self.path, self.backup, fs=self._fs, durable=durable)
         except OSError as error:
-            raise storage_failed(error, "back up", self.path) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise storage_failed(error, "back up", self.path) from error
+            # The new message may still fit where a second copy of the session does not, and it matters more.
+            self.trouble = _no_room_for_backup(self.backup)
         self._backed_up = size
 
     def _touch(self) -> None:
@@ -198,6 +217,18 @@ class TranscriptFile:
             self._fs.utime(self._folder)
         except OSError:
             pass  # a folder of another owner: only its place in a list suffers
+
+
+def _no_room_for_backup(path: str) -> Problem:
+    return Problem(
+        "backup_not_refreshed",
+        Severity.note,
+        path,
+        None,
+        None,
+        "the disk has no room for a fresh copy of the transcript; the older backup stands",
+        "free some space; the backup is refreshed when the session has doubled once more",
+    )
 
 
 class Session:
@@ -239,6 +270,10 @@ class Session:
             self.mutex.release()
             raise
 
+    def is_there(self) -> bool:
+        """True if the folder holds a session already."""
+        return is_session(self.fs, self.folder)
+
     def leave(self) -> None:
         """Let others write."""
         self.lock.release()
@@ -271,12 +306,11 @@ class Session:
             self._metadata = (found, data)
         return self._metadata[1] == document
 
-    def write_metadata(self, document: bytes, *, readable: bool, durable: bool) -> str | None:
+    def write_metadata(self, path: str, document: bytes, *, readable: bool, durable: bool) -> str | None:
         """Replace metadata.json; the old one becomes the backup, or is kept aside if it cannot be read.
 
         Returns the dated name in the latter case.
         """
-        path = os.path.join(self.folder, METADATA)
         aside = None if readable else atomic.keep_aside(path, "corrupt", fs=self.fs, now=self.now())
         backup = path + BACKUP if readable else None
         new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)

@@ -12,38 +12,28 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from sessionary.codec import encode_document, encode_line, sanitize
+from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.commit import COMMITTER, check_durability
+from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.errors import AmbiguousId, Conflict, Invalid, NotFound
+from sessionary.errors import AmbiguousId, Invalid, NotFound
 from sessionary.layouts.amplifier import trash
-from sessionary.layouts.amplifier.alignment import align
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
-from sessionary.layouts.amplifier.messages import (
-    DROPPED_ROLES,
-    as_dict,
-    clean_message,
-    redact,
-    stamp,
-    timestamp_of,
-)
+from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import (
     BACKUP,
     CONFIG,
     METADATA,
     TRANSCRIPT,
-    StoredTranscript,
     read_metadata,
     read_transcript,
 )
-from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, lines_known, pool_of
-from sessionary.model import Problem, Severity
+from sessionary.layouts.amplifier.saving import OnConflict, Report, Writing, kept_of
+from sessionary.layouts.amplifier.session import Session, is_session, pool_of
 
 BUNDLE_PREFIX = "bundle:"
 _log = logging.getLogger("sessionary.amplifier")
@@ -55,35 +45,6 @@ def extract_session_mode(metadata: Mapping[str, Any]) -> tuple[str | None, None]
     if not bundle or bundle == "unknown":
         return None, None
     return bundle.removeprefix(BUNDLE_PREFIX), None
-
-
-@dataclass(slots=True)
-class Report:
-    """What the last call of a store did and found, beyond its return value.
-
-    Attributes:
-        operation: the method.
-        session: the id.
-        problems: what was skipped, recovered or odd.
-        recovered_from: ``backup`` if the transcript came from there.
-        appended: messages added behind the stored ones.
-        replaced: the transcript was written anew.
-        metadata_written: metadata.json was written.
-        conflicts: files that keep what another writer had stored and this save displaced.
-        quarantined: files that keep damaged content which was replaced.
-        torn: file that keeps torn bytes which were cut off.
-    """
-
-    operation: str = ""
-    session: str = ""
-    problems: list[Problem] = field(default_factory=list)
-    recovered_from: str | None = None
-    appended: int = 0
-    replaced: bool = False
-    metadata_written: bool = False
-    conflicts: list[str] = field(default_factory=list)
-    quarantined: list[str] = field(default_factory=list)
-    torn: str | None = None
 
 
 class SessionStore:
@@ -108,7 +69,7 @@ class SessionStore:
         base_dir: str | os.PathLike[str] | None = None,
         *,
         durability: str = "full",
-        on_conflict: Literal["keep_both", "raise"] = "keep_both",
+        on_conflict: OnConflict = "keep_both",
     ) -> None:
         if on_conflict not in ("keep_both", "raise"):
             raise Invalid(f"on_conflict is {on_conflict!r}", hint="use 'keep_both' or 'raise'")
@@ -128,7 +89,7 @@ class SessionStore:
         base_dir: str | os.PathLike[str],
         *,
         durability: str = "full",
-        on_conflict: Literal["keep_both", "raise"] = "keep_both",
+        on_conflict: OnConflict = "keep_both",
         now: Callable[[], datetime] | None = None,
     ) -> Self:
         """A store over another file system seam or clock: for proofs and doubles."""
@@ -159,19 +120,17 @@ class SessionStore:
             StorageFailed: the disk refused (OSError); `outcome` says what became of the write.
         """
         session = self._open(session_id)
-        report = self.last_report = Report("save", session_id)
+        writing = self._writing("save", session)
         try:
-            document = encode_document(redact(metadata))
-            kept = [m for message in transcript if (m := as_dict(message)).get("role") not in DROPPED_ROLES]
+            document = encode_document(redact(sanitize(dict(metadata))))
+            kept = kept_of(transcript)
             session.enter(make=True)
             try:
-                self._save_transcript(session, kept, report)
-                if not session.metadata_is(document):
-                    self._settle_transcript(session, report)
-                    self._write_metadata(session, document, report)
+                writing.save_transcript(kept)
+                writing.save_metadata(document)
             finally:
                 session.leave()
-            self._commit(session, report)
+            writing.commit()
         finally:
             self._pool.put(session)
 
@@ -190,20 +149,19 @@ class SessionStore:
             InvalidId, Locked, StorageFailed: as `save`.
         """
         session = self._open(session_id)
-        report = self.last_report = Report("append", session_id)
+        writing = self._writing("append", session)
         try:
-            kept = [m for message in messages if (m := as_dict(message)).get("role") not in DROPPED_ROLES]
-            raws = [encode_line(self._stamped(clean_message(message))) for message in kept]
+            kept = kept_of(messages)
+            raws = [writing.line_of(message) for message in kept]
             updates = None if metadata is None else sanitize(dict(metadata))
             session.enter(make=True)
             try:
-                new = self._append_lines(session, kept, raws, report)
+                new = writing.append(kept, raws)
                 if new or updates is not None:
-                    self._settle_transcript(session, report)
-                    self._merge_metadata(session, updates or {}, report, create=new)
+                    writing.merge_metadata(updates or {}, create=new)
             finally:
                 session.leave()
-            self._commit(session, report)
+            writing.commit()
         finally:
             self._pool.put(session)
 
@@ -219,7 +177,7 @@ class SessionStore:
             InvalidId, Locked, StorageFailed: as `save`.
         """
         session = self._existing(session_id)
-        report = self.last_report = Report("update_metadata", session_id)
+        writing = self._writing("update_metadata", session)
         try:
             cleaned = sanitize(dict(updates))
             try:
@@ -227,7 +185,7 @@ class SessionStore:
             except FileNotFoundError:
                 raise _missing(session_id, session.folder) from None
             try:
-                return self._merge_metadata(session, cleaned, report, create=False)
+                return writing.merge_metadata(cleaned)
             finally:
                 session.leave()
         finally:
@@ -246,7 +204,7 @@ class SessionStore:
         session = self._open(session_id)
         self.last_report = Report("save_config_snapshot", session_id)
         try:
-            block = yaml.safe_dump(redact(config), default_flow_style=False, sort_keys=False)
+            block = yaml.safe_dump(redact(sanitize(dict(config))), default_flow_style=False, sort_keys=False)
             text = f"---\n{block}---\n\nConfig snapshot for session {session_id}\n"
             session.enter(make=True)
             try:
@@ -429,185 +387,12 @@ class SessionStore:
             raise _missing(session_id, folder)
         return self._pool.get(folder, self._fs, self._now)
 
+    def _writing(self, operation: str, session: Session) -> Writing:
+        report = self.last_report = Report(operation, os.path.basename(session.folder))
+        return Writing(session, report, self.durability, self.on_conflict, self._now)
+
     def _is_session(self, folder: str) -> bool:
-        """A folder that holds a file whose name does not begin with a dot."""
-        try:
-            self._fs.stat(f"{folder}/{METADATA}")
-            return True
-        except (OSError, ValueError):
-            pass
-        try:
-            return any(name[0] != "." for name in self._fs.listdir(folder))
-        except (OSError, ValueError):
-            return False
-
-    def _save_transcript(self, session: Session, kept: list[Any], report: Report) -> None:
-        found = session.transcript.stat()
-        baseline = session.baseline
-        if (
-            found is not None
-            and baseline is not None
-            and baseline.identity == identity_of(found)
-            and not session.transcript.journal.suspect
-            and baseline.is_prefix_of(kept)
-        ):
-            fresh = kept[len(baseline.seen or ()) :]
-            raws = [encode_line(self._stamped(clean_message(message))) for message in fresh]
-            self._extend(session, found, fresh, raws, report)
-        else:
-            self._save_compared(session, kept, report)
-
-    def _save_compared(self, session: Session, kept: list[Any], report: Report) -> None:
-        """Save where this process does not know what the file holds: read it and compare."""
-        session.lock.note("save")
-        stored = read_transcript(self._fs, session.folder)
-        report.problems = stored.problems
-        plan = align([clean_message(message) for message in kept], stored, lambda: stamp(self._now()))
-        found = session.transcript.stat()
-        if found is not None and plan.extends and stored.intact and not stored.damaged:
-            same = len(stored.raws)
-            session.baseline = Baseline(seen=[])
-            session.baseline.remember(kept[:same], stored.raws)
-            self._extend(session, found, kept[same:], plan.raws[same:], report)
-        else:
-            self._replace(session, stored, kept, plan.raws, report)
-
-    def _extend(
-        self, session: Session, found: os.stat_result, messages: list[Any], raws: list[bytes], report: Report
-    ) -> None:
-        transcript = session.transcript
-        if raws:
-            data = b"\n".join(raws) + b"\n"
-            transcript.append(data, found, durable=self.durability != "none")
-            report.appended = len(raws)
-        elif transcript.journal.suspect or any(
-            problem.severity > Severity.note for problem in report.problems
-        ):
-            transcript.heal()
-        report.torn = transcript.journal.torn
-        self._remember(session, messages, raws)
-
-    def _replace(
-        self,
-        session: Session,
-        stored: StoredTranscript,
-        messages: list[Any],
-        raws: list[bytes],
-        report: Report,
-    ) -> None:
-        unknown = self._unknown_lines(session, stored, raws)
-        if unknown and self.on_conflict == "raise":
-            raise Conflict(
-                f"{unknown} message(s) of session '{report.session}' were stored by another writer and are not in "
-                "this save",
-                operation="save",
-                path=session.transcript.path,
-                session=report.session,
-                hint="load the session again and add to what is there",
-            )
-        if stored.torn:
-            report.torn = session.transcript.heal()
-        keep = ["conflict"] if unknown else []
-        if stored.size >= 0:
-            keep.append("corrupt" if stored.damaged else "backup")
-        if stored.size == 0 and not stored.damaged:
-            keep.remove("backup")  # nothing to keep, and an empty backup would only mislead
-        aside = session.transcript.replace(raws, keep=keep, durable=self.durability != "none")
-        report.conflicts = [path for path in aside if ".conflict-" in path]
-        report.quarantined = [path for path in aside if ".corrupt-" in path]
-        report.replaced = True
-        session.baseline = Baseline(seen=[])
-        self._remember(session, messages, raws)
-
-    def _unknown_lines(self, session: Session, stored: StoredTranscript, raws: list[bytes]) -> int:
-        """How many stored lines this save would drop that this process has never seen."""
-        if session.baseline is None:
-            return 0
-        known = set(session.baseline.known)
-        kept = set(raws)
-        return sum(1 for raw in stored.raws if raw not in kept and hash(raw) not in known)
-
-    def _remember(self, session: Session, messages: list[Any], raws: list[bytes]) -> None:
-        assert session.baseline is not None
-        session.baseline.remember(messages, raws)
-        found = session.transcript.stat()
-        session.baseline.identity = None if found is None else identity_of(found)
-
-    def _append_lines(self, session: Session, messages: list[Any], raws: list[bytes], report: Report) -> bool:
-        """Append under the lock; True if the session was not there before."""
-        found = session.transcript.stat()
-        new = found is None and not self._is_session(session.folder)
-        if not new and session.transcript.needs_recovery(found):
-            self._write_back(session, report)
-            found = session.transcript.stat()
-        if found is None and (raws or new):
-            session.transcript.replace(raws, keep=(), durable=self.durability != "none")
-            report.appended = len(raws)
-        elif raws:
-            assert found is not None
-            data = b"\n".join(raws) + b"\n"
-            session.transcript.append(data, found, durable=self.durability != "none")
-            report.torn = session.transcript.journal.torn
-            report.appended = len(raws)
-        baseline = session.baseline
-        if baseline is None:
-            session.baseline = Baseline(lines_known(raws))
-        elif baseline.seen is not None and found is not None and baseline.identity == identity_of(found):
-            self._remember(session, messages, raws)
-        else:
-            baseline.known.extend(map(hash, raws))
-        return new
-
-    def _write_back(self, session: Session, report: Report) -> None:
-        """The transcript says nothing but its backup does: put the messages back before anything is added."""
-        stored = read_transcript(self._fs, session.folder)
-        report.problems = stored.problems
-        if stored.source != "backup":
-            return
-        report.recovered_from = "backup"
-        keep = ["corrupt"] if stored.size >= 0 else []
-        report.quarantined = session.transcript.replace(
-            stored.raws, keep=keep, durable=self.durability != "none"
-        )
-
-    def _settle_transcript(self, session: Session, report: Report) -> None:
-        """Flush the transcript under the lock: metadata must never get ahead of it."""
-        if report.appended and self.durability != "none":
-            session.transcript.journal.flush()
-
-    def _commit(self, session: Session, report: Report) -> None:
-        """Make the appended lines as durable as the level says, without the lock, unless that is done already."""
-        if report.appended and not report.metadata_written:
-            COMMITTER.commit(session.transcript.journal, self.durability, report.appended)
-
-    def _merge_metadata(
-        self, session: Session, updates: dict[str, Any], report: Report, *, create: bool
-    ) -> dict[str, Any]:
-        current = read_metadata(self._fs, session.folder, recovery_time=self._iso())
-        report.problems = [*report.problems, *current.problems]
-        merged = dict(current.value)
-        if create:
-            merged = {"session_id": report.session, "created": self._iso(), **merged}
-        merged.update(updates)
-        document = encode_document(redact(merged))
-        if document != current.data:
-            self._write_metadata(session, document, report, readable=current.readable)
-        return merged
-
-    def _write_metadata(
-        self, session: Session, document: bytes, report: Report, *, readable: bool | None = None
-    ) -> None:
-        if readable is None:
-            readable = read_metadata(self._fs, session.folder, recovery_time="").readable
-        aside = session.write_metadata(document, readable=readable, durable=self.durability != "none")
-        report.metadata_written = True
-        if aside:
-            report.quarantined.append(aside)
-
-    def _stamped(self, clean: dict[str, Any]) -> dict[str, Any]:
-        if timestamp_of(clean) is None:
-            clean["timestamp"] = stamp(self._now())
-        return clean
+        return is_session(self._fs, folder)
 
     def _iso(self) -> str:
         return self._now().astimezone(UTC).isoformat()

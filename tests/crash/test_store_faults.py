@@ -1,0 +1,73 @@
+"""Every public write of the amplifier layout with each of its calls failing in each way, one at a time."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from sessionary.layouts.amplifier import SessionStore
+from sessionary.testing.faults import FaultFs, sweep
+from tests.crash.test_store_sweeps import CALLS, META, START, World, check_of, setup, worlds_of
+
+EFFECTS = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
+
+
+def workload(*calls):
+    def run(fs, folder):
+        store = SessionStore.over(fs, Path(folder, "sessions"))
+        world = World(START, META)
+        for number, call in enumerate(calls, 1):
+            world = call(store, world)
+            fs.mark(number)
+
+    return run
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_call_of_each_write_fails(name, tmp_path):
+    call = CALLS[name]
+    check = check_of(worlds_of(call), may_be_gone=name == "trash_and_undo")
+    report = sweep(setup, workload(call), check, tmp_path, effects=EFFECTS)
+    assert report.states > 20
+    assert not report.violations, report.describe()
+
+
+@pytest.mark.parametrize("name", ["grow", "append", "rewrite", "update_metadata"])
+def test_a_disk_that_stays_full_loses_nothing_old(name, tmp_path):
+    call = CALLS[name]
+    check = check_of(worlds_of(call), may_be_gone=False)
+    report = sweep(
+        setup, workload(call), check, tmp_path, calls=("write",), effects=(errno.ENOSPC,), lasting=True
+    )
+    assert not report.violations, report.describe()
+
+
+def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path):
+    """The flush that follows a failed one reports success without having stored anything: it must not be believed."""
+    from sessionary.errors import StorageFailed
+    from sessionary.testing.faults import Fault
+    from sessionary.testing.recorder import RecordingFs
+    from sessionary.testing.survivors import materialise, survivors
+
+    work = tmp_path / "work"
+    work.mkdir()
+    setup(str(work))
+    fs = RecordingFs(work, FaultFs(plan=Fault("fdatasync", 1, errno.EIO)))
+    store = SessionStore.over(fs, work / "sessions")
+    outcomes = []
+    for text in ("c", "d"):
+        try:
+            store.append("s", [{"role": "user", "content": text, "timestamp": "t"}])
+            fs.mark(text)
+            outcomes.append("stored")
+        except StorageFailed as error:
+            outcomes.append(error.outcome)
+    assert outcomes == ["unknown", "stored"]
+    for number, survivor in enumerate(survivors(fs.recording, "relaxed")):
+        if survivor.acked:
+            materialise(survivor, tmp_path / f"state-{number}")
+            contents = [
+                m["content"] for m in SessionStore(tmp_path / f"state-{number}" / "sessions").load("s")[0]
+            ]
+            assert contents[:2] == ["a", "b"], survivor.describe()
+            assert contents[-1] == "d", survivor.describe()
