@@ -13,12 +13,13 @@ from benchmarks.harness import Benchmark, Limit, Measurement, Row, Work, by_turn
 from benchmarks.samples import line_of, messages, write_session
 from sessionary import EventsLog, SessionStore
 
-DURABLE_ROUNDS = 15
-DURABLE_BATCH = 200
-RELAXED_ROUNDS = 15
-RELAXED_BATCH = 2000
+# Many short rounds: one that another program interrupts is then one of many.
+DURABLE_ROUNDS = 51
+DURABLE_BATCH = 60
+RELAXED_ROUNDS = 301
+RELAXED_BATCH = 100
 # A session of ten messages stays small only for a few appends: many sessions get a few each.
-SMALL_SESSIONS = 20
+SMALL_SESSIONS = 6
 SMALL_APPENDS = DURABLE_BATCH // SMALL_SESSIONS
 
 
@@ -91,11 +92,12 @@ def _events(place: Path) -> list[Measurement]:
         {"event": "llm:response", "duration_ms": 2100, "data": {"model": "model-a", "text": message["content"]}}
         for message in messages(300, 900, stamped=False)
     ]
-    log.append(events[0])
-    written = (place / "session" / "events.jsonl").read_bytes()
+    for event in events:
+        log.append(event)
+    written = (place / "session" / "events.jsonl").read_bytes().splitlines(keepends=True)
     raw = _Raw(place / "raw.jsonl", [], flush=False)
     ours = _batch(log.append, events, RELAXED_BATCH)
-    floor = _batch(raw.append, [written], RELAXED_BATCH)
+    floor = _batch(raw.append, written, RELAXED_BATCH)
     measured = compared(*by_turns([ours, floor], RELAXED_ROUNDS), each=RELAXED_BATCH)
     log.close()
     return [measured]

@@ -85,10 +85,10 @@ def timed(work: Callable[[], object]) -> Work:
 def by_turns(works: Sequence[Work], rounds: int = ROUNDS) -> list[list[float]]:
     """Seconds by work and round. In every round another work goes first, so that none profits from its place."""
     seconds: list[list[float]] = [[] for _ in works]
+    gc.collect()
     for number in range(rounds):
         for step in range(len(works)):
             place = (number + step) % len(works)
-            gc.collect()
             seconds[place].append(works[place]())
     return seconds
 

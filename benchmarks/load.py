@@ -10,7 +10,7 @@ from benchmarks.harness import Benchmark, Limit, Measurement, Row, by_turns, com
 from benchmarks.samples import messages, write_session
 from sessionary import SessionStore
 
-ROUNDS = 15
+ROUNDS = 31
 
 
 def _load(place: Path) -> list[Measurement]:

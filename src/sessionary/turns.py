@@ -22,8 +22,8 @@ Message = Mapping[str, Any]
 Place = TypeVar("Place")
 
 REMINDER = "<system-reminder>"
-_TEXT = frozenset({"text", "input_text", "output_text"})
-_CALL = frozenset({"tool_call", "tool_use"})
+_TEXT = ("text", "input_text", "output_text")
+_CALLS = ("tool_call", "tool_use")
 
 
 class ToolCall(NamedTuple):
@@ -95,7 +95,7 @@ def tool_calls(message: Message) -> list[ToolCall]:
     known = {call.call_id for call in calls} - {None}
     for block in _blocks(message.get("content")):
         call_id = _word(block.get("id"))
-        if _word(block.get("type")) in _CALL and call_id not in known:
+        if block.get("type") in _CALLS and call_id not in known:
             calls.append(ToolCall(call_id, _word(block.get("name")) or "?", block.get("input")))
     return calls
 
@@ -129,14 +129,29 @@ class Pairing(Generic[Place]):
 
     def add(self, message: Message, place: Place) -> None:
         """Take the next message into account; `place` (an index, a line) is what the findings will carry."""
-        for result in results(message):
-            if result.call_id is not None:
-                self._answer(result.call_id, place)
-        for call in tool_calls(message):
-            if call.call_id is not None:
-                self.waiting[call.call_id] = place
+        content = message.get("content")
+        if isinstance(content, list):
+            for block in content:
+                if isinstance(block, dict):
+                    self._block(block, place)
+        if "tool_call_id" in message:
+            self._answer(message["tool_call_id"], place)
+        listed = message.get("tool_calls")
+        if isinstance(listed, list):
+            for call in listed:
+                if isinstance(call, dict) and isinstance(call.get("id"), str):
+                    self.waiting[call["id"]] = place
 
-    def _answer(self, call_id: str, place: Place) -> None:
+    def _block(self, block: Mapping[str, Any], place: Place) -> None:
+        kind = block.get("type")
+        if kind == "tool_result":
+            self._answer(block.get("tool_use_id"), place)
+        elif kind in _CALLS and isinstance(block.get("id"), str):
+            self.waiting[block["id"]] = place
+
+    def _answer(self, call_id: Any, place: Place) -> None:
+        if not isinstance(call_id, str):
+            return
         if call_id in self.waiting:
             del self.waiting[call_id]
             self._answered.add(call_id)
@@ -165,7 +180,7 @@ def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
 
 def _block_text(block: Mapping[str, Any]) -> str:
     text = block.get("text")
-    return text if _word(block.get("type")) in _TEXT and isinstance(text, str) else ""
+    return text if isinstance(text, str) and block.get("type") in _TEXT else ""
 
 
 def _listed(call: Mapping[str, Any]) -> ToolCall:

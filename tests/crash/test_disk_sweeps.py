@@ -323,15 +323,6 @@ def test_a_power_cut_during_the_recovery_from_a_power_cut(scratch: Path) -> None
 
 # What an error says must be true
 
-OUTCOME = pytest.mark.xfail(
-    strict=True, reason="a failed flush of the folder after the name was made says not_committed"
-)
-FLUSHED = pytest.mark.xfail(
-    strict=True, reason="flush returns as if it had flushed after another thread's flush failed"
-)
-FORGOT = pytest.mark.xfail(
-    strict=True, reason="a new Journal does not know that the flush of an earlier one failed"
-)
 EFFECTS_OF: dict[str, Callable[[Path], bool]] = {
     "create": lambda session: (session / "created").exists(),
     "replace": lambda session: json.loads((session / "metadata.json").read_bytes())["version"] > 0,
@@ -342,9 +333,7 @@ EFFECTS_OF: dict[str, Callable[[Path], bool]] = {
 
 
 @pytest.mark.parametrize("lasting", [False, True])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=OUTCOME if name != "replace" else ()) for name in EFFECTS_OF]
-)
+@pytest.mark.parametrize("name", EFFECTS_OF)
 def test_what_was_not_committed_is_never_read(name: str, lasting: bool, scratch: Path) -> None:
     outcomes: set[tuple[str, int | None]] = set()
 
@@ -422,7 +411,6 @@ def test_a_journal_keeps_its_word_after_a_failure_and_a_power_cut(
     raise AssertionError("the journal never came through")
 
 
-@FLUSHED
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_flush_that_failed_for_one_thread_promises_nothing_to_another(n: int, scratch: Path) -> None:
     """Two threads have appended; the flush of the first fails, then the second comes to flush its own line."""
@@ -446,7 +434,6 @@ def test_a_flush_that_failed_for_one_thread_promises_nothing_to_another(n: int, 
     assert report.violations == [], report.describe()
 
 
-@FORGOT
 def test_a_failed_flush_is_remembered_by_the_next_journal_of_the_file(scratch: Path) -> None:
     """What it appends would lie behind a hole that the page cache does not show."""
 

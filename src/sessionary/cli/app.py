@@ -14,6 +14,13 @@ from sessionary import __version__
 COMMANDS = ("list", "show", "check", "demo")
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has closed the pipe.
+
+    An error of our own, because click ends the process on the plain one, with the exit code of a bug.
+    """
+
+
 class Commands(click.Group):
     """Loads the command that is asked for, so that `list` does not pay for the others."""
 
@@ -37,6 +44,8 @@ class Commands(click.Group):
         gc.disable()
         try:
             return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
         finally:
             if collecting:
                 gc.enable()

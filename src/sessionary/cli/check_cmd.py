@@ -12,7 +12,7 @@ import click
 
 from sessionary.cli import options, output, phrases
 from sessionary.cli.targets import Target, is_home, resolve
-from sessionary.cli.text import harmless, one_line, wrap
+from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, Severity, health
 from sessionary.workspace import Workspace
@@ -28,6 +28,7 @@ class _Checked(NamedTuple):
     name: str
     path: str
     problems: list[Problem]
+    title: str | None = None
 
 
 @click.command(
@@ -66,7 +67,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
     if json_:
         output.value(_report(checked))
     elif not jsonl:
-        output.line(_sum(checked, notes=notes or bool(targets)))
+        output.lines(wrap(_sum(checked, notes=notes or bool(targets)), output.width()))
     return _exit_code(checked, failure)
 
 
@@ -85,8 +86,10 @@ def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
 def _check(workspace: Workspace, target: Target) -> _Checked:
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), workspace.check_file(target))
-    problems = list(workspace.layout_of(target).check(target))
-    return _Checked("session", target.session_id, str(target.path), problems)
+    layout = workspace.layout_of(target)
+    problems = list(layout.check(target))
+    title = layout.summary(target).title if problems else None
+    return _Checked("session", target.session_id, str(target.path), problems, title)
 
 
 def _objects(checked: _Checked) -> list[dict[str, Any]]:
@@ -111,6 +114,8 @@ def _told(checked: _Checked, *, notes: bool) -> Iterator[str]:
         return
     worst = health(checked.problems)
     yield output.paint(f"{phrases.sign(worst)} {one_line(checked.name)}", "bold")
+    if checked.title:
+        yield "  " + fit(one_line(checked.title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from _problem(problem, checked.path)
     yield ""
@@ -122,8 +127,10 @@ def _problem(problem: Problem, base: str) -> Iterator[str]:
         place += f", line {problem.line:,}"
     if problem.byte is not None:
         place += f", byte {problem.byte:,}"
-    word = problem.severity.name
-    yield f"  {output.paint(word.replace('_', ' '), phrases.colour(word))}  {problem.code}  {place}"
+    word = problem.severity.name.replace("_", " ")
+    first, *rest = wrap(f"{word}  {problem.code}  {place}", output.width() - 4)
+    yield "  " + output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
+    yield from (f"    {line}" for line in rest)
     for text, lead in ((problem.message, "    "), (problem.repair, "    → ")):
         if text:
             lines = wrap(harmless(text), output.width() - len(lead))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from sessionary.cli import output
-from sessionary.cli.app import cli
+from sessionary.cli.app import ReaderGone, cli
 from sessionary.cli.text import harmless
 from sessionary.errors import SessionaryError
 
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         output.aside("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         return _end_of_pipe()
     except SessionaryError as error:
         return _tell(error, as_json)

@@ -18,7 +18,6 @@ from sessionary.workspace import Workspace
 
 PARTLY = 3
 _OLDEST = datetime.min.replace(tzinfo=UTC)
-_NARROW = 100
 
 
 @click.command(
@@ -42,6 +41,9 @@ def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, js
     """List the sessions, the newest first.
 
     Sessions of sub-agents are only counted, unless --all shows them; --json holds them too, each with its parent.
+
+    HEALTH is the worst that was found: ok; stray (bytes that are no record); hides (data that other readers do not
+    show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
     """
     options.one_format(json_, jsonl)
     workspace = Workspace(home)
@@ -139,13 +141,15 @@ def _table(shown: list[tuple[Summary, int]], ids: list[str], now: datetime) -> I
         _row(summary, depth, short, names, now) for (summary, depth), short in zip(shown, ids, strict=True)
     ]
     if room is not None:
-        longest = 12 if room < _NARROW else 24
+        longest = 6 if room < 80 else 12 if room < 100 else 24
         rows = [row._replace(project=fit(row.project, longest, keep_end=True)) for row in rows]
     widths = [max(map(cells, column)) for column in list(zip(*rows, _HEADER, strict=True))[:-1]]
-    left = None if room is None else max(room - sum(widths) - 2 * len(widths), 8)
-    yield output.paint(_line(_HEADER, widths, left), "bold")
+    left = None if room is None else max(room - sum(widths) - 2 * len(widths), 4)
+    paint = output.painter()
+    yield paint(_line(_HEADER, widths, left), "bold")
     for row, (summary, _) in zip(rows, shown, strict=True):
-        yield _line(row, widths, left, phrases.colour(summary.health))
+        health = paint(row.health.ljust(widths[6]), phrases.colour(summary.health))
+        yield _line(row._replace(health=health), widths, left)
 
 
 def _row(summary: Summary, depth: int, short: str, projects: dict[str, str], now: datetime) -> _Row:
@@ -162,7 +166,7 @@ def _row(summary: Summary, depth: int, short: str, projects: dict[str, str], now
     )
 
 
-def _line(row: _Row, widths: list[int], room: int | None, colour: str = "") -> str:
+def _line(row: _Row, widths: list[int], room: int | None) -> str:
     texts = [
         pad(row.id, widths[0]),
         row.when.ljust(widths[1]),
@@ -170,7 +174,7 @@ def _line(row: _Row, widths: list[int], room: int | None, colour: str = "") -> s
         row.messages.rjust(widths[3]),
         row.turns.rjust(widths[4]),
         row.size.rjust(widths[5]),
-        output.paint(row.health.ljust(widths[6]), colour),
+        row.health.ljust(widths[6]),
         row.title if room is None else fit(row.title, room),
     ]
     return "  ".join(texts)

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 import msgspec
@@ -76,7 +76,21 @@ def problem(document: Any) -> None:
 
 def paint(text: str, colour: str) -> str:
     """The text in a colour (or bold, dim), where colours are wanted and can be seen."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if colour and _colours_wanted() else text
+    return painter()(text, colour)
+
+
+def painter() -> Callable[[str, str], str]:
+    """`paint` for many texts: whether colours are wanted is found out once."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+    return _coloured if wanted else _plain
+
+
+def _coloured(text: str, colour: str) -> str:
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def _plain(text: str, _: str) -> str:
+    return text
 
 
 def room() -> int | None:
@@ -92,10 +106,6 @@ def room() -> int | None:
 def width() -> int:
     """How wide text is set: as wide as there is room, but no wider than people read, and 80 where nobody says."""
     return min(room() or WIDTH, WIDEST)
-
-
-def _colours_wanted() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -14,7 +14,7 @@ from sessionary.cli import options, output, phrases
 from sessionary.cli.page import Page
 from sessionary.cli.said import Said, as_object, said
 from sessionary.cli.targets import Target, resolve
-from sessionary.cli.text import fit, one_line
+from sessionary.cli.text import cells, fit, one_line
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Entry, Problem, Severity, Summary
 from sessionary.workspace import Workspace
@@ -146,13 +146,15 @@ def _head(summary: Summary | None) -> Iterator[str]:
         yield output.paint(fit(one_line(summary.title), output.width()), "bold")
     yield one_line(summary.ref.session_id)
     facts = [
-        one_line(summary.ref.project or ""),
         phrases.count(summary.messages, "message"),
         phrases.count(summary.turns, "turn"),
         phrases.size(summary.size),
-        output.paint(phrases.verdict(summary.health), phrases.colour(summary.health)),
+        phrases.verdict(summary.health),
     ]
-    yield " · ".join(filter(None, facts))
+    room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
+    facts[-1] = output.paint(facts[-1], phrases.colour(summary.health))
+    project = fit(one_line(summary.ref.project or ""), max(room, 4), keep_end=True)
+    yield " · ".join([project, *facts] if project else facts)
 
 
 def _tell(problems: list[Problem], target: str) -> None:

@@ -121,18 +121,17 @@ def _is_lenient_json(text: str) -> bool:
 
 
 def _oddities(value: Any) -> tuple[str, ...]:
-    """What a value that only the slow reader reads is made of that others refuse: told by trying to write it."""
-    found: tuple[str, ...] = ()
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        found += ("odd_number",)
-    except RecursionError:  # reading goes a little deeper than writing
-        return ()
-    try:
-        _encode(value)
-    except UnicodeEncodeError:
-        found += ("lone_surrogate",)
-    except RecursionError:
-        pass
-    return found
+    """What there is in a value that strict writers refuse, told by trying to write it."""
+    found: list[str] = []
+    for write, code in ((_write_finite, "odd_number"), (_encode, "lone_surrogate")):
+        try:
+            write(value)
+        except RecursionError:
+            pass  # reading goes a little deeper than writing
+        except ValueError:
+            found.append(code)
+    return tuple(found)
+
+
+def _write_finite(value: Any) -> object:
+    return json.dumps(value, allow_nan=False)

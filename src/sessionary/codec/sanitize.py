@@ -133,6 +133,8 @@ def _scalar(value: Any) -> Any:
 
 
 def _key(key: Any, source: dict[Any, Any], result: dict[str, Any]) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
     form = _scalar(key)
     text = form if type(form) is str else json.dumps(form)
     free, number = text, 2

@@ -32,7 +32,7 @@ from sessionary.disk.fs import (
     sync_dir,
     write_all,
 )
-from sessionary.errors import AlreadyExists, NotFound
+from sessionary.errors import AlreadyExists, NotFound, Outcome
 
 COPY_BLOCK = 1 << 20
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -65,9 +65,10 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
 
     Raises:
         AlreadyExists: a file of that name is there; it was left as it is.
-        StorageFailed: the disk refused; no file of that name was made.
+        StorageFailed: the disk refused; no file of that name was made, unless `outcome` is ``unknown``.
     """
     temp = temp_name(path)
+    named = False
     try:
         _write_temp(fs, temp, (data,), None, durable)
         try:
@@ -78,12 +79,13 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
             if error.errno not in NO_LINKS:
                 raise
             _create_without_links(fs, path, data, durable)
+        named = True
         if durable:
             sync_dir(fs, os.path.dirname(path))
     except AlreadyExists:
         raise
     except OSError as error:
-        raise storage_failed(error, "create", path) from error
+        raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
     finally:
         _discard(fs, temp)
 
@@ -133,8 +135,7 @@ def replace(
         if durable:
             sync_dir(fs, os.path.dirname(path))
     except OSError as error:
-        outcome = "unknown" if renamed else "not_committed"
-        raise storage_failed(error, "replace", path, outcome=outcome) from error  # type: ignore[arg-type]
+        raise storage_failed(error, "replace", path, outcome=_outcome(renamed)) from error
     finally:
         if not renamed:
             _discard(fs, temp)
@@ -200,13 +201,15 @@ def keep_aside(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = N
     Durability: the second name survives a power cut when this returns.
     """
     for aside in _dated_names(path, kind, now):
+        named = False
         try:
             _link_or_copy(fs, resolve(fs, path), aside)
+            named = True
             sync_dir(fs, os.path.dirname(path))
         except FileExistsError:
             continue
         except OSError as error:
-            raise storage_failed(error, "keep aside", path) from error
+            raise storage_failed(error, "keep aside", path, outcome=_outcome(named)) from error
         return aside
     raise AssertionError("unreachable: the names never end")
 
@@ -229,14 +232,16 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
 
     Raises:
         AlreadyExists: the target is there.
-        StorageFailed: the file system refused; the folder is where it was.
+        StorageFailed: the file system refused; the folder is where it was, unless `outcome` is ``unknown``.
     """
     parent = os.path.dirname(target)
+    moved = False
     try:
         make_dirs(fs, parent)
         if _stat_or_none(fs, target) is not None:
             raise AlreadyExists(f"{target} exists already", operation="move", path=target)
         fs.rename(source, target)
+        moved = True
         sync_dir(fs, parent)
         sync_dir(fs, os.path.dirname(source))
     except AlreadyExists:
@@ -244,7 +249,7 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
     except FileNotFoundError as error:
         raise NotFound(f"{source} is not there", operation="move", path=source) from error
     except OSError as error:
-        raise storage_failed(error, "move", source) from error
+        raise storage_failed(error, "move", source, outcome=_outcome(moved)) from error
 
 
 def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
@@ -281,6 +286,11 @@ def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
 def timestamp_name(now: datetime | None = None) -> str:
     """A time that can stand in a file name on every system: 20250131T120000.000000Z."""
     return (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+
+
+def _outcome(named: bool) -> Outcome:
+    """Once a name is made, a failed flush of its folder leaves open whether it survives a power cut."""
+    return "unknown" if named else "not_committed"
 
 
 def _link_or_copy(fs: Fs, source: str, target: str) -> None:

@@ -106,7 +106,6 @@ def _windows_pread(fd: int, length: int, offset: int) -> bytes:
 class OsFs:
     """The file system of this machine."""
 
-    open = staticmethod(os.open)
     close = staticmethod(os.close)
     write = staticmethod(os.write)
     truncate = staticmethod(os.ftruncate)
@@ -115,7 +114,6 @@ class OsFs:
     fstat = staticmethod(os.fstat)
     link = staticmethod(os.link)
     unlink = staticmethod(os.unlink)
-    mkdir = staticmethod(os.mkdir)
     rmdir = staticmethod(os.rmdir)
     listdir = staticmethod(os.listdir)
     utime = staticmethod(os.utime)
@@ -123,6 +121,16 @@ class OsFs:
     rename = staticmethod(patient_rename if sys.platform == "win32" else os.replace)
     fsync = staticmethod(_full_fsync if sys.platform == "darwin" else os.fsync)
     fdatasync = staticmethod(_full_fsync if sys.platform == "darwin" else getattr(os, "fdatasync", os.fsync))
+
+    @staticmethod
+    def open(path: str, flags: int, mode: int = FILE_MODE) -> int:
+        """As os.open, but what is made is private."""
+        return os.open(path, flags, mode)
+
+    @staticmethod
+    def mkdir(path: str, mode: int = DIR_MODE) -> None:
+        """As os.mkdir, but what is made is private."""
+        os.mkdir(path, mode)
 
     @staticmethod
     def chmod(fd: int, mode: int) -> None:

@@ -42,6 +42,9 @@ TAIL_BLOCK = 1 << 16
 COPY_BLOCK = 1 << 20
 
 _OPEN_NOFOLLOW = APPEND | O_NOFOLLOW
+# Inodes of which a flush failed in this process. The mark must outlive the Journal: the next one on the same file
+# would append behind a hole and flush "successfully".
+_suspects: set[tuple[int, int]] = set()
 _journals: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
@@ -156,6 +159,9 @@ class Journal:
                 # into what is now the backup.
                 self.close()
                 found = self._open()
+                if self.suspect:
+                    self._write_anew(data)
+                    return
             size = found.st_size
             if size != self.size and size:
                 size, data = self._whole_tail(self._fd, size, data)
@@ -171,8 +177,11 @@ class Journal:
         Safe to call from several threads and without the lock.
 
         Raises:
-            StorageFailed: with ``outcome="unknown"``; the journal is suspect from then on.
+            StorageFailed: with ``outcome="unknown"``; the journal is suspect from then on, and so it is for every
+                thread whose flush comes after the one that failed.
         """
+        if self.suspect:
+            raise self._unknown("an earlier flush of it failed")
         file = self._open_file
         if file is None or not file.use():
             return
@@ -182,6 +191,7 @@ class Journal:
                 self._sync_names()
         except OSError as error:
             self.suspect = True
+            _suspects.add(self.identity)
             if self._open_file is file:
                 self.close()
             raise storage_failed(error, "flush", self.path, outcome="unknown") from error
@@ -235,7 +245,12 @@ class Journal:
         self._names_synced = False
         found = self._fs.fstat(fd)
         self.identity = (found.st_dev, found.st_ino)
+        self.suspect = self.suspect or self.identity in _suspects
         return found
+
+    def _unknown(self, reason: str) -> StorageFailed:
+        message = f"Failed to flush {self.path}: {reason}"
+        return StorageFailed(message, outcome="unknown", operation="flush", path=self.path)
 
     def _begin(self, data: bytes) -> bool:
         """Make the file with its first lines; False if somebody who takes no lock was faster."""
@@ -305,6 +320,7 @@ class Journal:
             StorageFailed: the file is still suspect.
         """
         self.close()
+        suspect = self.identity
         damaged: list[bytes] = []
         found = self.look()
         if found is not None:
@@ -315,6 +331,7 @@ class Journal:
                 self.torn = atomic.save_aside(self.path, "corrupt", kept, fs=self._fs, now=self._now())
         atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
         self.suspect = False
+        _suspects.discard(suspect)
         self._open()
         self._names_synced = True
 

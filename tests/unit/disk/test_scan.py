@@ -110,6 +110,15 @@ def test_find_gives_the_lines_that_hold_the_needle(
     assert found == [head for head in naive(content, width) if needle in lines[(head.line or 0) - 1]]
 
 
+@pytest.mark.parametrize("needle", [b"x", b"xy", b"xyzwv"])
+@pytest.mark.parametrize("block", range(1, 14))
+def test_find_misses_no_place(needle: bytes, block: int) -> None:
+    for before in range(40):
+        content = b"\n" * (before // 2) + b"-" * (before - before // 2) + needle + b"--\n-\n"
+        with LineFile("x", BytesFs(content), block=block) as file:
+            assert [head.line for head in file.find(needle)] == [before // 2 + 1]
+
+
 @given(contents, st.integers(1, 9))
 def test_find_heads_wants_the_needle_in_the_head(content: bytes, width: int) -> None:
     expected = [head for head in naive(content, width) if b"ab" in head.head]

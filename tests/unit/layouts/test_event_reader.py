@@ -100,7 +100,10 @@ LONG = "z" * (2 * WIDTH)
     "value",
     [
         {"data": {"x": LONG}, "event": "e", "ts": START.isoformat(), "span_id": "s"},
+        {"data": {"x": LONG}, "event": "e", "ts": START.isoformat(), "span_id": "s", "more": {}},
         {"ts": START.isoformat(), "event": "e", "data": {"x": LONG}, "span_id": "s"},
+        {"ts": START.isoformat(), "data": {"x": LONG}, "event": "e", "span_id": "s", "more": {}},
+        {"event": "e", "data": {"x": LONG}, "ts": START.isoformat(), "span_id": "s", "more": {}},
         {
             "schema": {"data": {"event": "no", "ts": "no"}},
             "ts": START.isoformat(),
@@ -183,7 +186,7 @@ def test_damaged_lines_are_skipped_and_told(tmp_path: Path) -> None:
         "bad_json": good[:-9],
         "glued_records": good[:40] + good,
         "nul_run": b"\0" * 600,
-        "bad_utf8": good.replace(b"s1", b"\xff\xfe"),
+        "bad_utf8": good[:-1] + b', "data": "\xff\xfe"}',
         "not_an_object": b'["good"]',
         "too_deep": b'{"event": "deep", "data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     }
@@ -211,11 +214,12 @@ def test_a_problem_is_told_once_however_often_it_is_met(tmp_path: Path) -> None:
         assert [found[:2] for found in told(reader)] == [("bad_json", 2)]
 
 
-def test_a_torn_last_line_is_no_event(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [1, 2, 3, 9, WIDTH])
+def test_a_torn_last_line_is_no_event(tmp_path: Path, lost: int) -> None:
     path = log(tmp_path, event("a"))
     size = path.stat().st_size
     with path.open("ab") as out:
-        out.write(line(event("b", data={"x": LONG}))[:-1])
+        out.write(line(event("b", data={"x": LONG, "y": {"z": {}}}))[:-lost])
     reader = EventReader(path)
     assert names(list(reader.heads())) == ["a"] == names(reader.tail(1))
     assert told(reader) == [("torn_tail", 2, size)]
@@ -321,6 +325,16 @@ def test_heads_are_those_that_a_naive_reader_finds(
         assert reader.event(head.byte) == value
     if (event, level, since, until, span) == (None,) * 5:
         assert reader.tail(3) == [head._replace(line=None) for head in found[-3:]]
+
+
+def test_a_span_of_time_begins_with_its_first_moment_and_ends_before_its_last(tmp_path: Path) -> None:
+    reader = EventReader(
+        log(tmp_path, *(event(str(second), second) for second in range(5)), {"event": "timeless"})
+    )
+    since, until = START + timedelta(seconds=1), START + timedelta(seconds=3)
+    assert names(list(reader.heads(since=since, until=until))) == ["1", "2"]
+    assert names(list(reader.heads(since=since))) == ["1", "2", "3", "4"]
+    assert names(list(reader.heads(until=until.replace(tzinfo=None)))) == ["0", "1", "2"]
 
 
 def test_a_filter_time_that_is_none_is_refused(tmp_path: Path) -> None:

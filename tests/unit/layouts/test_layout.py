@@ -22,6 +22,7 @@ SPAWNED = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
 HELLO = {"role": "user", "content": "Fix the\n  login  race", "timestamp": "2026-03-01T09:00:00.000+00:00"}
 ANSWER = {"role": "assistant", "content": "Done.", "timestamp": "2026-03-01T09:00:05.000+00:00"}
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "bash", "input": {}}]}
+THIRD = {"role": "assistant", "tool_calls": [{"id": "t3", "tool": "grep", "arguments": {}}]}
 RESULT = {"role": "tool", "tool_call_id": "t1", "content": "ok"}
 
 
@@ -333,7 +334,8 @@ DAMAGE = [
     ({"transcript.jsonl": lines(HELLO) + b"{no}\n" + lines(ANSWER)}, [("bad_json", "lost_data")]),
     ({"transcript.jsonl": b"\xef\xbb\xbf" + lines(HELLO)}, [("bom", "note")]),
     ({"transcript.jsonl": b""}, [("turn_count_differs", "note"), ("empty_file", "note")]),
-    ({"transcript.jsonl": b"\n", "metadata.json": metadata(turn_count=0)}, [("blank_lines", "note")]),
+    ({"transcript.jsonl": b"\n", "metadata.json": metadata(turn_count=0)}, []),
+    ({"transcript.jsonl": b"\n\n", "metadata.json": metadata(turn_count=0)}, [("blank_lines", "note")]),
     (
         {
             "transcript.jsonl": b"",
@@ -507,7 +509,7 @@ def test_a_cursor_into_a_file_that_was_replaced_starts_over(home: Path, make: Ma
 
 def test_a_file_of_many_windows_reads_as_one(home: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     long = {"role": "assistant", "content": "x" * 700}
-    data = lines(HELLO, long, CALL) + b"{no}\n" + lines(RESULT, HELLO, CALL) + b'{"torn'
+    data = lines(HELLO, long, CALL) + b"{no}\n" + lines(RESULT, RESULT, THIRD) + b'{"torn'
     make(files={"transcript.jsonl": data})
     layout = AmplifierLayout(home)
     (ref,) = layout.discover()

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from sessionary.testing import strategies
 
 KNOWN = {"metadata", "timestamp", "tool_calls", "tool_call_id", "thinking_text", "name"}
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=20)
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -51,7 +51,7 @@ def drawn(strategy: SearchStrategy[Any], count: int) -> list[Any]:
 
 
 def test_text_holds_what_breaks_stores() -> None:
-    together = "".join(drawn(strategies.text(), 300))
+    together = "".join(drawn(strategies.text(), 200))
     assert [nasty for nasty in strategies.NASTY if nasty not in together] == []
 
 
@@ -93,12 +93,12 @@ WANTED: dict[str, tuple[SearchStrategy[Any], list[Callable[[Any], bool]]]] = {
 @pytest.mark.parametrize("name", WANTED)
 def test_documents_hold_what_agents_store(name: str) -> None:
     strategy, wishes = WANTED[name]
-    values = drawn(strategy, 150 if name in ("values", "messages") else 60)
+    values = drawn(strategy, 80 if name in ("values", "messages") else 40)
     assert [number for number, wish in enumerate(wishes) if not any(map(wish, values))] == []
 
 
 def test_transcripts_are_lists_of_messages() -> None:
-    transcripts = drawn(strategies.transcripts(max_size=2), 25)
+    transcripts = drawn(strategies.transcripts(max_size=2), 12)
     assert {len(transcript) for transcript in transcripts} == {0, 1, 2}
 
 

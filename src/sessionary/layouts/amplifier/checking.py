@@ -56,7 +56,10 @@ def metadata_problems(
     if count is not None and count != turns:
         message = f"metadata.json counts {count} turns; a person spoke {turns} times"
         yield note(
-            "turn_count_differs", path, message, "none needed: the original counts reminders and tool results as well"
+            "turn_count_differs",
+            path,
+            message,
+            "none needed: the original counts reminders and tool results as well",
         )
 
 

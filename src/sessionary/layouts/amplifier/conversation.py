@@ -75,10 +75,10 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
     fd = fs.open(path, READ)
     try:
         found = fs.fstat(fd)
-        if found.st_size < WINDOW and not thorough:
+        if found.st_size < WINDOW:
             data = fs.pread(fd, found.st_size + 1, 0)
             values = clean_records(data)
-            if values is not None:
+            if values is not None and not (thorough and values):
                 conversation = Conversation(found)
                 conversation.take(values)
                 if _TOOLS in data:
@@ -116,7 +116,10 @@ def _unpaired_in(path: str, data: bytes, values: list[dict[str, Any]]) -> list[P
         pairing.add(message, row)
 
     def place(row: int) -> Place:
-        return row + 1, sum(len(raw) + 1 for raw in data.split(b"\n", row)[:row])
+        byte = 0
+        for _ in range(row):
+            byte = data.index(b"\n", byte) + 1
+        return row + 1, byte
 
     return _unpaired(path, pairing, place)
 
@@ -127,6 +130,8 @@ def clean_records(data: bytes) -> list[dict[str, Any]] | None:
     Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if all
     lines meet like that, and there are as many values as lines, each line is one object with at least one key.
     """
+    if data == b"\n":
+        return []  # an empty conversation as our store writes it
     lines = data.count(b"\n")
     if not (data.startswith(b'{"') and data.endswith(b"}\n") and data.count(b'}\n{"') == lines - 1):
         return None

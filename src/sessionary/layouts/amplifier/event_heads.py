@@ -58,7 +58,7 @@ class EventHead(NamedTuple):
     parent_span_id: str | None
 
 
-class Top(msgspec.Struct):
+class Top(msgspec.Struct, gc=False):
     """The fields of an event that say what it is, as they stand in the file."""
 
     ts: str | int | float | None = None
@@ -96,14 +96,14 @@ def top_of_head(head: Head) -> Top | None:
     They are believed if they name time and event in front of `data`, and the line ends as one does whose last key
     is `data`. The bytes between are not looked at.
     """
-    cut = head.head.find(_DATA)
-    if cut < 0 or not head.whole or head.end != b"}}":
+    front, data, _ = head.head.partition(_DATA)
+    if not data or not head.whole or head.end != b"}}":
         return None
     try:
-        top = _decode_top(head.head[:cut].rstrip(b", ") + b"}")
+        top = _decode_top(front.rstrip(b", ") + b"}")
     except REFUSED:
         return None
-    return top if top.ts is not None and top.event is not None else None
+    return None if top.ts is None or top.event is None else top
 
 
 def top_of_line(raw: bytes) -> Top | None:
@@ -112,7 +112,7 @@ def top_of_line(raw: bytes) -> Top | None:
         top = _decode_top(raw)
     except REFUSED:
         return None
-    return top if is_utf8(raw) else None
+    return top if raw.isascii() or is_utf8(raw) else None
 
 
 def top_of_value(value: Mapping[str, Any]) -> Top:
@@ -183,7 +183,7 @@ def compile_filter(wanted: EventFilter) -> Callable[[Top], bool]:
     if since or until:
         first, end = since or _EVER[0], until or _EVER[1]
         tests.append(lambda top: (time := parse_time(top.ts)) is not None and first <= time < end)
-    return lambda top: all(test(top) for test in tests)
+    return tests[0] if len(tests) == 1 else lambda top: all(test(top) for test in tests)
 
 
 def _several(names: str | Sequence[str]) -> Sequence[str]:

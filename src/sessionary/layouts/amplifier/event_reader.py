@@ -234,8 +234,11 @@ class EventReader:
 
     def _top(self, file: LineFile, head: Head) -> Top | None:
         """What a line tells of its event; None if it is blank or damaged."""
-        if head.length > WIDTH and (top := top_of_head(head)) is not None:
-            return top
+        top = top_of_line(head.head) if head.length <= WIDTH else top_of_head(head)
+        return self._read_top(file, head) if top is None else top
+
+    def _read_top(self, file: LineFile, head: Head) -> Top | None:
+        """The same for a line whose head does not tell."""
         if head.length > HUGE and not _is_object(head):
             self._judge(head, file.read(head.byte, SAMPLE))
             return None

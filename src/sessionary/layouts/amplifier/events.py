@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
 _PLACED = frozenset({"ts", "lvl", "event", "session_id", "data"})
-TOUCH_SECONDS = 0.2
+TOUCH_EVERY = timedelta(seconds=0.2)
 
 
 class EventsLog:
@@ -65,7 +65,8 @@ class EventsLog:
         self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
         self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
         self._mutex = threading.Lock()
-        self._touched = 0.0
+        self._touched = self._second = datetime.min.replace(tzinfo=UTC)
+        self._second_text = ""
         self._closed = False
 
     def append(self, event: Mapping[str, Any]) -> None:
@@ -82,11 +83,12 @@ class EventsLog:
             raise Invalid("an event needs a name under 'event'", hint="for example 'llm:request'")
         if self._closed:
             raise Invalid("the log is closed", path=self._journal.path, hint="open a new EventsLog")
-        line = encode_line(sanitize(self._ordered(event))) + b"\n"
+        now = self._now()
+        line = encode_line(sanitize(self._ordered(event, now))) + b"\n"
         self._take_lock()
         try:
             self._journal.append(line, self._journal.look())
-            self._touch()
+            self._touch(now)
         finally:
             self._lock.release()
         COMMITTER.commit(self._journal, self.durability, 1)
@@ -158,16 +160,18 @@ class EventsLog:
         fields = {name: value for name, value in top.items() if value is not None}
         self.append({"event": event, **fields, **({"data": data} if data else {})})
 
-    def _ordered(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def _ordered(self, event: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         """The event with its keys in the order of the format: what tells lines apart first, `data` last."""
         get = event.get
         ordered: dict[str, Any] = {
-            "ts": get("ts") or stamp(self._now()),
+            "ts": get("ts") or self._stamp(now),
             "lvl": get("lvl") or "INFO",
             "event": event["event"],
             "session_id": get("session_id") or self.session_id,
         }
-        ordered.update((name, value) for name, value in event.items() if name not in _PLACED)
+        for name in event:
+            if name not in _PLACED:
+                ordered[name] = event[name]
         if "data" in event:
             ordered["data"] = event["data"]
         return ordered
@@ -183,10 +187,18 @@ class EventsLog:
                 except OSError as error:
                     raise storage_failed(error, "make", self._folder) from error
 
-    def _touch(self) -> None:
+    def _stamp(self, now: datetime) -> str:
+        """As `stamp`, which takes as long as the write; the text up to the second is good for many events."""
+        past = now - self._second
+        if past.days or past.seconds:
+            self._second = now.replace(microsecond=0)
+            self._second_text = stamp(self._second)[:-9]
+            past = now - self._second
+        return f"{self._second_text}{past.microseconds // 1000:03d}+00:00"
+
+    def _touch(self, now: datetime) -> None:
         """Move the folder's time, by which lists are sorted; five times a second is as good as every time."""
-        now = self._now().timestamp()
-        if not 0 <= now - self._touched < TOUCH_SECONDS:
+        if not self._touched <= now < self._touched + TOUCH_EVERY:
             self._touched = now
             try:
                 self._fs.utime(self._folder)

@@ -57,7 +57,7 @@ def summarize(
         metadata = {}
     elif not checking.agrees(metadata, ref.session_id, turns):
         problems += checking.metadata_problems(f"{folder}/{METADATA}", ref.session_id, metadata, turns)
-    if len(stats) < len(names) or not size:
+    if len(stats) < len(names) or not messages:
         size += _beside(fs, folder, names, stats)
         problems += _unusual(fs, folder, names, stats, messages, now)
     count = metadata.get("turn_count")
@@ -69,7 +69,7 @@ def summarize(
         messages,
         turns,
         count if type(count) is int else None,
-        parse_time(metadata.get("created")),
+        _time(metadata.get("created")),
         datetime.fromtimestamp(updated, UTC),
         size,
         health(problems),
@@ -165,6 +165,15 @@ def _title(text: Any) -> str | None:
         return None
     words = " ".join(text[:TITLE].split())
     return (words + "…" if len(text) > TITLE else words) or None
+
+
+def _time(value: Any) -> datetime | None:
+    """As `parse_time`, with a short way for the spelling that nearly all sessions have."""
+    try:
+        time = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return parse_time(value)
+    return time if time.tzinfo is UTC else parse_time(value)
 
 
 def _text(value: Any) -> str | None:

@@ -79,12 +79,19 @@ def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTra
     size = -1 if main is None else len(main)
     if main is not None and main.strip():
         reading = read_lines(main, path)
-        if reading.values:
+        if reading.values or _is_empty_and_torn(main, reading):
             return _from_main(fs, path, reading, size)
         problems += reading.problems
     elif main:
         return StoredTranscript(source="main", size=size)  # blank on purpose: an empty conversation
     return _from_backup(fs, path, problems, size)
+
+
+def _is_empty_and_torn(main: bytes, reading: Reading) -> bool:
+    """An empty conversation (one newline) behind which an append was cut off: no reason to ask the backup."""
+    return main.startswith(b"\n") and all(
+        (problem.byte or 0) >= reading.end for problem in reading.problems if problem.severity > Severity.note
+    )
 
 
 def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscript:

@@ -1,0 +1,118 @@
+"""How a person names a session."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessionary.errors import AmbiguousId, Invalid, NotFound
+from sessionary.model import SessionRef
+from sessionary.workspace import Workspace
+
+ROOT = "3f0c81d2-0000-4000-8000-000000000001"
+OTHER = "3f0c99aa-0000-4000-8000-000000000002"
+FIRST = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
+SECOND = "9c1d2e3f4a5b6c7d-1111222233334444_file-ops"
+OLD = f"{ROOT}-aaaabbbbccccdddd_zen-architect"
+
+
+def make(home: Path, *ids: str, project: str = "-p") -> Workspace:
+    for session_id in ids:
+        folder = home / "projects" / project / "sessions" / session_id
+        folder.mkdir(parents=True)
+        (folder / "transcript.jsonl").write_bytes(b"\n")
+    return Workspace(home)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        (ROOT, ROOT),
+        ("3f0c8", ROOT),
+        (ROOT[:20], ROOT),
+        (OLD, OLD),
+        (OLD[:40], OLD),
+        ("aaaab", OLD),
+        ("0000", FIRST),
+        ("9c1d", FIRST),
+        ("9c1d2e3f4a5b6c7d-", SECOND),
+        ("1111", SECOND),
+    ],
+)
+def test_the_beginning_that_tells_is_enough(tmp_path: Path, name: str, found: str) -> None:
+    assert make(tmp_path, ROOT, OTHER, FIRST, SECOND, OLD).find(name).session_id == found
+
+
+def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:
+    workspace = make(tmp_path, "fix", "fix-2", "fix-3")
+    assert workspace.find("fix").session_id == "fix"
+    with pytest.raises(AmbiguousId) as caught:
+        workspace.find("fix-")
+    assert caught.value.details == {"matches": ["fix-2  -p", "fix-3  -p"], "count": 2}
+
+
+def test_many_matches_are_counted_and_some_are_named(tmp_path: Path) -> None:
+    workspace = make(tmp_path, *(f"s{number:03}" for number in range(50)))
+    with pytest.raises(AmbiguousId, match="50 sessions are called s or begin so") as caught:
+        workspace.find("s")
+    assert len(caught.value.details["matches"]) == 20
+    assert caught.value.hint is not None
+    assert "the first 20 are shown" in caught.value.hint
+
+
+def test_the_path_of_a_folder_names_its_session(tmp_path: Path) -> None:
+    workspace = make(tmp_path, ROOT)
+    folder = tmp_path / "projects" / "-p" / "sessions" / ROOT
+    assert Workspace(tmp_path / "elsewhere").find(str(folder)) == workspace.find(ROOT)
+    with pytest.raises(NotFound):
+        workspace.find(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["nothing", "x" * 300, "a/b", "../x", "*"])
+def test_what_is_not_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotFound):
+        make(tmp_path, ROOT).find(name)
+
+
+def test_a_blank_is_no_name(tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        make(tmp_path, ROOT).find(" ")
+
+
+def test_sub_sessions_are_nested_and_forks_are_not(tmp_path: Path) -> None:
+    workspace = make(tmp_path, ROOT, FIRST, SECOND, OLD, "my_fix")
+    nested = {ref.session_id for ref in workspace.refs() if workspace.is_nested(ref)}
+    assert nested == {FIRST, SECOND, OLD}
+
+
+def test_the_default_home_is_that_of_the_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Workspace().home == tmp_path / ".amplifier"
+
+
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    with pytest.raises(NotFound):
+        workspace.check_file(tmp_path / "x.jsonl")
+    with pytest.raises(NotFound):
+        list(workspace.read_file(tmp_path / "x.jsonl"))
+
+
+_span = st.text("ab0", min_size=16, max_size=16)
+_ids = st.text("ab0-", min_size=1, max_size=14) | st.builds(
+    "{}-{}_{}".format, st.text("ab0", max_size=12), _span, st.text("xy")
+)
+
+
+@given(st.sets(_ids.filter(lambda name: not name.startswith("-")), max_size=12))
+def test_every_short_id_names_its_session_and_no_other(ids: set[str]) -> None:
+    refs = [SessionRef("amplifier", session_id, Path("/s"), "-p") for session_id in sorted(ids)]
+
+    class Fixed(Workspace):
+        def refs(self):  # type: ignore[no-untyped-def]
+            return iter(refs)
+
+    workspace = Fixed(Path("/nowhere"))
+    for ref, short in zip(refs, workspace.short_ids(refs), strict=True):
+        assert workspace.find(short) == ref
