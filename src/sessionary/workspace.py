@@ -34,7 +34,7 @@ class Workspace:
     """
 
     def __init__(self, home: Path | None = None, fs: Fs = OS_FS) -> None:
-        self.home = HOME.expanduser() if home is None else home
+        self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
         self._by_kind = {layout.name: layout for layout in self.layouts}

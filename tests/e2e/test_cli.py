@@ -1,5 +1,6 @@
 """The command line as a person and a script meet it: what is printed where, in what form, and the exit code."""
 
+import errno
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ import pytest
 
 from sessionary.cli import main
 from sessionary.cli.text import cells
+from sessionary.disk.fs import OsFs
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -220,7 +223,9 @@ def test_list_jsonl_is_one_object_per_line(make: Make, run: Run) -> None:
 def test_list_of_nothing(home: Path, run: Run) -> None:
     result = run("list")
     assert (result.code, result.out) == (0, "")
-    assert result.err == f"no sessions in {home}; --home names another place\n"
+    assert result.err == f"no sessions in {home}: there is no projects/ in it; --home names another place\n"
+    (home / "projects").mkdir(parents=True)
+    assert run("list").err == f"no sessions in {home}; --home names another place\n"
     assert run("list", "--json").json == []
 
 
@@ -230,7 +235,9 @@ def test_one_bad_session_hides_no_other(make: Make, run: Run) -> None:
     rows = {row["id"]: row for row in run("list", "--json").json}
     assert rows[ROOT]["health"] == "ok"
     assert (rows[OTHER]["health"], rows[OTHER]["messages"], rows[OTHER]["title"]) == ("lost_data", 0, None)
-    assert "✗ lost" in run("list").out
+    table = run("list")
+    assert "✗ lost" in table.out
+    assert table.err == "1 session not well; `sessionary check` tells more\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -537,6 +544,8 @@ def test_a_terminal_without_unicode(make: Make, home: Path, encoding: str) -> No
     [
         (["show", "nothing-like-it"], 10),
         (["show", "./nothing/there.jsonl"], 10),
+        (["show", "~nobody-of-that-name"], 10),
+        (["show", "x" * 5000], 10),
         (["check", "nothing-like-it"], 10),
         (["show", "3f0c"], 12),
         (["show", "  "], 12),
@@ -574,6 +583,29 @@ def test_the_same_id_in_two_projects_is_told_apart_by_its_folder(make: Make, run
     folder = make(ROOT, HELLO, project="-home-u-web")
     assert run("show", ROOT).code == 12
     assert len(run("show", str(folder), "--json").json["messages"]) == 1
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    make(ROOT)
+    make(OTHER, project="-closed")
+    closed = str(home / "projects" / "-closed" / "sessions")
+
+    class Closed(OsFs):
+        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+            if path == closed:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return os.listdir(path)
+
+    monkeypatch.setattr(
+        "sessionary.workspace.AmplifierLayout", lambda home, fs: AmplifierLayout(home, Closed())
+    )
+    result = run(command)
+    assert result.code == 3
+    assert closed in result.err
+    assert "3f0c81d2" in result.out or "1 session checked" in result.out
 
 
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -676,3 +708,31 @@ def _read(descriptor: int) -> bytes:
         return os.read(descriptor, 65536)
     except OSError:  # Linux ends a pseudo terminal with EIO
         return b""
+
+
+# The contract with scripts
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli-json.md"
+
+
+def documented(section: str, table: int = 0) -> set[str]:
+    """The fields of a table of a section of docs/cli-json.md."""
+    text = PAGE.read_text("utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    tables = text.split("|---|---|---|\n")[1:]
+    rows = tables[table].partition("\n\n")[0].splitlines()
+    return {name.strip("` ") for row in rows for name in row.split("|")[1].split(",")}
+
+
+def test_every_field_is_documented_and_every_documented_field_is_there(make: Make, run: Run) -> None:
+    make(ROOT, HELLO, CALL)
+    (row,) = run("list", "--json").json
+    assert set(row) == documented("sessionary list")
+    shown = run("show", ROOT, "--json").json
+    assert set(shown) == documented("sessionary show")
+    assert set(shown["messages"][0]) == documented("sessionary show", 1)
+    checked = run("check", "--json").json
+    assert set(checked) == documented("sessionary check")
+    assert set(checked["problems"][0]) == documented("sessionary check", 1)
+    failed = json.loads(run("show", "gone", "--json").err)
+    assert set(failed) <= documented("Failures")
+    assert {"error", "message", "exit_code"} <= set(failed)

@@ -75,7 +75,7 @@ def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
     """Check what the targets name, one after the other."""
     for word in targets or (str(workspace.home),):
         if is_home(word) or not targets:
-            below = Workspace(Path(word).expanduser())
+            below = Workspace(Path(word))
             yield from (_check(below, ref) for ref in below.refs())
             if place := below.check_place():
                 yield _Checked("place", str(below.home), str(below.home), place)

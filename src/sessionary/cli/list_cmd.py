@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.targets import is_home
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.ids import project_slug
-from sessionary.model import Summary
+from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
+from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
 
 PARTLY = 3
@@ -57,9 +58,10 @@ def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, js
         short = dict(zip(map(id, summaries), workspace.short_ids([s.ref for s in summaries]), strict=True))
         shown = list(_below_parents(summaries, first)) if all_ else [(summary, 0) for summary in first]
         output.lines(_table(shown, [short[id(summary)] for summary, _ in shown], datetime.now(UTC)))
-        _say_what_is_hidden(len(summaries) - len(shown))
+        _say_more(summaries, len(summaries) - len(shown))
     else:
-        output.aside(f"no sessions in {workspace.home}; --home names another place")
+        missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
+        output.aside(f"no sessions in {workspace.home}{missing}; --home names another place")
     return 0 if failure is None else _tell_partly(failure)
 
 
@@ -190,9 +192,13 @@ def _names(slugs: set[str]) -> dict[str, str]:
     return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
 
 
-def _say_what_is_hidden(count: int) -> None:
-    if count:
-        output.aside(f"{phrases.count(count, 'session')} of sub-agents not shown; --all shows them")
+def _say_more(summaries: list[Summary], hidden: int) -> None:
+    """What a person should know of the sessions that are not shown, and of those that are not well."""
+    if hidden:
+        output.aside(f"{phrases.count(hidden, 'session')} of sub-agents not shown; --all shows them")
+    ill = sum(summary.health not in ("ok", Severity.note.name) for summary in summaries)
+    if ill:
+        output.aside(f"{phrases.count(ill, 'session')} not well; `sessionary check` tells more")
 
 
 def _tell_partly(failure: StorageFailed) -> int:

@@ -20,11 +20,11 @@ def resolve(workspace: Workspace, word: str) -> Target:
         NotFound: there is nothing of that name.
         AmbiguousId: it is the beginning of several ids.
     """
-    path = Path(word).expanduser()
-    if path.is_dir():
-        return workspace.at(path.absolute())
-    if path.exists():
-        return path
+    path = os.path.expanduser(word)
+    if os.path.isdir(path):
+        return workspace.at(Path(path).absolute())
+    if os.path.exists(path):
+        return Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"there is no file or folder {word}", path=word)
     return workspace.find(word)
@@ -32,4 +32,4 @@ def resolve(workspace: Workspace, word: str) -> Target:
 
 def is_home(word: str) -> bool:
     """True if the word names a folder that holds projects."""
-    return (Path(word).expanduser() / PROJECTS).is_dir()
+    return os.path.isdir(os.path.join(os.path.expanduser(word), PROJECTS))

@@ -1,0 +1,221 @@
+"""The suite that every `Layout` must pass.
+
+A subclass says how to make the layout, and how to put a session there **without** it: what the layout reads was then
+put there by the test itself, so that a mistake in reading cannot hide behind the same mistake in writing::
+
+    class TestMyLayout(LayoutTests):
+        def layout(self, home, fs): ...
+        def put_session(self, home, session_id, records, parent=None): ...
+        def conversation(self, home, session_id): ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
+from sessionary.errors import NotFound
+from sessionary.layouts.base import Capability, Layout
+from sessionary.model import SessionRef, Severity
+from sessionary.testing.wrapper import WrappedFs
+
+WRITES = ("write", "truncate", "rename", "link", "unlink", "mkdir", "rmdir", "utime", "chmod", "chown", "clone")
+
+
+class CountingFs(WrappedFs):
+    """Counts what is opened, and how often each state-changing call is made."""
+
+    def __init__(self, inner: Fs = OS_FS) -> None:
+        super().__init__(inner)
+        self.opened: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        self.calls[name] += 1
+        return super().call(name, *arguments, **options)
+
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
+        self.opened[os.path.basename(path)] += 1
+        return super().open(path, flags, mode)
+
+
+def record(number: int, role: str = "user") -> dict[str, Any]:
+    """One message with a key that no layout knows."""
+    return {"role": role, "content": f"message {number}", "timestamp": f"2025-01-31T12:00:{number:02}Z", "x-odd": number}
+
+
+class LayoutTests:
+    """The rules of `layouts.base.Layout` as tests."""
+
+    def layout(self, home: Path, fs: Fs) -> Layout:
+        """The layout under test over the store in `home`."""
+        raise NotImplementedError
+
+    def put_session(self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None) -> None:
+        """Make a healthy session of these records, going around the layout."""
+        raise NotImplementedError
+
+    def conversation(self, home: Path, session_id: str) -> Path:
+        """The file of a session that holds its records."""
+        raise NotImplementedError
+
+    # -- helpers
+
+    def refs(self, home: Path, fs: Fs = OS_FS) -> dict[str, SessionRef]:
+        """What the layout discovers, by id."""
+        found = list(self.layout(home, fs).discover())
+        by_id = {ref.session_id: ref for ref in found}
+        assert len(by_id) == len(found), "a session was discovered twice"
+        return by_id
+
+    # -- rules
+
+    def test_a_store_that_is_not_there_is_empty(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path / "nothing", OS_FS)
+        assert list(layout.discover()) == []
+        assert list(layout.summaries()) == []
+        assert not (tmp_path / "nothing").exists()
+
+    def test_discover_finds_sessions_and_no_strangers(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
+            self.put_session(tmp_path, name, [record(1)])
+        beside = self.conversation(tmp_path, "one").parent.parent
+        (beside / ".hidden").mkdir()
+        (beside / ".hidden" / "file").touch()
+        (beside / "a file").touch()
+        (beside / "only dots").mkdir()
+        (beside / "only dots" / ".lock").touch()
+        (beside / "dangling").symlink_to(beside / "nowhere")
+        assert set(self.refs(tmp_path)) == {"one", "two"}
+
+    def test_discover_reads_names_only(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        fs = CountingFs()
+        self.refs(tmp_path, fs)
+        assert not fs.opened
+
+    def test_a_session_is_found_by_its_folder(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        ref = self.refs(tmp_path)["one"]
+        assert self.layout(tmp_path, OS_FS).at(ref.path) == ref
+        assert self.layout(tmp_path, OS_FS).at(tmp_path) is None
+
+    def test_entries_come_in_file_order_with_all_their_keys(self, tmp_path: Path) -> None:
+        records = [record(n) for n in range(5)]
+        self.put_session(tmp_path, "one", records)
+        entries = list(self.layout(tmp_path, OS_FS).entries(self.refs(tmp_path)["one"]))
+        assert [entry.record.value for entry in entries] == records
+        assert [entry.index for entry in entries] == list(range(5))
+        data = self.conversation(tmp_path, "one").read_bytes()
+        for entry in entries:
+            assert data[entry.record.byte :].startswith(entry.record.raw)
+
+    def test_entries_resume_from_every_cursor(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path, OS_FS)
+        if Capability.APPENDS not in layout.capabilities:
+            return
+        records = [record(n) for n in range(6)]
+        self.put_session(tmp_path, "one", records)
+        ref = self.refs(tmp_path)["one"]
+        for place, entry in enumerate(list(layout.entries(ref))):
+            rest = [later.record.value for later in layout.entries(ref, entry.after)]
+            assert rest == records[place + 1 :]
+        last = list(layout.entries(ref))[-1].after
+        with open(self.conversation(tmp_path, "one"), "ab") as file:
+            file.write(json.dumps(record(7)).encode() + b"\n")
+        assert [entry.record.value for entry in layout.entries(ref, last)] == [record(7)]
+
+    def test_a_torn_last_record_is_told_and_never_read(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path, OS_FS)
+        if Capability.APPENDS not in layout.capabilities:
+            return
+        self.put_session(tmp_path, "one", [record(1)])
+        ref = self.refs(tmp_path)["one"]
+        with open(self.conversation(tmp_path, "one"), "ab") as file:
+            file.write(b'{"role": "user", "content": "ha')
+        assert [entry.record.value for entry in layout.entries(ref)] == [record(1)]
+        assert "torn_tail" in {problem.code for problem in layout.check(ref)}
+
+    def test_summary_and_summaries_agree(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1), record(2, "assistant")])
+        self.put_session(tmp_path, "two", [record(3)])
+        layout = self.layout(tmp_path, OS_FS)
+        listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+        for name, ref in self.refs(tmp_path).items():
+            assert layout.summary(ref) == listed[name]
+        assert (listed["one"].messages, listed["one"].turns, listed["one"].health) == (2, 1, "ok")
+        assert listed["one"].size >= self.conversation(tmp_path, "one").stat().st_size
+
+    def test_a_summary_looks_at_the_conversation_once(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        fs = CountingFs()
+        list(self.layout(tmp_path, fs).summaries())
+        assert fs.opened[self.conversation(tmp_path, "one").name] == 1
+        assert fs.opened["events.jsonl"] == 0
+
+    def test_a_parent_is_told(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path, OS_FS)
+        if Capability.NESTS not in layout.capabilities:
+            return
+        self.put_session(tmp_path, "one", [record(1)])
+        self.put_session(tmp_path, "two", [record(2)], parent="one")
+        refs = self.refs(tmp_path)
+        assert layout.summary(refs["two"]).parent == "one"
+        assert layout.summary(refs["one"]).parent is None
+
+    def test_one_broken_session_hides_no_other(self, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            self.put_session(tmp_path, name, [record(1)])
+        junk = b"\xff\x00" * 100 + b"[" * 100_000
+        folder = self.conversation(tmp_path, "two").parent
+        for path in list(folder.iterdir()):
+            path.write_bytes(junk)
+        listed = {summary.ref.session_id: summary for summary in self.layout(tmp_path, OS_FS).summaries()}
+        assert set(listed) == {"one", "two", "three"}
+        assert listed["two"].health not in ("ok", "note")
+        assert listed["one"].health == listed["three"].health == "ok"
+
+    def test_a_healthy_session_has_nothing_above_a_note(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1), record(2, "assistant")])
+        layout = self.layout(tmp_path, OS_FS)
+        assert all(problem.severity == Severity.note for problem in layout.check(self.refs(tmp_path)["one"]))
+
+    def test_what_is_gone_is_not_found(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        ref = self.refs(tmp_path)["one"]
+        folder = self.conversation(tmp_path, "one").parent
+        folder.rename(tmp_path / "elsewhere")
+        layout = self.layout(tmp_path, OS_FS)
+        for read in (lambda: layout.summary(ref), lambda: list(layout.entries(ref))):
+            try:
+                read()
+            except NotFound:
+                continue
+            raise AssertionError("a session that is gone was read")
+
+    def test_reading_changes_nothing(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        with open(self.conversation(tmp_path, "one"), "ab") as file:
+            file.write(b"\0\0\0{torn")
+        fs = CountingFs()
+        layout = self.layout(tmp_path, fs)
+        for ref in self.refs(tmp_path, fs).values():
+            layout.summary(ref)
+            list(layout.entries(ref))
+            list(layout.parts(ref))
+            list(layout.check(ref))
+        list(layout.summaries())
+        assert not {name: fs.calls[name] for name in WRITES if fs.calls[name]}
+
+    def test_parts_are_the_files_without_locks_and_temp_files(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        folder = self.conversation(tmp_path, "one").parent
+        (folder / ".lock").touch()
+        (folder / ".transcript.jsonl.0123456789abcdef.tmp").touch()
+        parts = {part.name: part for part in self.layout(tmp_path, OS_FS).parts(self.refs(tmp_path)["one"])}
+        assert set(parts) == {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+        assert all(part.size == os.path.getsize(part.path) for part in parts.values())
