@@ -522,6 +522,18 @@ def test_json_is_harmless_and_still_says_exactly_what_was_stored(make: Make, run
     assert all(char.isprintable() for char in (result.out + listed.out).replace("\n", ""))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text here")
+def test_a_name_that_is_no_utf8(make: Make, home: Path) -> None:
+    make(os.fsdecode(b"caf\xe9"))
+    listed = real("list", "--home", str(home), "--json")
+    assert json.loads(listed.stdout)[0]["id"] == "caf\udce9"
+    assert b"caf\\udce9" in real("list", "--home", str(home)).stdout
+    shown = subprocess.run(
+        [*COMMAND, "show", b"caf\xe9", "--home", str(home)], capture_output=True, check=True
+    )
+    assert b"Fix the login race" in shown.stdout
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_without_unicode(make: Make, home: Path, encoding: str) -> None:
     make(ROOT, {"role": "user", "content": "größer 日本 🙂"}, name="größer 日本 🙂")

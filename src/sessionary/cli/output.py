@@ -63,10 +63,9 @@ def value(document: Any) -> None:
 
 
 def values(documents: Iterable[Any]) -> None:
-    """A stream of JSON documents, one per line, each flushed as soon as it is known."""
+    """A stream of JSON documents, one per line."""
     for document in documents:
         line(_encode(document, sys.stdout))
-        sys.stdout.flush()
 
 
 def problem(document: Any) -> None:

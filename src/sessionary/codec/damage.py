@@ -46,7 +46,7 @@ def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
     if _MARKER.fullmatch(raw):
         words = f"a line that a merge left behind ({raw[:7].decode()})"
         return [_damage("conflict_marker", 0, len(raw), words)]
-    if _HOLE.search(raw):
+    if b"\0" in raw and _HOLE.search(raw):
         return _around_holes(raw)
     if cause.code in ("too_deep", "number_too_long", "control_characters"):
         return [_damage(cause.code, 0, len(raw), CODES[cause.code].meaning)]

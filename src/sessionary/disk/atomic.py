@@ -16,7 +16,6 @@ import os
 import re
 import secrets
 import stat as stat_module
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -36,10 +35,8 @@ from sessionary.errors import AlreadyExists, NotFound, Outcome
 
 COPY_BLOCK = 1 << 20
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
-FOREIGN_TEMP_AGE = 24 * 3600.0
 
 _OUR_TEMP = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
-_FOREIGN_TEMP = re.compile(r"\.(transcript|metadata|config)_[A-Za-z0-9_]{8}\.tmp")
 
 
 def temp_name(path: str) -> str:
@@ -268,17 +265,16 @@ def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
 def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
     """Delete temp files of dead writers; returns their names. Hold the lock of the folder.
 
-    Ours are orphans by construction (see the module). The original's writers take no lock, so theirs must be a
-    day old.
+    Ours are orphans by construction (see the module). Those of other programs stay: their writers take no lock,
+    and an unfinished save may hold messages that no other file has.
     """
     swept: list[str] = []
     for name in fs.listdir(folder):
         if not name.startswith(".") or not name.endswith(".tmp"):
             continue
-        path = os.path.join(folder, name)
-        if _OUR_TEMP.fullmatch(name) or (_FOREIGN_TEMP.fullmatch(name) and _age(fs, path) > FOREIGN_TEMP_AGE):
+        if _OUR_TEMP.fullmatch(name):
             with suppress(OSError):
-                fs.unlink(path)
+                fs.unlink(os.path.join(folder, name))
                 swept.append(name)
     return swept
 
@@ -361,13 +357,6 @@ def _stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
         return fs.stat(path)
     except FileNotFoundError:
         return None
-
-
-def _age(fs: Fs, path: str) -> float:
-    try:
-        return time.time() - fs.lstat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def _discard(fs: Fs, path: str) -> None:

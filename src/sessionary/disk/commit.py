@@ -35,6 +35,7 @@ class Committer:
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[Journal, int, float]] = {}
+        self._flushing: set[int] = set()
         self._guard = threading.Lock()
         self._wake = threading.Condition(self._guard)
         self._thread: threading.Thread | None = None
@@ -68,22 +69,27 @@ class Committer:
 
     def settle(self, journal: Journal) -> None:
         """Flush what waits of this journal now (at close). Raises StorageFailed as `Journal.flush` does."""
-        with self._guard:
-            waited = self._waiting.pop(id(journal), None)
-        if waited is not None:
+        if self._take(journal):
             journal.flush()
         journal.raise_failure()
 
     def hand_over(self, journal: Journal) -> None:
         """Flush what waits of a journal whose descriptor is about to be given up. A failure waits in the journal."""
-        with self._guard:
-            waited = self._waiting.pop(id(journal), None)
-        if waited is not None:
+        if self._take(journal):
             _flush_unheard(journal)
+
+    def _take(self, journal: Journal) -> bool:
+        """True if the journal waits for a flush, which is now the caller's. One that is under way is awaited."""
+        with self._guard:
+            while id(journal) in self._flushing:
+                self._wake.wait()
+            return self._waiting.pop(id(journal), None) is not None
 
     def settle_all(self) -> None:
         """Flush everything that waits (at exit). A failure leaves its journal suspect."""
         with self._guard:
+            while self._flushing:
+                self._wake.wait()
             waiting = [journal for journal, _, _ in self._waiting.values()]
             self._waiting.clear()
         for journal in waiting:
@@ -109,8 +115,12 @@ class Committer:
                     first = min(since for _, _, since in self._waiting.values())
                     self._wake.wait(max(0.001, first + self.SECONDS - now))
                     continue
+                self._flushing.update(map(id, journals))
             for journal in journals:
                 _flush_unheard(journal)
+            with self._guard:
+                self._flushing.difference_update(map(id, journals))
+                self._wake.notify_all()
 
 
 def _flush_unheard(journal: Journal) -> None:

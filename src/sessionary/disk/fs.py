@@ -190,8 +190,9 @@ def storage_failed(
 ) -> StorageFailed:
     """The one translation of OSError: keeps errno, names the file, and says what became of the write."""
     reason = error.strerror or str(error)
+    doing = "write atomically to" if operation == "replace" else operation  # the words of the original store
     return StorageFailed(
-        f"Failed to {operation} {path}: {reason}",
+        f"Failed to {doing} {path}: {reason}",
         errno=error.errno,
         outcome=outcome,
         operation=operation,
@@ -199,6 +200,20 @@ def storage_failed(
         hint=_HINTS.get(error.errno or 0),
         **fields,
     )
+
+
+def look(fs: Fs, path: str) -> os.stat_result | None:
+    """What the file under a name is; None if there is none.
+
+    Raises:
+        StorageFailed: the system does not tell.
+    """
+    try:
+        return fs.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_failed(error, "look at", path) from error
 
 
 def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
@@ -212,14 +227,14 @@ def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
 
 
 def read_all(fs: Fs, fd: int) -> bytes:
-    """The bytes of an open file from its start to its end, growing appends included up to one look at the size."""
+    """The bytes of an open file up to the size that it has now; what is appended meanwhile comes with the next look."""
     size = fs.fstat(fd).st_size
-    data = fs.pread(fd, size + 1, 0)
-    if len(data) >= size:
+    data = fs.pread(fd, size, 0)
+    if len(data) == size:
         return data
     parts: list[bytes] = [data]  # pread stops at 2 GiB on Linux, and may be short on others
     have = len(data)
-    while chunk := fs.pread(fd, 1 << 26, have):
+    while have < size and (chunk := fs.pread(fd, size - have, have)):
         parts.append(chunk)
         have += len(chunk)
     return b"".join(parts)

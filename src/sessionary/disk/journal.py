@@ -32,11 +32,12 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    look,
     storage_failed,
     sync_dir,
     write_all,
 )
-from sessionary.errors import StorageFailed
+from sessionary.errors import Outcome, StorageFailed
 
 TAIL_BLOCK = 1 << 16
 COPY_BLOCK = 1 << 20
@@ -128,10 +129,7 @@ class Journal:
 
     def look(self) -> os.stat_result | None:
         """What the file under the name is now; None if there is none."""
-        try:
-            return self._fs.stat(self.path)
-        except FileNotFoundError:
-            return None
+        return look(self._fs, self.path)
 
     def append(self, data: bytes, found: os.stat_result | None) -> None:
         """Add whole lines (each ending in a newline) at the end. `found` is a fresh `look`.
@@ -159,7 +157,7 @@ class Journal:
                 # into what is now the backup.
                 self.close()
                 found = self._open()
-                if self.suspect:
+                if self.identity in _suspects:
                     self._write_anew(data)
                     return
             size = found.st_size
@@ -226,6 +224,11 @@ class Journal:
         if file is not None:
             self._fs.close(file.fd)  # not by drop(): a thread that the child does not have may hold its guard
 
+    def distrust(self) -> None:
+        """The file was replaced, and whether that survives is unknown: the next append writes it anew."""
+        self.close()
+        self.suspect = True
+
     def reopened(self) -> None:
         """Tell the journal that the file under its name was replaced by its owner."""
         self.close()
@@ -265,21 +268,27 @@ class Journal:
     def _write(self, fd: int, size: int, data: bytes) -> None:
         try:
             write_all(self._fs, fd, data)
-        except OSError:
+        except OSError as error:
             self.size = -1
-            self._take_back(fd, size, data)
-            raise
+            outcome: Outcome = "not_committed" if self._take_back(fd, size, data) else "unknown"
+            raise storage_failed(error, "append to", self.path, outcome=outcome) from error
         self.size = size + len(data)
 
-    def _take_back(self, fd: int, size: int, data: bytes) -> None:
-        """After a short write on a full disk: remove our half line, if nobody has written behind it."""
+    def _take_back(self, fd: int, size: int, data: bytes) -> bool:
+        """After a short write on a full disk: remove what was written of it, if nobody has written behind it.
+
+        False if whole lines of it may stay. Half a line may: readers skip it, and the next append heals it.
+        """
         try:
-            end = self._fs.fstat(fd).st_size
-            half = end - size
-            if 0 < half <= len(data) and self._fs.pread(fd, half, size) == data[:half]:
+            half = self._fs.fstat(fd).st_size - size
+            if half == 0:
+                return True
+            if half <= len(data) and self._fs.pread(fd, half, size) == data[:half]:
                 self._fs.truncate(fd, size)
+                return True
         except OSError:
-            pass  # the half line stays torn; readers skip it and the next append heals it
+            pass
+        return b"\n" not in data[:-1]
 
     def _whole_tail(self, fd: int, size: int, data: bytes) -> tuple[int, bytes]:
         """Make the end of the file a line end. Returns the size, and the data to write there."""

@@ -46,7 +46,7 @@ _locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
 class FileLock:
-    """One exclusive lock on one side file, its descriptor kept open between uses.
+    """The lock on one side file, its descriptor kept open between uses.
 
     Threads of this process exclude each other too. Not re-entrant: taking it twice in a thread is a mistake that
     ends in `Locked`.
@@ -58,9 +58,10 @@ class FileLock:
         self._fd = -1
         self._inode = (0, 0)
         self._thread = threading.Lock()
+        self._noted = False
         _locks.add(self)
 
-    def acquire(self, timeout: float = TIMEOUT, *, note: str | None = None) -> None:
+    def acquire(self, timeout: float = TIMEOUT, *, note: str | None = None, exclusive: bool = True) -> None:
         """Take the lock, waiting at most `timeout` seconds.
 
         With `note` (the name of an operation that may take long) the holder writes who it is and since when into
@@ -74,7 +75,7 @@ class FileLock:
         if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
             raise self._locked(timeout, {"pid": os.getpid(), "thread": True})
         try:
-            self._wait(timeout)
+            self._wait(timeout, exclusive)
         except BaseException:
             self._thread.release()
             raise
@@ -83,6 +84,10 @@ class FileLock:
 
     def release(self) -> None:
         """Let go. Never raises: a descriptor that is gone holds nothing."""
+        if self._noted:  # else a later holder that leaves no note would be told of as holding since then
+            self._noted = False
+            with suppress(OSError):
+                self._fs.truncate(self._fd, 0)
         try:  # contextlib.suppress costs as much as the call
             self._fs.unlock(self._fd)
         except OSError:
@@ -105,14 +110,14 @@ class FileLock:
             with suppress(OSError):
                 self._fs.close(fd)
 
-    def _wait(self, timeout: float) -> None:
+    def _wait(self, timeout: float, exclusive: bool) -> None:
         deadline = 0.0
         pause = FIRST_PAUSE
         while True:
             if self._fd < 0:
                 self._open()
             try:
-                self._fs.lock(self._fd, exclusive=True)
+                self._fs.lock(self._fd, exclusive=exclusive)
             except BlockingIOError:
                 now = time.monotonic()
                 deadline = deadline or now + timeout
@@ -153,6 +158,7 @@ class FileLock:
             "since": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "operation": operation,
         }
+        self._noted = True
         with suppress(OSError):  # the note is a courtesy; a full disk must not stop what it describes
             fd = self._fs.open(
                 self.path, os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_BINARY, FILE_MODE
@@ -191,23 +197,13 @@ def shared(path: str, fs: Fs = OS_FS, timeout: float = TIMEOUT) -> Iterator[None
     Raises:
         Locked: a writer held it all the time.
     """
-    fd = fs.open(path, _OPEN, FILE_MODE)
-    deadline = time.monotonic() + timeout
-    pause = FIRST_PAUSE
+    lock = FileLock(path, fs)
+    lock.acquire(timeout, exclusive=False)
     try:
-        while True:
-            try:
-                fs.lock(fd, exclusive=False)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise FileLock(path, fs)._locked(timeout, holder(path, fs)) from None
-                time.sleep(pause * random.uniform(0.5, 1.0))
-                pause = min(pause * 2, LONGEST_PAUSE)
         yield
-        fs.unlock(fd)
     finally:
-        fs.close(fd)
+        lock.release()
+        lock.close()
 
 
 def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:

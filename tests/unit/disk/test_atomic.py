@@ -144,14 +144,14 @@ def test_erase_tree_removes_links_without_following_them(tmp_path):
     assert (outside / "precious").read_text() == "x"
 
 
-def test_sweep_takes_our_temp_files_and_only_old_foreign_ones(tmp_path):
+def test_sweep_takes_our_temp_files_and_leaves_those_of_others(tmp_path):
     ours = os.path.basename(atomic.temp_name(str(tmp_path / "transcript.jsonl")))
     fresh, old = ".transcript_9v_81fm9.tmp", ".metadata_abcd1234.tmp"
     for name in (ours, fresh, old, ".other.tmp", "a.tmp"):
         (tmp_path / name).write_text("x")
     os.utime(tmp_path / old, (0, 0))
-    assert sorted(atomic.sweep(str(tmp_path))) == sorted([ours, old])
-    assert sorted(os.listdir(tmp_path)) == sorted([fresh, ".other.tmp", "a.tmp"])
+    assert atomic.sweep(str(tmp_path)) == [ours]
+    assert sorted(os.listdir(tmp_path)) == sorted([fresh, old, ".other.tmp", "a.tmp"])
 
 
 def test_temp_names_fit_and_look_like_nobodys_file():

@@ -145,6 +145,24 @@ def test_any_name_of_a_folder_is_a_session(home: Path, make: Make, session_id: s
     assert only(AmplifierLayout(home)).ref.session_id in (session_id, f"x{session_id}")
 
 
+def test_a_name_that_is_no_utf8_is_a_session_too(home: Path, make: Make) -> None:
+    make(os.fsdecode(b"caf\xe9"))
+    (ref,) = AmplifierLayout(home).discover()
+    assert os.fsencode(ref.session_id) == b"caf\xe9"
+    assert only(AmplifierLayout(home)).health == "ok"
+
+
+def test_a_time_beyond_all_calendars_is_none(home: Path, make: Make) -> None:
+    folder = make()
+
+    class Far(OsFs):
+        def stat(self, path: str) -> os.stat_result:  # type: ignore[override]
+            found = OS_FS.stat(path)
+            return os.stat_result([*found[:7], 10**15, 10**15, 10**15]) if path == str(folder) else found
+
+    assert only(AmplifierLayout(home, Far())).updated is None
+
+
 def test_a_linked_session_folder_is_followed(home: Path, make: Make, tmp_path: Path) -> None:
     folder = make()
     (tmp_path / "elsewhere").mkdir()

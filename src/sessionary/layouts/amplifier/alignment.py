@@ -76,10 +76,33 @@ def _rest(
             by_content[_key(value, without=STAMP)].append(place)
     used: set[int] = set()
     found = [_take(by_content, _key(message), used) for message in messages[same:]]
-    return [
-        stored.raws[place] if place is not None else _new_line(message, same + offset, stored, used, now)
-        for offset, (message, place) in enumerate(zip(messages[same:], found, strict=True))
-    ]
+    edited = _edited(same, found, len(stored.raws))
+    lines = []
+    for offset, (message, taken) in enumerate(zip(messages[same:], found, strict=True)):
+        if taken is not None:
+            lines.append(stored.raws[taken])
+        else:
+            old = stored.values[same + offset] if edited[offset] else {}
+            lines.append(_new_line(message, old, now))
+    return lines
+
+
+def _edited(same: int, found: list[int | None], stored: int) -> list[bool]:
+    """Which of the new messages are old ones edited in their place.
+
+    Those after which the next message that is stored already stands where it stood: nothing was put in or left out
+    between. Without such a message behind it a new one is taken for new: after a rewind it stands where a dropped
+    one stood, and must not take that one's time.
+    """
+    edited = [False] * len(found)
+    in_place = False
+    for offset in range(len(found) - 1, -1, -1):
+        place = found[offset]
+        if place is not None:
+            in_place = place == same + offset
+        else:
+            edited[offset] = in_place and same + offset < stored
+    return edited
 
 
 def _take(by_content: defaultdict[bytes, deque[int]], key: bytes, used: set[int]) -> int | None:
@@ -92,23 +115,12 @@ def _take(by_content: defaultdict[bytes, deque[int]], key: bytes, used: set[int]
     return None
 
 
-def _new_line(
-    message: dict[str, Any], place: int, stored: StoredTranscript, used: set[int], now: Callable[[], str]
-) -> bytes:
+def _new_line(message: dict[str, Any], old: dict[str, Any], now: Callable[[], str]) -> bytes:
+    """The line of a message that is not stored; `old` is what it was before it was edited, if it was."""
     if timestamp_of(message) is None:
-        message = {**message, STAMP: _time_of_edited(message, place, stored, used) or now()}
+        time = old.get(STAMP) if old.get("role") == message.get("role") else None
+        message = {**message, STAMP: time if isinstance(time, str) else now()}
     return encode_line(message)
-
-
-def _time_of_edited(
-    message: dict[str, Any], place: int, stored: StoredTranscript, used: set[int]
-) -> str | None:
-    """A message that was edited in its place is still the message of that time."""
-    if place >= len(stored.values) or place in used:
-        return None
-    value = stored.values[place]
-    time = value.get(STAMP)
-    return time if value.get("role") == message.get("role") and isinstance(time, str) else None
 
 
 def _key(value: dict[str, Any], without: str | None = None) -> bytes:

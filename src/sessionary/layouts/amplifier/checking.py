@@ -149,11 +149,11 @@ def _kept_problem(kind: str, path: str, size: int) -> Problem:
 
 def _orphan(fs: Fs, path: str, size: int, messages: int) -> Problem:
     """A temp file whose writer was killed. One with more messages than the transcript is more than litter."""
-    remedy = "the next save through Sessionary sweeps it away once it is a day old"
+    remedy = "delete it when nothing in it is missing from the transcript"
     whole = count_lines(fs, path) if "transcript" in os.path.basename(path) else 0
     if whole > messages:
         message = f"an unfinished save: {whole} whole messages, where the transcript has {messages}"
-        remedy = "read it with `sessionary show FILE` before " + remedy
+        remedy = "read it with `sessionary show FILE`; " + remedy
         return Problem("orphan_temp", Severity.hides_data, path, None, None, message, remedy, size)
     message = f"{size:,} bytes left behind by a writer that was killed; nothing of it is missing elsewhere"
     return Problem("orphan_temp", Severity.cosmetic, path, None, None, message, remedy, size)

@@ -13,6 +13,7 @@ from os import stat_result
 from typing import Any, TypeVar
 
 import msgspec
+from stringzilla import count, find
 
 from sessionary.codec import Reading, for_strict_reader, read_lines
 from sessionary.codec.decode import REFUSED
@@ -20,7 +21,7 @@ from sessionary.disk.fs import READ, Fs, not_found, storage_failed
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns import Pairing, is_real_user, text_of
 
-WINDOW = 8 << 20
+WINDOW = 2 << 20
 LOOKS = 3  # how often a torn tail that still grows is looked at again
 
 Place = tuple[int, int]  # line, byte
@@ -81,7 +82,7 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
             if values is not None and not (thorough and values):
                 conversation = Conversation(found)
                 conversation.take(values)
-                if _TOOLS in data:
+                if find(data, _TOOLS) >= 0:
                     conversation.problems += _unpaired_in(path, data, values)
                 return conversation
         return _read_patiently(fs, fd, path, strict=strict, thorough=thorough)
@@ -132,8 +133,8 @@ def clean_records(data: bytes) -> list[dict[str, Any]] | None:
     """
     if data == b"\n":
         return []  # an empty conversation as our store writes it
-    lines = data.count(b"\n")
-    if not (data.startswith(b'{"') and data.endswith(b"}\n") and data.count(b'}\n{"') == lines - 1):
+    lines = count(data, b"\n")
+    if not (data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1):
         return None
     try:
         values = _decode_lines(data)

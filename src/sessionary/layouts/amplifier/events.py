@@ -9,7 +9,6 @@ a torn line is sealed with a newline, never cut.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -64,7 +63,6 @@ class EventsLog:
         self._now = now
         self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
         self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
-        self._mutex = threading.Lock()
         self._touched = self._second = datetime.min.replace(tzinfo=UTC)
         self._second_text = ""
         self._closed = False

@@ -18,7 +18,7 @@ SESSIONS = "sessions"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
-MAX_BYTES = 255 - len(".backup")
+MAX_BYTES = 255  # of a file name, on every file system that matters
 
 
 def check_id(session_id: str) -> str:

@@ -70,7 +70,7 @@ def summarize(
         turns,
         count if type(count) is int else None,
         _time(metadata.get("created")),
-        datetime.fromtimestamp(updated, UTC),
+        _moment(updated),
         size,
         health(problems),
         problems,
@@ -163,8 +163,10 @@ def _title(text: Any) -> str | None:
     """A text as a title: each run of blanks as one, and an ellipsis for what is more than anybody reads."""
     if not isinstance(text, str):
         return None
-    words = " ".join(text[:TITLE].split())
-    return (words + "…" if len(text) > TITLE else words) or None
+    words = text[:TITLE]
+    if not words.isprintable() or "  " in words:
+        words = " ".join(words.split())
+    return words.strip() + ("…" if len(text) > TITLE else "") or None
 
 
 def _time(value: Any) -> datetime | None:
@@ -174,6 +176,13 @@ def _time(value: Any) -> datetime | None:
     except (TypeError, ValueError):
         return parse_time(value)
     return time if time.tzinfo is UTC else parse_time(value)
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None  # some file systems keep times of the year 10,000
 
 
 def _text(value: Any) -> str | None:

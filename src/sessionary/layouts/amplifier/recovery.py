@@ -9,6 +9,7 @@ every message newer than it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ CONFIG = "config.md"
 EVENTS = "events.jsonl"
 LOCK = ".lock"
 BACKUP = ".backup"
+SURROUNDINGS = 200
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTra
         problems += reading.problems
     elif main:
         return StoredTranscript(source="main", size=size)  # blank on purpose: an empty conversation
-    return _from_backup(fs, path, problems, size)
+    return _from_backup(fs, path, problems, size, to_write)
 
 
 def _is_empty_and_torn(main: bytes, reading: Reading) -> bool:
@@ -104,15 +106,16 @@ def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscri
     stored.torn = only_torn
     # A byte order mark is no damage to us, yet it stops strict readers: such a file is replaced, not appended to.
     stored.intact = only_torn and not any(problem.code == "bom" for problem in reading.problems)
-    if damaged and not only_torn:
-        backup = read_bytes(fs, path + BACKUP)
+    gaps = [problem for problem in damaged if problem.severity > Severity.cosmetic]
+    if gaps and not only_torn:
+        backup = _bytes_or_problem(fs, path + BACKUP, stored.problems)
         if backup:
-            _fill(stored, reading, damaged, read_lines(backup, path + BACKUP))
+            _fill(stored, reading, gaps, read_lines(backup, path + BACKUP))
     return stored
 
 
-def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int) -> StoredTranscript:
-    backup = read_bytes(fs, path + BACKUP)
+def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write: bool) -> StoredTranscript:
+    backup = read_bytes(fs, path + BACKUP) if to_write else _bytes_or_problem(fs, path + BACKUP, problems)
     if backup and backup.strip():
         reading = read_lines(backup, path + BACKUP)
         if reading.values:
@@ -169,18 +172,47 @@ def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], ba
 
 
 def _between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, int]:
-    """The slice of the backup that lies between lines `place - 1` and `place` of the main file; empty if unsure."""
+    """The slice of the backup that lies between lines `place - 1` and `place` of the main file; empty if unsure.
+
+    Equal lines may stand in many places ("ok", "yes"), so the place in the backup is the one whose surroundings
+    agree the longest with those of the gap; if two agree equally well, nothing is filled.
+    """
     if place >= len(main):
         return 0, 0  # nothing behind the span: the backup may be older than what was there
-    first = 0
-    if place > 0:
-        if main[place - 1] not in backup:
-            return 0, 0
-        first = backup.index(main[place - 1]) + 1
-    try:
-        return first, backup.index(main[place], first)
-    except ValueError:
+    first = _best(
+        [
+            at
+            for at in range(len(backup) + 1)
+            if (at == 0 if place == 0 else at > 0 and backup[at - 1] == main[place - 1])
+        ],
+        lambda at: _agreement(reversed(backup[:at]), reversed(main[:place])),
+    )
+    if first is None:
         return 0, 0
+    last = _best(
+        [at for at in range(first, len(backup)) if backup[at] == main[place]],
+        lambda at: _agreement(iter(backup[at:]), iter(main[place:])),
+    )
+    return (0, 0) if last is None else (first, last)
+
+
+def _best(places: list[int], agreement: Callable[[int], float]) -> int | None:
+    """The place with the greatest agreement, if it is one alone."""
+    ranked = sorted(((agreement(at), at) for at in places), reverse=True)
+    if not ranked or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
+        return None
+    return ranked[0][1]
+
+
+def _agreement(backup: Iterator[bytes], main: Iterator[bytes]) -> float:
+    """How many lines from the gap outwards are the same; one more if both end there."""
+    for count in range(SURROUNDINGS):
+        ours, theirs = next(backup, None), next(main, None)
+        if ours is None and theirs is None:
+            return count + 1
+        if ours != theirs:
+            return count
+    return SURROUNDINGS
 
 
 def _filled(problem: Problem, count: int) -> Problem:
@@ -207,7 +239,7 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
     value = _object(main, path, problems)
     if value is not None:
         return StoredMetadata(value, problems, main, True)
-    backup = read_bytes(fs, path + BACKUP)
+    backup = read_bytes(fs, path + BACKUP) if to_write else _bytes_or_problem(fs, path + BACKUP, problems)
     if main is None and backup is None and not problems:
         return StoredMetadata({}, problems, None, True)
     value = _object(backup, path + BACKUP, problems)

@@ -120,6 +120,8 @@ class Writing:
             if raws:
                 self._append(raws, found)
                 self._remember(fresh, raws)
+            else:
+                session.transcript.back_up(found, durable=self._durable)
         else:
             self._save_compared(kept)
 
@@ -229,7 +231,9 @@ class Writing:
 
     def save_metadata(self, document: bytes) -> None:
         """Replace metadata.json, if it says anything else; the transcript is flushed before."""
-        if not self.session.metadata_is(document):
+        if self.session.metadata_is(document):
+            self.session.back_up_metadata(durable=self._durable)
+        else:
             self._settle()
             readable = self._stored_metadata().readable
             self._write_metadata(document, readable=readable)
@@ -245,7 +249,7 @@ class Writing:
             merged = {"session_id": self.report.session, "created": time, **merged}
         merged.update(updates)
         document = encode_document(redact(merged))
-        if document != current.data:
+        if document != current.data or self.session.is_suspect():
             self._write_metadata(document, readable=current.readable)
         return merged
 

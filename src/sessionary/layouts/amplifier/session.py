@@ -7,7 +7,6 @@ that would drop a line nobody here has ever seen is recognised as a conflict ins
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import weakref
@@ -21,9 +20,11 @@ from typing import Any
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic
 from sessionary.disk.commit import COMMITTER
-from sessionary.disk.fs import READ, Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import READ, Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
+from sessionary.errors import StorageFailed
+from sessionary.layouts.amplifier.listing import is_session as holds_session
 from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
 from sessionary.model import Problem, Severity
@@ -34,14 +35,14 @@ Identity = tuple[int, int, int, int]
 
 
 def is_session(fs: Fs, folder: str) -> bool:
-    """True for a folder that holds a file whose name does not begin with a dot."""
+    """True for a folder that holds a file whose name does not begin with a dot. Never raises."""
     try:
         fs.stat(f"{folder}/{METADATA}")
         return True
     except (OSError, ValueError):
         pass
     try:
-        return any(name[0] != "." for name in fs.listdir(folder))
+        return holds_session(fs, folder, fs.listdir(folder))
     except (OSError, ValueError):
         return False
 
@@ -93,7 +94,10 @@ class Baseline:
         head = list(messages[: len(seen)])
         for place in self.odd:
             head[place] = clean_dict(head[place])
-        return seen == head
+        try:
+            return bool(seen == head)
+        except (ValueError, TypeError):
+            return False  # a value that cannot be compared (an array, say) stands where a plain one stood
 
 
 class TranscriptFile:
@@ -121,10 +125,8 @@ class TranscriptFile:
         """
         if found is not None and found.st_size > 0 and self.journal.size >= 0:
             return False
-        try:
-            if self._fs.stat(self.backup).st_size <= 1:
-                return False
-        except FileNotFoundError:
+        backup = look(self._fs, self.backup)
+        if backup is None or backup.st_size <= 1:
             return False
         if found is None or found.st_size == 0:
             return True
@@ -132,11 +134,14 @@ class TranscriptFile:
         return bool(head.strip()) and not read_lines(head).values
 
     def _head(self) -> bytes:
-        fd = self._fs.open(self.path, READ)
         try:
-            return self._fs.pread(fd, 1 << 16, 0)
-        finally:
-            self._fs.close(fd)
+            fd = self._fs.open(self.path, READ)
+            try:
+                return self._fs.pread(fd, 1 << 16, 0)
+            finally:
+                self._fs.close(fd)
+        except OSError as error:
+            raise storage_failed(error, "read", self.path) from error
 
     def append(self, data: bytes, found: os.stat_result | None, *, durable: bool) -> None:
         """Add whole lines behind `found`, refreshing the backup first when the file has doubled since last time.
@@ -145,14 +150,13 @@ class TranscriptFile:
             StorageFailed: nothing was promised.
         """
         self.trouble = None
-        if found is not None and found.st_size == 1 and data:
+        if found is not None and found.st_size == 1 and data and self._head() == b"\n":
             # An empty conversation is one newline; no blank line shall stay before its first message.
-            atomic.replace(self.path, (data,), fs=self._fs, durable=durable)
-            self.journal.reopened()
+            self._put(data, backup=None, durable=durable)
             return
-        if found is not None:
-            self._back_up(found, durable)
         self.journal.append(data, found)
+        if found is not None:
+            self.back_up(self.journal.stat(), durable=durable)
         self._touch()
 
     def heal(self) -> str | None:
@@ -175,26 +179,34 @@ class TranscriptFile:
             if kind != "backup" and self.stat() is not None
         ]
         backup = self.backup if "backup" in keep else None
-        data = (b"\n".join(lines), b"\n")
-        atomic.replace(self.path, data, fs=self._fs, backup=backup, durable=durable)
-        self.journal.reopened()
-        self._backed_up = -1
+        self._put(b"\n".join(lines), b"\n", backup=backup, durable=durable)
         return aside
 
-    def _back_up(self, found: os.stat_result, durable: bool) -> None:
+    def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
+        try:
+            atomic.replace(self.path, data, fs=self._fs, backup=backup, durable=durable)
+        except StorageFailed as error:
+            if error.outcome == "unknown":
+                self.journal.distrust()
+            raise
+        self.journal.reopened()
+        self._backed_up = -1
+
+    def back_up(self, found: os.stat_result, *, durable: bool) -> None:
+        """Refresh the backup if the file has doubled since: at least half of it is always held twice.
+
+        A backup that cannot be written is told (`trouble`) and fails nothing: the messages are stored.
+        """
         if self._backed_up < 0 or (found.st_dev, found.st_ino) != self._inode:
             self._inode = (found.st_dev, found.st_ino)
             self._backed_up = self._backup_size()
-        if found.st_size > 0 and found.st_size >= 2 * self._backed_up:
+        if found.st_size > 1 and found.st_size > 2 * self._backed_up:
             self._refresh_backup(found.st_size, durable)
 
     def _backup_size(self) -> int:
         """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
-        try:
-            backup = self._fs.stat(self.backup)
-        except FileNotFoundError:
-            return 0
-        return 0 if (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
+        backup = look(self._fs, self.backup)
+        return 0 if backup is None or (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
 
     def _refresh_backup(self, size: int, durable: bool) -> None:
         """Copy the file over its backup, unless the file is damaged: the backup may hold what it has lost."""
@@ -205,10 +217,7 @@ class TranscriptFile:
         try:
             atomic.refresh_backup(self.path, self.backup, fs=self._fs, durable=durable)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise storage_failed(error, "back up", self.path) from error
-            # The new message may still fit where a second copy of the session does not, and it matters more.
-            self.trouble = _no_room_for_backup(self.backup)
+            self.trouble = _not_backed_up(self.backup, error)
         self._backed_up = size
 
     def _touch(self) -> None:
@@ -219,16 +228,12 @@ class TranscriptFile:
             pass  # a folder of another owner: only its place in a list suffers
 
 
-def _no_room_for_backup(path: str) -> Problem:
-    return Problem(
-        "backup_not_refreshed",
-        Severity.note,
-        path,
-        None,
-        None,
-        "the disk has no room for a fresh copy of the transcript; the older backup stands",
-        "free some space; the backup is refreshed when the session has doubled once more",
+def _not_backed_up(path: str, error: OSError) -> Problem:
+    message = (
+        f"no fresh copy of the transcript could be made ({error.strerror or error}); the older backup stands"
     )
+    remedy = "free some space; the backup is refreshed when the session has doubled once more"
+    return Problem("backup_not_refreshed", Severity.note, path, None, None, message, remedy)
 
 
 class Session:
@@ -238,13 +243,15 @@ class Session:
         self.folder = folder
         self.fs = fs
         self.now = now
-        self.mutex = threading.Lock()
         self.lock = FileLock(os.path.join(folder, LOCK), fs)
         self.transcript = TranscriptFile(folder, fs, now)
         self.baseline: Baseline | None = None
         self._metadata: tuple[Identity, bytes] | None = None
+        self._metadata_suspect = False
+        self._metadata_backed_up = False
         self._swept = False
         self.users = 0
+        self.dropped = False
 
     def enter(self, *, make: bool) -> None:
         """Take the session: no other thread or process writes until `leave`.
@@ -253,22 +260,21 @@ class Session:
             Locked: another holds it.
             FileNotFoundError: the folder is not there, and `make` is False.
         """
-        self.mutex.acquire()
-        try:
-            while True:
-                try:
-                    self.lock.acquire()
-                    break
-                except FileNotFoundError:
-                    if not make:
-                        raise
-                    self._make()
-            if not self._swept:
-                self._swept = True
+        while True:
+            try:
+                self.lock.acquire()
+                break
+            except FileNotFoundError:
+                if not make:
+                    raise
+                self._make()
+        if not self._swept:
+            try:
                 atomic.sweep(self.folder, fs=self.fs)
-        except BaseException:
-            self.mutex.release()
-            raise
+            except OSError as error:
+                self.lock.release()
+                raise storage_failed(error, "look into", self.folder) from error
+            self._swept = True
 
     def is_there(self) -> bool:
         """True if the folder holds a session already."""
@@ -277,7 +283,6 @@ class Session:
     def leave(self) -> None:
         """Let others write."""
         self.lock.release()
-        self.mutex.release()
 
     def _make(self) -> None:
         try:
@@ -286,7 +291,7 @@ class Session:
             raise storage_failed(error, "make", self.folder) from error
 
     def loaded(self, found: os.stat_result | None, stored: StoredTranscript) -> None:
-        """Remember what a load gave to the caller. Without the mutex: a reader never waits for a writer."""
+        """Remember what a load gave to the caller. Without the lock: a reader never waits for a writer."""
         baseline = self.baseline
         unchanged = found is not None and baseline is not None and baseline.identity == identity_of(found)
         if not unchanged:
@@ -295,10 +300,10 @@ class Session:
     def metadata_is(self, document: bytes) -> bool:
         """True if metadata.json already holds exactly these bytes."""
         path = os.path.join(self.folder, METADATA)
-        try:
-            found = identity_of(self.fs.stat(path))
-        except FileNotFoundError:
+        named = look(self.fs, path)
+        if named is None or self._metadata_suspect:
             return False
+        found = identity_of(named)
         if self._metadata is None or self._metadata[0] != found:
             data = read_bytes(self.fs, path)
             if data is None:
@@ -313,18 +318,36 @@ class Session:
         """
         aside = None if readable else atomic.keep_aside(path, "corrupt", fs=self.fs, now=self.now())
         backup = path + BACKUP if readable else None
-        new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)
+        try:
+            new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)
+        except StorageFailed as error:
+            self._metadata_suspect = error.outcome == "unknown"
+            raise
+        self._metadata_suspect = False
         self._metadata = (identity_of(new), document)
         return aside
 
+    def back_up_metadata(self, *, durable: bool) -> None:
+        """See to it that an unchanged metadata.json has a backup too, as it has after every second save."""
+        if self._metadata_backed_up:
+            return
+        path = os.path.join(self.folder, METADATA)
+        if look(self.fs, path + BACKUP) is None:
+            try:
+                atomic.refresh_backup(path, path + BACKUP, fs=self.fs, durable=durable)
+            except OSError as error:
+                raise storage_failed(error, "back up", path) from error
+        self._metadata_backed_up = True
+
+    def is_suspect(self) -> bool:
+        """True if a flush failed, so that the next write has to write a file anew."""
+        return self.transcript.journal.suspect or self._metadata_suspect
+
     def close(self) -> None:
-        """Give the descriptors back. What is known stays."""
+        """Flush what waits, and give the descriptors back. What is known stays."""
+        COMMITTER.hand_over(self.transcript.journal)
         self.transcript.journal.close()
         self.lock.close()
-
-    def forget_thread(self) -> None:
-        """In a forked child: no thread of the parent goes on here to release what it held."""
-        self.mutex = threading.Lock()
 
 
 class SessionPool:
@@ -333,17 +356,17 @@ class SessionPool:
     def __init__(self, fs: Fs) -> None:
         self._fs = weakref.ref(fs)
         self._guard = threading.Lock()
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._open: OrderedDict[str, Session] = OrderedDict()
+        self._known: dict[str, Baseline] = {}
 
     def get(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> Session:
         """The session in `folder`, in use until `put`: nobody takes its descriptors away meanwhile."""
         with self._guard:
-            session = self._sessions.get(folder)
+            session = self._open.get(folder)
             if session is None:
-                session = self._sessions[folder] = Session(folder, fs, now)
+                session = self._open[folder] = Session(folder, fs, now)
+                session.baseline = self._known.pop(folder, None)
             session.users += 1
-            self._open[folder] = session
             self._open.move_to_end(folder)
             if len(self._open) > OPEN_SESSIONS:
                 self._close_idle()
@@ -353,28 +376,34 @@ class SessionPool:
         """Give a session back, after its flush."""
         with self._guard:
             session.users -= 1
+            if session.users == 0 and session.dropped:
+                session.close()
+
+    def drop(self, folder: str) -> None:
+        """Forget a session whose folder is gone; who still uses it closes it."""
+        with self._guard:
+            self._known.pop(folder, None)
+            session = self._open.pop(folder, None)
+            if session is not None:
+                session.dropped = True
+                if session.users == 0:
+                    session.close()
 
     def _close_idle(self) -> None:
+        """Close the one that was used longest ago. What it knew stays, without the copies of the messages."""
         for folder, session in list(self._open.items()):
-            if session.users == 0:
+            if session.users == 0 and not session.is_suspect():
                 del self._open[folder]
-                COMMITTER.hand_over(session.transcript.journal)
+                if session.baseline is not None:
+                    self._known[folder] = Baseline(session.baseline.known)
                 session.close()
                 return
 
-    def drop(self, folder: str) -> None:
-        """Forget a session whose folder is gone."""
-        with self._guard:
-            session = self._sessions.pop(folder, None)
-            self._open.pop(folder, None)
-        if session is not None:
-            COMMITTER.hand_over(session.transcript.journal)
-            session.close()
-
     def forget_threads(self) -> None:
+        """In a forked child: no thread of the parent goes on here to release what it held."""
         self._guard = threading.Lock()
-        for session in self._sessions.values():
-            session.forget_thread()
+        for session in self._open.values():
+            session.users = 0
 
 
 _pools: weakref.WeakKeyDictionary[Fs, SessionPool] = weakref.WeakKeyDictionary()

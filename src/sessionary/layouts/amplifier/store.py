@@ -20,7 +20,7 @@ from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.errors import AmbiguousId, Invalid, NotFound
+from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
@@ -358,7 +358,7 @@ class SessionStore:
             try:
                 self.delete(session_id, erase=erase)
                 gone += 1
-            except (OSError, TimeoutError) as error:
+            except (OSError, SessionaryError) as error:
                 _log.warning("could not clean up a session: %s", type(error).__name__)
                 report.problems.append(trash.not_moved(os.path.join(self._root, session_id), error))
         self.last_report = report

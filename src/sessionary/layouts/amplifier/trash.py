@@ -137,7 +137,13 @@ def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
         times = sorted(fs.listdir(trash), reverse=True)
     except FileNotFoundError:
         return []
-    return [(time, name) for time in times for name in sorted(fs.listdir(os.path.join(trash, time)))]
+    found = []
+    for time in times:
+        try:
+            found += [(time, name) for name in sorted(fs.listdir(os.path.join(trash, time)))]
+        except NotADirectoryError:
+            continue  # a stranger's file
+    return found
 
 
 def _remove_empty(fs: Fs, folder: str) -> None:
