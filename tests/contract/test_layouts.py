@@ -1,6 +1,7 @@
 """Every layout passes the shared suite; the matrix of what each can do is pinned here."""
 
 import json
+from typing import Any
 
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability
@@ -8,10 +9,10 @@ from sessionary.testing.layout_suite import LayoutTests
 
 
 class TestAmplifier(LayoutTests):
-    def layout(self, home, fs):
+    def layout(self, home: Any, fs: Any) -> Any:
         return AmplifierLayout(home, fs)
 
-    def put_session(self, home, session_id, records, parent=None):
+    def put_session(self, home: Any, session_id: Any, records: Any, parent: Any = None) -> None:
         folder = home / "projects" / "-p" / "sessions" / session_id
         folder.mkdir(parents=True)
         lines = "".join(json.dumps(record) + "\n" for record in records)
@@ -22,10 +23,10 @@ class TestAmplifier(LayoutTests):
         (folder / "metadata.json").write_text(json.dumps(metadata))
         (folder / "events.jsonl").write_text('{"ts": "t", "event": "x"}\n')
 
-    def conversation(self, home, session_id):
+    def conversation(self, home: Any, session_id: Any) -> Any:
         return home / "projects" / "-p" / "sessions" / session_id / "transcript.jsonl"
 
 
-def test_no_capability_vanishes_by_accident():
+def test_no_capability_vanishes_by_accident() -> None:
     matrix = {AmplifierLayout.name: AmplifierLayout.capabilities}
     assert matrix == {"amplifier": {Capability.APPENDS, Capability.NESTS, Capability.BACKS_UP}}

@@ -2,18 +2,19 @@
 
 import errno
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.testing.faults import FaultFs, sweep
+from sessionary.testing.faults import Effect, FaultFs, sweep
 from tests.crash.test_store_sweeps import CALLS, META, START, World, check_of, setup, worlds_of
 
-EFFECTS = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
+EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
 
 
-def workload(*calls):
-    def run(fs, folder):
+def workload(*calls: Any) -> Any:
+    def run(fs: Any, folder: Any) -> None:
         store = SessionStore.over(fs, Path(folder, "sessions"))
         world = World(START, META)
         for number, call in enumerate(calls, 1):
@@ -24,7 +25,7 @@ def workload(*calls):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_each_call_of_each_write_fails(name, tmp_path):
+def test_each_call_of_each_write_fails(name: Any, tmp_path: Any) -> None:
     call = CALLS[name]
     check = check_of(worlds_of(call), may_be_gone=name == "trash_and_undo")
     report = sweep(setup, workload(call), check, tmp_path, effects=EFFECTS)
@@ -33,7 +34,7 @@ def test_each_call_of_each_write_fails(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["grow", "append", "rewrite", "update_metadata"])
-def test_a_disk_that_stays_full_loses_nothing_old(name, tmp_path):
+def test_a_disk_that_stays_full_loses_nothing_old(name: Any, tmp_path: Any) -> None:
     call = CALLS[name]
     check = check_of(worlds_of(call), may_be_gone=False)
     report = sweep(
@@ -42,7 +43,7 @@ def test_a_disk_that_stays_full_loses_nothing_old(name, tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path):
+def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path: Any) -> None:
     """The flush that follows a failed one reports success without having stored anything: it must not be believed."""
     from sessionary.errors import StorageFailed
     from sessionary.testing.faults import Fault

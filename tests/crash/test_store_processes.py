@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ for count in range(int(sys.argv[2])):
 
 
 @pytest.mark.lane("sigkill")
-def test_killed_appenders_lose_nothing_and_tear_nothing(tmp_path):
+def test_killed_appenders_lose_nothing_and_tear_nothing(tmp_path: Any) -> None:
     base = tmp_path / "sessions"
     promises = torture(APPENDER, [str(base), "25"], workers=4, kills=10 * SOAK, seed=1)
     messages = SessionStore(base).load("s")[0]
@@ -69,7 +70,7 @@ def test_killed_appenders_lose_nothing_and_tear_nothing(tmp_path):
 
 
 @pytest.mark.lane("sigkill")
-def test_killed_savers_keep_what_was_acknowledged(tmp_path):
+def test_killed_savers_keep_what_was_acknowledged(tmp_path: Any) -> None:
     base = tmp_path / "sessions"
     promises = torture(SAVER, [str(base), "20"], workers=3, kills=9 * SOAK, seed=2)
     store = SessionStore(base)
@@ -99,7 +100,7 @@ for count, size in enumerate(sizes):
 
 
 @pytest.mark.timeout(300)
-def test_eight_processes_with_lines_up_to_20_mb_and_a_tailing_reader(tmp_path):
+def test_eight_processes_with_lines_up_to_20_mb_and_a_tailing_reader(tmp_path: Any) -> None:
     base = tmp_path / "sessions"
     path = base / "s" / "transcript.jsonl"
     workers = [start(HUGE, [str(base)], number=number) for number in range(8)]
@@ -121,7 +122,7 @@ def test_eight_processes_with_lines_up_to_20_mb_and_a_tailing_reader(tmp_path):
     assert len(found) == 8 * 16
 
 
-def _read_whole_lines(path, offset):
+def _read_whole_lines(path: Any, offset: Any) -> Any:
     """Read what is behind `offset` as a follower does: whole lines only, each of which must be a whole record."""
     try:
         with open(path, "rb") as file:
@@ -177,7 +178,7 @@ print(json.dumps([
 
 
 @pytest.mark.lane("disk-full")
-def test_a_full_disk_is_said_loses_nothing_and_works_again_with_space(tmp_path):
+def test_a_full_disk_is_said_loses_nothing_and_works_again_with_space(tmp_path: Any) -> None:
     prepare = "import sys; open(sys.argv[1] + '/ballast', 'wb').write(b'x' * 65536)\n"
     result = run_on_tiny_disk(prepare + FULL, tmp_path, size="512k")
     assert result.returncode == 0, result.stderr
@@ -190,7 +191,7 @@ def test_a_full_disk_is_said_loses_nothing_and_works_again_with_space(tmp_path):
     assert temps == []
 
 
-def test_batched_events_survive_a_kill_of_the_process(tmp_path):
+def test_batched_events_survive_a_kill_of_the_process(tmp_path: Any) -> None:
     code = (
         "import sys, os, signal; from sessionary import EventsLog\n"
         "log = EventsLog(sys.argv[1])\n"

@@ -7,6 +7,7 @@ its beginning, or not at all; metadata is never ahead of the transcript; and the
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from sessionary.testing.sweeps import crash_sweep, pairs
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:x"}
 
 
-def say(text, **more):
+def say(text: Any, **more: Any) -> Any:
     return {"role": "user", "content": text, "timestamp": "t", **more}
 
 
@@ -30,55 +31,55 @@ START = [say("a"), say("b")]
 class World:
     """What the session should hold after each call, computed beside the store."""
 
-    def __init__(self, messages, metadata, gone=False):
+    def __init__(self, messages: Any, metadata: Any, gone: Any = False) -> None:
         self.messages, self.metadata, self.gone = messages, metadata, gone
 
 
-def grow(store, world):
+def grow(store: Any, world: Any) -> Any:
     world = World([*world.messages, say("c"), say("d")], world.metadata)
     store.save("s", world.messages, world.metadata)
     return world
 
 
-def grow_with_metadata(store, world):
+def grow_with_metadata(store: Any, world: Any) -> Any:
     metadata = {**world.metadata, "turn_count": world.metadata.get("turn_count", 0) + 1}
     world = World([*world.messages, say("e"), say("f")], metadata)
     store.save("s", world.messages, world.metadata)
     return world
 
 
-def rewrite(store, world):
+def rewrite(store: Any, world: Any) -> Any:
     world = World([say("new"), *world.messages[1:]], world.metadata)
     store.save("s", world.messages, world.metadata)
     return world
 
 
-def append(store, world):
+def append(store: Any, world: Any) -> Any:
     store.append("s", [say("g"), say("h")])
     return World([*world.messages, say("g"), say("h")], world.metadata)
 
 
-def append_with_metadata(store, world):
+def append_with_metadata(store: Any, world: Any) -> Any:
     store.append("s", [say("i")], {"name": "n"})
     return World([*world.messages, say("i")], {**world.metadata, "name": "n"})
 
 
-def update_metadata(store, world):
+def update_metadata(store: Any, world: Any) -> Any:
     store.update_metadata("s", {"name": "renamed"})
     return World(world.messages, {**world.metadata, "name": "renamed"})
 
 
-def empty(store, world):
+def empty(store: Any, world: Any) -> Any:
     store.save("s", [], world.metadata)
     return World([], world.metadata)
 
 
-def snapshot_config(store, world):
+def snapshot_config(store: Any, world: Any) -> Any:
     store.save_config_snapshot("s", {"a": 1})
     return world
 
 
-def trash_and_undo(store, world):
+def trash_and_undo(store: Any, world: Any) -> Any:
     store.delete("s")
     store.undo("s")
     return world
@@ -100,12 +101,12 @@ CALLS = {
 }
 
 
-def setup(folder):
+def setup(folder: Any) -> None:
     store = SessionStore(Path(folder, "sessions"), durability="none")
     store.save("s", START, META)
 
 
-def worlds_of(*calls):
+def worlds_of(*calls: Any) -> Any:
     """The states that a run of these calls goes through."""
     import tempfile
 
@@ -118,8 +119,8 @@ def worlds_of(*calls):
     return worlds
 
 
-def operation(*calls):
-    def run(fs):
+def operation(*calls: Any) -> Any:
+    def run(fs: Any) -> None:
         store = SessionStore.over(fs, Path(fs.root, "sessions"))
         world = World(START, META)
         for number, call in enumerate(calls, 1):
@@ -129,19 +130,19 @@ def operation(*calls):
     return run
 
 
-def is_between(found, old, new):
+def is_between(found: Any, old: Any, new: Any) -> Any:
     """Old, new, or old with the first few new ones behind it."""
     if found in (old, new):
         return True
     return new[: len(old)] == old and found[: len(old)] == old and new[: len(found)] == found
 
 
-def stored_metadata(store):
+def stored_metadata(store: Any) -> Any:
     return store.get_metadata("s")
 
 
-def check_of(worlds, *, may_be_gone):
-    def check(folder, acked):
+def check_of(worlds: Any, *, may_be_gone: Any) -> Any:
+    def check(folder: Any, acked: Any) -> None:
         at = len(acked)
         old, new = worlds[at], worlds[min(at + 1, len(worlds) - 1)]
         pool_of(OS_FS).drop(str(Path(folder, "sessions", "s")))  # the reader is a new process
@@ -167,7 +168,7 @@ def check_of(worlds, *, may_be_gone):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_one_call(name, tmp_path):
+def test_one_call(name: Any, tmp_path: Any) -> None:
     call = CALLS[name]
     check = check_of(worlds_of(call), may_be_gone=name == "trash_and_undo")
     report = crash_sweep(setup, operation(call), check, tmp_path)
@@ -176,7 +177,7 @@ def test_one_call(name, tmp_path):
 
 
 @pytest.mark.parametrize("first", CALLS)
-def test_pairs_of_calls(first, tmp_path):
+def test_pairs_of_calls(first: Any, tmp_path: Any) -> None:
     for second, call in CALLS.items():
         calls = (CALLS[first], call)
         gone = "trash_and_undo" in (first, second)
@@ -187,12 +188,12 @@ def test_pairs_of_calls(first, tmp_path):
         assert not report.violations, f"{first}, then {second}: {report.describe()}"
 
 
-def test_the_first_save_of_a_session(tmp_path):
-    def first(fs):
+def test_the_first_save_of_a_session(tmp_path: Any) -> None:
+    def first(fs: Any) -> None:
         SessionStore.over(fs, Path(fs.root, "deep", "sessions")).save("s", START, META)
         fs.mark("saved")
 
-    def check(folder, acked):
+    def check(folder: Any, acked: Any) -> None:
         store = SessionStore(Path(folder, "deep", "sessions"), durability="none")
         if not acked and not store.exists("s"):
             return
@@ -205,12 +206,12 @@ def test_the_first_save_of_a_session(tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_a_first_append_creates_the_session(tmp_path):
-    def first(fs):
+def test_a_first_append_creates_the_session(tmp_path: Any) -> None:
+    def first(fs: Any) -> None:
         SessionStore.over(fs, Path(fs.root, "sessions")).append("s", START, {"bundle": "b"})
         fs.mark("appended")
 
-    def check(folder, acked):
+    def check(folder: Any, acked: Any) -> None:
         store = SessionStore(Path(folder, "sessions"), durability="none")
         if not acked and not store.exists("s"):
             return
@@ -223,17 +224,17 @@ def test_a_first_append_creates_the_session(tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_a_new_process_vouches_for_the_names_that_a_killed_one_made(tmp_path):
+def test_a_new_process_vouches_for_the_names_that_a_killed_one_made(tmp_path: Any) -> None:
     """Files whose names were never flushed, because their maker was killed, are acknowledged by somebody else."""
 
-    def run(fs):
+    def run(fs: Any) -> None:
         root = Path(fs.root, "sessions")
         SessionStore.over(fs, root, durability="none").append("s", START)
         pool_of(fs).drop(str(root / "s"))
         SessionStore.over(fs, root).append("s", [say("c")])
         fs.mark("appended")
 
-    def check(folder, acked):
+    def check(folder: Any, acked: Any) -> None:
         if acked:
             store = SessionStore(Path(folder, "sessions"), durability="none")
             assert store.load("s")[0] == [*START, say("c")]
@@ -242,19 +243,19 @@ def test_a_new_process_vouches_for_the_names_that_a_killed_one_made(tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_a_torn_tail_is_stored_before_it_is_cut(tmp_path):
+def test_a_torn_tail_is_stored_before_it_is_cut(tmp_path: Any) -> None:
     torn = b'{"role": "user", "content": "half'
 
-    def begin(folder):
+    def begin(folder: Any) -> None:
         setup(folder)
         with open(Path(folder, "sessions", "s", "transcript.jsonl"), "ab") as file:
             file.write(torn)
 
-    def run(fs):
+    def run(fs: Any) -> None:
         SessionStore.over(fs, Path(fs.root, "sessions")).append("s", [say("c")])
         fs.mark("appended")
 
-    def check(folder, acked):
+    def check(folder: Any, acked: Any) -> None:
         session = Path(folder, "sessions", "s")
         store = SessionStore(session.parent, durability="none")
         assert is_between(store.load("s")[0], START, [*START, say("c")])
@@ -268,14 +269,14 @@ def test_a_torn_tail_is_stored_before_it_is_cut(tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_events_under_full(tmp_path):
-    def run(fs):
+def test_events_under_full(tmp_path: Any) -> None:
+    def run(fs: Any) -> None:
         with EventsLog.over(fs, Path(fs.root, "sessions", "s"), durability="full") as log:
             for number in range(3):
                 log.append({"event": f"e{number}", "ts": "t"})
                 fs.mark(number)
 
-    def check(folder, acked):
+    def check(folder: Any, acked: Any) -> None:
         path = Path(folder, "sessions", "s", "events.jsonl")
         lines = path.read_bytes().split(b"\n") if path.exists() else []
         names = [json.loads(line)["event"] for line in lines[:-1]]
@@ -286,5 +287,5 @@ def test_events_under_full(tmp_path):
     assert not report.violations, report.describe()
 
 
-def test_the_pairs_are_really_pairs():
+def test_the_pairs_are_really_pairs() -> None:
     assert len(pairs({name: operation(call) for name, call in CALLS.items()})) == len(CALLS) ** 2

@@ -5,7 +5,7 @@ from hypothesis import Phase, settings
 from sessionary.testing.machine import StoreMachine
 
 TestStore = StoreMachine.TestCase
-if settings.default.max_examples <= 100:
+if settings().max_examples <= 100:
     # Without shrinking, which would take minutes here: a failing example is short as it is, and printed.
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
     TestStore.settings = settings(max_examples=150, stateful_step_count=20, phases=phases)

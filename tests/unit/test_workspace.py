@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.errors import AmbiguousId, Invalid, NotFound
+from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
@@ -97,6 +97,21 @@ def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
         workspace.check_file(tmp_path / "x.jsonl")
     with pytest.raises(NotFound):
         list(workspace.read_file(tmp_path / "x.jsonl"))
+
+
+def test_a_file_that_cannot_be_read_is_a_failure_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises(StorageFailed):
+        Workspace(tmp_path).check_file(tmp_path / "folder.jsonl")
+    with pytest.raises(StorageFailed):
+        list(Workspace(tmp_path).read_file(tmp_path / "folder.jsonl"))
+
+
+def test_memory_is_no_place_to_keep_sessions() -> None:
+    problems = Workspace(Path("/dev/shm")).check_place()
+    if not Path("/dev/shm").is_mount():
+        pytest.skip("no file system in memory here")
+    assert [(problem.code, problem.severity.name) for problem in problems] == [("weak_file_system", "note")]
 
 
 _span = st.text("ab0", min_size=16, max_size=16)

@@ -125,8 +125,8 @@ class Page:
         name = one_line(call.name)
         room = self._width - cells(name) - 4 - (cells(verdict) + 2 if verdict else 0)
         said = fit(_telling(call.arguments), max(room, 0))
-        end = "  " + paint(verdict, "red") if verdict else ""
-        return f"▸ {paint(name, 'magenta')}  {said}{end}".rstrip()
+        parts = ["▸ " + paint(name, "magenta"), said, paint(verdict, "red") if verdict else ""]
+        return "  ".join(filter(None, parts))
 
 
 def _telling(arguments: Any) -> str:

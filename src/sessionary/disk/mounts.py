@@ -12,6 +12,8 @@ import re
 import sys
 from dataclasses import dataclass
 
+from sessionary.model import Problem, Severity
+
 _WEAK = {
     "nfs": "NFS: locks and appends of several hosts do not exclude each other",
     "nfs4": "NFS: locks and appends of several hosts do not exclude each other",
@@ -85,3 +87,11 @@ def weakness(path: str | os.PathLike[str]) -> str | None:
     except OSError:
         return None
     return None if mount is None else mount.weakness()
+
+
+def problem(path: str, why: str) -> Problem:
+    """The note that `check` and the first report of a store give of a weak file system."""
+    remedy = "keep sessions on a local disk (ext4, xfs, btrfs, APFS, NTFS)"
+    return Problem(
+        "weak_file_system", Severity.note, path, None, None, f"the promises do not hold here: {why}", remedy
+    )

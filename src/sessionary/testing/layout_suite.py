@@ -23,7 +23,19 @@ from sessionary.layouts.base import Capability, Layout
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
 
-WRITES = ("write", "truncate", "rename", "link", "unlink", "mkdir", "rmdir", "utime", "chmod", "chown", "clone")
+WRITES = (
+    "write",
+    "truncate",
+    "rename",
+    "link",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "utime",
+    "chmod",
+    "chown",
+    "clone",
+)
 
 
 class CountingFs(WrappedFs):
@@ -45,7 +57,12 @@ class CountingFs(WrappedFs):
 
 def record(number: int, role: str = "user") -> dict[str, Any]:
     """One message with a key that no layout knows."""
-    return {"role": role, "content": f"message {number}", "timestamp": f"2025-01-31T12:00:{number:02}Z", "x-odd": number}
+    return {
+        "role": role,
+        "content": f"message {number}",
+        "timestamp": f"2025-01-31T12:00:{number:02}Z",
+        "x-odd": number,
+    }
 
 
 class LayoutTests:
@@ -55,7 +72,9 @@ class LayoutTests:
         """The layout under test over the store in `home`."""
         raise NotImplementedError
 
-    def put_session(self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None) -> None:
+    def put_session(
+        self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None
+    ) -> None:
         """Make a healthy session of these records, going around the layout."""
         raise NotImplementedError
 

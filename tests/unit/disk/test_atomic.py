@@ -5,6 +5,7 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,20 +20,20 @@ class NoLinks(OsFs):
     """A file system without hard links, like FAT."""
 
     @staticmethod
-    def link(source, target):
+    def link(source: Any, target: Any) -> None:  # type: ignore[override]
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 @pytest.fixture(params=[OsFs, NoLinks])
-def fs(request):
+def fs(request: Any) -> Any:
     return request.param()
 
 
-def leftovers(folder):
+def leftovers(folder: Any) -> Any:
     return [name for name in os.listdir(folder) if name.endswith(".tmp")]
 
 
-def test_create_makes_a_private_file_and_refuses_a_second(tmp_path, fs):
+def test_create_makes_a_private_file_and_refuses_a_second(tmp_path: Any, fs: Any) -> None:
     path = str(tmp_path / "a.json")
     atomic.create(path, b"one", fs=fs)
     with pytest.raises(AlreadyExists) as caught:
@@ -43,7 +44,7 @@ def test_create_makes_a_private_file_and_refuses_a_second(tmp_path, fs):
     assert not leftovers(tmp_path)
 
 
-def test_replace_keeps_the_old_file_as_backup(tmp_path, fs):
+def test_replace_keeps_the_old_file_as_backup(tmp_path: Any, fs: Any) -> None:
     path, backup = tmp_path / "a.json", tmp_path / "a.json.backup"
     path.write_bytes(b"old")
     for new, old in ((b"new", b"old"), (b"newer", b"new")):
@@ -54,7 +55,7 @@ def test_replace_keeps_the_old_file_as_backup(tmp_path, fs):
     assert not leftovers(tmp_path)
 
 
-def test_replace_of_a_file_that_shares_its_inode_with_the_backup_leaves_no_temp(tmp_path):
+def test_replace_of_a_file_that_shares_its_inode_with_the_backup_leaves_no_temp(tmp_path: Any) -> None:
     path, backup = tmp_path / "a.json", tmp_path / "a.json.backup"
     path.write_bytes(b"old")
     os.link(path, backup)
@@ -63,7 +64,7 @@ def test_replace_of_a_file_that_shares_its_inode_with_the_backup_leaves_no_temp(
     assert sorted(os.listdir(tmp_path)) == ["a.json", "a.json.backup"]
 
 
-def test_replace_keeps_the_mode_and_follows_a_link(tmp_path):
+def test_replace_keeps_the_mode_and_follows_a_link(tmp_path: Any) -> None:
     real, link = tmp_path / "real.json", tmp_path / "link.json"
     real.write_bytes(b"old")
     real.chmod(0o640)
@@ -74,10 +75,10 @@ def test_replace_keeps_the_mode_and_follows_a_link(tmp_path):
     assert real.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_refused_replace_leaves_the_old_file_and_says_so(tmp_path):
+def test_a_refused_replace_leaves_the_old_file_and_says_so(tmp_path: Any) -> None:
     class Full(OsFs):
         @staticmethod
-        def write(fd, data):
+        def write(fd: Any, data: Any) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     path = tmp_path / "a.json"
@@ -88,14 +89,14 @@ def test_a_refused_replace_leaves_the_old_file_and_says_so(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
     error = caught.value
     assert (error.errno, error.outcome, error.path) == (errno.ENOSPC, "not_committed", str(path))
-    assert "full" in error.hint
+    assert "full" in str(error.hint)
 
 
-def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path):
+def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path: Any) -> None:
     class NoDirSync(OsFs):
         calls = 0
 
-        def fsync(self, fd):
+        def fsync(self, fd: Any) -> None:
             NoDirSync.calls += 1
             if NoDirSync.calls == 2:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -105,7 +106,7 @@ def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path):
     assert caught.value.outcome == "unknown"
 
 
-def test_keep_aside_gives_a_dated_second_name_and_never_overwrites(tmp_path, fs):
+def test_keep_aside_gives_a_dated_second_name_and_never_overwrites(tmp_path: Any, fs: Any) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"bytes")
     first = atomic.keep_aside(str(path), "corrupt", fs=fs, now=NOW)
@@ -115,13 +116,13 @@ def test_keep_aside_gives_a_dated_second_name_and_never_overwrites(tmp_path, fs)
     assert Path(first).read_bytes() == Path(second).read_bytes() == b"bytes"
 
 
-def test_save_aside_never_overwrites(tmp_path):
+def test_save_aside_never_overwrites(tmp_path: Any) -> None:
     path = str(tmp_path / "a.jsonl")
     names = [atomic.save_aside(path, "torn", data, now=NOW) for data in (b"1", b"2")]
     assert [Path(name).read_bytes() for name in names] == [b"1", b"2"]
 
 
-def test_move_folder_refuses_an_existing_target_and_a_missing_source(tmp_path):
+def test_move_folder_refuses_an_existing_target_and_a_missing_source(tmp_path: Any) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     with pytest.raises(AlreadyExists):
@@ -132,7 +133,7 @@ def test_move_folder_refuses_an_existing_target_and_a_missing_source(tmp_path):
     assert (tmp_path / "deep" / "er" / "a").is_dir()
 
 
-def test_erase_tree_removes_links_without_following_them(tmp_path):
+def test_erase_tree_removes_links_without_following_them(tmp_path: Any) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("x")
@@ -144,7 +145,7 @@ def test_erase_tree_removes_links_without_following_them(tmp_path):
     assert (outside / "precious").read_text() == "x"
 
 
-def test_sweep_takes_our_temp_files_and_leaves_those_of_others(tmp_path):
+def test_sweep_takes_our_temp_files_and_leaves_those_of_others(tmp_path: Any) -> None:
     ours = os.path.basename(atomic.temp_name(str(tmp_path / "transcript.jsonl")))
     fresh, old = ".transcript_9v_81fm9.tmp", ".metadata_abcd1234.tmp"
     for name in (ours, fresh, old, ".other.tmp", "a.tmp"):
@@ -154,7 +155,7 @@ def test_sweep_takes_our_temp_files_and_leaves_those_of_others(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted([fresh, old, ".other.tmp", "a.tmp"])
 
 
-def test_temp_names_fit_and_look_like_nobodys_file():
+def test_temp_names_fit_and_look_like_nobodys_file() -> None:
     name = os.path.basename(atomic.temp_name("/x/" + "語" * 80 + ".jsonl"))
     assert re.fullmatch(r"\..+\.tmp", name)
     assert len(name.encode()) <= 255

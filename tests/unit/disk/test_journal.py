@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,16 +14,16 @@ from sessionary.disk.journal import Journal, Tail, is_json_text, lines_of
 from sessionary.errors import Invalid, StorageFailed
 
 
-def append(journal, data):
+def append(journal: Any, data: Any) -> None:
     journal.append(data, journal.look())
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Any) -> Any:
     return tmp_path / "transcript.jsonl"
 
 
-def test_append_makes_a_private_file_and_adds_lines(path):
+def test_append_makes_a_private_file_and_adds_lines(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"a":1}\n')
     append(journal, b'{"b":2}\n')
@@ -31,39 +32,39 @@ def test_append_makes_a_private_file_and_adds_lines(path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_torn_tail_is_stored_and_cut(path):
+def test_a_torn_tail_is_stored_and_cut(path: Any) -> None:
     path.write_bytes(b'{"a":1}\n{"tor')
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"b":2}\n')
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
-    assert Path(journal.torn).read_bytes() == b'{"tor'
-    assert ".torn-" in journal.torn
+    assert Path(str(journal.torn)).read_bytes() == b'{"tor'
+    assert ".torn-" in str(journal.torn)
     append(journal, b'{"c":3}\n')
     assert journal.torn is None
 
 
-def test_a_torn_tail_longer_than_a_block_is_found(path):
+def test_a_torn_tail_longer_than_a_block_is_found(path: Any) -> None:
     path.write_bytes(b'{"a":1}\n"' + b"x" * 200_000)
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"b":2}\n')
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
-    assert os.path.getsize(journal.torn) == 200_001
+    assert os.path.getsize(str(journal.torn)) == 200_001
 
 
-def test_a_whole_last_record_only_gets_its_newline(path):
+def test_a_whole_last_record_only_gets_its_newline(path: Any) -> None:
     path.write_bytes(b'{"a":1}\n{"b":2}')
     append(Journal(str(path), Tail.CUT), b'{"c":3}\n')
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n{"c":3}\n'
     assert len(os.listdir(path.parent)) == 1
 
 
-def test_where_others_append_without_a_lock_the_tail_is_sealed(path):
+def test_where_others_append_without_a_lock_the_tail_is_sealed(path: Any) -> None:
     path.write_bytes(b'{"a":1}\n{"tor')
     append(Journal(str(path), Tail.SEAL), b'{"b":2}\n')
     assert path.read_bytes() == b'{"a":1}\n{"tor\n{"b":2}\n'
 
 
-def test_a_tail_torn_between_our_appends_is_seen(path):
+def test_a_tail_torn_between_our_appends_is_seen(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"a":1}\n')
     with open(path, "ab") as other:
@@ -72,7 +73,7 @@ def test_a_tail_torn_between_our_appends_is_seen(path):
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
 
 
-def test_a_replaced_file_is_reopened(path):
+def test_a_replaced_file_is_reopened(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"a":1}\n')
     os.link(path, str(path) + ".backup")
@@ -84,7 +85,7 @@ def test_a_replaced_file_is_reopened(path):
     assert Path(str(path) + ".backup").read_bytes() == b'{"a":1}\n'
 
 
-def test_a_linked_file_is_appended_to_where_it_lies(tmp_path):
+def test_a_linked_file_is_appended_to_where_it_lies(tmp_path: Any) -> None:
     real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
     real.write_bytes(b'{"a":1}\n')
     link.symlink_to(real)
@@ -96,10 +97,10 @@ def test_a_linked_file_is_appended_to_where_it_lies(tmp_path):
 class ShortThenFull(OsFs):
     """Takes a few bytes of a write, then the disk is full."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.full = False
 
-    def write(self, fd, data):
+    def write(self, fd: Any, data: Any) -> Any:
         if not self.full:
             return os.write(fd, data)
         if len(data) > 5:
@@ -108,7 +109,7 @@ class ShortThenFull(OsFs):
 
 
 @pytest.mark.parametrize("tail", Tail)
-def test_a_full_disk_takes_back_the_half_line(path, tail):
+def test_a_full_disk_takes_back_the_half_line(path: Any, tail: Any) -> None:
     fs = ShortThenFull()
     journal = Journal(str(path), tail, fs=fs)
     append(journal, b'{"a":1}\n')
@@ -123,18 +124,18 @@ def test_a_full_disk_takes_back_the_half_line(path, tail):
 
 
 class BadFlush(OsFs):
-    def __init__(self):
+    def __init__(self) -> None:
         self.failing = False
         self.flushes = 0
 
-    def fdatasync(self, fd):
+    def fdatasync(self, fd: Any) -> None:
         self.flushes += 1
         if self.failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         os.fdatasync(fd)
 
 
-def test_a_failed_flush_is_unknown_never_retried_and_the_next_append_replaces(path):
+def test_a_failed_flush_is_unknown_never_retried_and_the_next_append_replaces(path: Any) -> None:
     fs = BadFlush()
     journal = Journal(str(path), Tail.CUT, fs=fs)
     append(journal, b'{"a":1}\n')
@@ -152,11 +153,11 @@ def test_a_failed_flush_is_unknown_never_retried_and_the_next_append_replaces(pa
     journal.flush()
     assert path.stat().st_ino != inode
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
-    assert Path(journal.torn).read_bytes() == b"\0" * 30 + b"\n"
+    assert Path(str(journal.torn)).read_bytes() == b"\0" * 30 + b"\n"
     assert not journal.suspect
 
 
-def test_a_failed_flush_in_the_background_is_told_once(path):
+def test_a_failed_flush_in_the_background_is_told_once(path: Any) -> None:
     fs = BadFlush()
     journal = Journal(str(path), Tail.CUT, fs=fs)
     committer = Committer()
@@ -171,7 +172,7 @@ def test_a_failed_flush_in_the_background_is_told_once(path):
     assert path.read_bytes() == b'{"a":1}\n{"c":3}\n'
 
 
-def test_levels(path):
+def test_levels(path: Any) -> None:
     fs = BadFlush()
     journal = Journal(str(path), Tail.CUT, fs=fs)
     append(journal, b"{}\n")
@@ -187,11 +188,11 @@ def test_levels(path):
         check_durability("sometimes")
 
 
-def test_batch_is_flushed_by_the_timer(path):
+def test_batch_is_flushed_by_the_timer(path: Any) -> None:
     flushed = threading.Event()
 
     class Telling(OsFs):
-        def fdatasync(self, fd):
+        def fdatasync(self, fd: Any) -> None:
             os.fdatasync(fd)
             flushed.set()
 
@@ -201,7 +202,7 @@ def test_batch_is_flushed_by_the_timer(path):
     assert flushed.wait(5)
 
 
-def test_settle_flushes_what_waits(path):
+def test_settle_flushes_what_waits(path: Any) -> None:
     fs = BadFlush()
     journal = Journal(str(path), Tail.CUT, fs=fs)
     committer = Committer()
@@ -214,7 +215,7 @@ def test_settle_flushes_what_waits(path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_can_append_and_batch_on_its_own(path):
+def test_a_forked_child_can_append_and_batch_on_its_own(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT)
     append(journal, b'{"parent":1}\n')
     COMMITTER.commit(journal, "batch", 1)
@@ -251,11 +252,11 @@ def test_a_forked_child_can_append_and_batch_on_its_own(path):
         (b"[" * 100_000, False),
     ],
 )
-def test_is_json_text(data, expected):
+def test_is_json_text(data: Any, expected: Any) -> None:
     assert is_json_text(data) is expected
 
 
-def test_lines_of_joins_blocks(tmp_path, monkeypatch):
+def test_lines_of_joins_blocks(tmp_path: Any, monkeypatch: Any) -> None:
     from sessionary.disk import journal as module
 
     monkeypatch.setattr(module, "COPY_BLOCK", 3)

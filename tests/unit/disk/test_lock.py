@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,11 @@ from sessionary.errors import Locked, StorageFailed
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Any) -> Any:
     return str(tmp_path / ".lock")
 
 
-def test_two_locks_on_one_file_exclude_each_other(path):
+def test_two_locks_on_one_file_exclude_each_other(path: Any) -> None:
     first, second = FileLock(path), FileLock(path)
     with first.held(), pytest.raises(Locked):
         second.acquire(timeout=0.02)
@@ -28,7 +29,7 @@ def test_two_locks_on_one_file_exclude_each_other(path):
         pass
 
 
-def test_the_waiting_one_gets_it_when_the_other_lets_go(path):
+def test_the_waiting_one_gets_it_when_the_other_lets_go(path: Any) -> None:
     first, second = FileLock(path), FileLock(path)
     first.acquire()
     threading.Timer(0.05, first.release).start()
@@ -36,11 +37,11 @@ def test_the_waiting_one_gets_it_when_the_other_lets_go(path):
     second.release()
 
 
-def test_threads_sharing_one_object_exclude_each_other(path):
+def test_threads_sharing_one_object_exclude_each_other(path: Any) -> None:
     guard = FileLock(path)
     inside, worst = 0, 0
 
-    def work():
+    def work() -> None:
         nonlocal inside, worst
         for _ in range(200):
             with guard.held():
@@ -56,7 +57,7 @@ def test_threads_sharing_one_object_exclude_each_other(path):
     assert (inside, worst) == (0, 1)
 
 
-def test_locked_says_who_and_since_when(path):
+def test_locked_says_who_and_since_when(path: Any) -> None:
     first = FileLock(path)
     with first.held(note="save"), pytest.raises(Locked) as caught:
         FileLock(path).acquire(timeout=0.01)
@@ -70,7 +71,7 @@ def test_locked_says_who_and_since_when(path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's lock table is Linux's")
-def test_a_stale_note_does_not_name_the_wrong_process(path):
+def test_a_stale_note_does_not_name_the_wrong_process(path: Any) -> None:
     with open(path, "w") as note:
         json.dump({"pid": 1, "since": "2020-01-01T00:00:00+00:00"}, note)
     guard = FileLock(path)
@@ -80,7 +81,7 @@ def test_a_stale_note_does_not_name_the_wrong_process(path):
     assert "since" not in who
 
 
-def test_the_lock_file_is_private_and_stays(path):
+def test_the_lock_file_is_private_and_stays(path: Any) -> None:
     guard = FileLock(path)
     with guard.held():
         pass
@@ -88,7 +89,7 @@ def test_the_lock_file_is_private_and_stays(path):
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
-def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path):
+def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path: Any) -> None:
     folder, trash = tmp_path / "session", tmp_path / "trash"
     folder.mkdir()
     path = str(folder / ".lock")
@@ -98,7 +99,7 @@ def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path):
     first.acquire()
     got = []
 
-    def wait():
+    def wait() -> None:
         second.acquire(timeout=5)
         got.append((os.fstat(second._fd).st_ino, os.stat(path).st_ino))
         second.release()
@@ -114,7 +115,7 @@ def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path):
     assert got[0][0] == got[0][1]
 
 
-def test_a_missing_folder_is_said_and_leaves_the_lock_usable(tmp_path):
+def test_a_missing_folder_is_said_and_leaves_the_lock_usable(tmp_path: Any) -> None:
     guard = FileLock(str(tmp_path / "not" / ".lock"))
     with pytest.raises(FileNotFoundError):
         guard.acquire()
@@ -123,7 +124,7 @@ def test_a_missing_folder_is_said_and_leaves_the_lock_usable(tmp_path):
         pass
 
 
-def test_readers_share_and_writers_wait(path):
+def test_readers_share_and_writers_wait(path: Any) -> None:
     writer = FileLock(path)
     with shared(path), shared(path), pytest.raises(Locked):
         writer.acquire(timeout=0.01)
@@ -135,7 +136,7 @@ def test_readers_share_and_writers_wait(path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_neither_holds_nor_frees_its_parents_lock(path):
+def test_a_forked_child_neither_holds_nor_frees_its_parents_lock(path: Any) -> None:
     guard = FileLock(path)
     guard.acquire()
     child = os.fork()
@@ -153,7 +154,7 @@ def test_a_forked_child_neither_holds_nor_frees_its_parents_lock(path):
         pass
 
 
-def test_the_kernel_frees_the_lock_of_a_killed_process(path):
+def test_the_kernel_frees_the_lock_of_a_killed_process(path: Any) -> None:
     code = (
         "import sys; from sessionary.disk.lock import FileLock\n"
         "FileLock(sys.argv[1]).acquire(note='save'); print('held', flush=True); sys.stdin.read()"
@@ -161,6 +162,7 @@ def test_the_kernel_frees_the_lock_of_a_killed_process(path):
     with subprocess.Popen(
         [sys.executable, "-c", code, path], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(Locked) as caught:
             FileLock(path).acquire(timeout=0.01)
@@ -169,7 +171,7 @@ def test_the_kernel_frees_the_lock_of_a_killed_process(path):
         FileLock(path).acquire(timeout=5)
 
 
-def test_a_planted_link_is_not_followed(tmp_path):
+def test_a_planted_link_is_not_followed(tmp_path: Any) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     os.symlink(victim, tmp_path / ".lock")
@@ -178,6 +180,6 @@ def test_a_planted_link_is_not_followed(tmp_path):
     assert victim.read_text() == "precious"
 
 
-def test_the_back_off_is_bounded():
+def test_the_back_off_is_bounded() -> None:
     assert lock_module.FIRST_PAUSE == 50e-6
     assert OS_FS is not None

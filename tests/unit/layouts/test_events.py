@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, InvalidId
 
 
-def lines(folder):
+def lines(folder: Any) -> Any:
     return [json.loads(line) for line in (folder / "events.jsonl").read_bytes().splitlines()]
 
 
-def test_what_tells_lines_apart_comes_first_and_data_last(tmp_path):
+def test_what_tells_lines_apart_comes_first_and_data_last(tmp_path: Any) -> None:
     now = datetime(2025, 1, 31, 12, tzinfo=UTC)
     with EventsLog.over(OS_FS, tmp_path / "s", now=lambda: now) as log:
         log.append({"data": {"x": 1}, "duration_ms": 5, "event": "tool:post", "status": "ok"})
@@ -28,14 +29,14 @@ def test_what_tells_lines_apart_comes_first_and_data_last(tmp_path):
     )
 
 
-def test_given_fields_are_kept(tmp_path):
+def test_given_fields_are_kept(tmp_path: Any) -> None:
     event = {"ts": "t", "lvl": "DEBUG", "event": "e", "session_id": "other", "data": None}
     with EventsLog(tmp_path / "s") as log:
         log.append(event)
     assert lines(tmp_path / "s") == [event]
 
 
-def test_an_event_needs_a_name_and_an_open_log(tmp_path):
+def test_an_event_needs_a_name_and_an_open_log(tmp_path: Any) -> None:
     log = EventsLog(tmp_path / "s")
     with pytest.raises(Invalid, match="name"):
         log.append({"data": 1})
@@ -50,7 +51,7 @@ def test_an_event_needs_a_name_and_an_open_log(tmp_path):
         EventsLog(tmp_path / "s", durability="often")
 
 
-def test_the_documented_events(tmp_path):
+def test_the_documented_events(tmp_path: Any) -> None:
     with EventsLog(tmp_path / "s") as log:
         log.session_start(bundle="b")
         log.prompt_submit("hello")
@@ -81,7 +82,7 @@ def test_the_documented_events(tmp_path):
     assert "data" not in events[9]
 
 
-def test_a_torn_line_is_sealed_and_never_cut(tmp_path):
+def test_a_torn_line_is_sealed_and_never_cut(tmp_path: Any) -> None:
     folder = tmp_path / "s"
     folder.mkdir()
     (folder / "events.jsonl").write_bytes(b'{"event": "a"}\n{"event": "tor')
@@ -93,14 +94,19 @@ def test_a_torn_line_is_sealed_and_never_cut(tmp_path):
     assert json.loads(second)["event"] == "b"
 
 
-def test_values_that_json_has_no_word_for_are_stored_readably(tmp_path):
+def test_values_that_json_has_no_word_for_are_stored_readably(tmp_path: Any) -> None:
     with EventsLog(tmp_path / "s") as log:
-        log.append({"event": "e", "data": {"nan": float("nan"), "at": datetime(2025, 1, 1, tzinfo=UTC), "u": "\u2028"}})
+        log.append(
+            {
+                "event": "e",
+                "data": {"nan": float("nan"), "at": datetime(2025, 1, 1, tzinfo=UTC), "u": "\u2028"},
+            }
+        )
     (event,) = lines(tmp_path / "s")
     assert event["data"] == {"nan": "NaN", "at": "2025-01-01T00:00:00+00:00", "u": "\u2028"}
 
 
-def test_an_event_moves_the_folder_in_lists(tmp_path):
+def test_an_event_moves_the_folder_in_lists(tmp_path: Any) -> None:
     folder = tmp_path / "s"
     with EventsLog(folder) as log:
         log.append({"event": "a"})
@@ -110,7 +116,7 @@ def test_an_event_moves_the_folder_in_lists(tmp_path):
     assert folder.stat().st_mtime > 1e9
 
 
-def test_two_logs_of_one_session_interleave_whole_lines(tmp_path):
+def test_two_logs_of_one_session_interleave_whole_lines(tmp_path: Any) -> None:
     code = (
         "import sys; from sessionary import EventsLog\n"
         "with EventsLog(sys.argv[1]) as log:\n"

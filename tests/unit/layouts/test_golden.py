@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "amplifier"
 ID = "3f0c1c52-7c1e-4b55-9d0e-6f1f5f0f9a11"
 
 
-def test_the_examples_survive_a_save_to_the_byte(tmp_path):
+def test_the_examples_survive_a_save_to_the_byte(tmp_path: Any) -> None:
     transcript = [json.loads(line) for line in (GOLDEN / "transcript.jsonl").read_text().splitlines()]
     metadata = json.loads((GOLDEN / "metadata.json").read_text())
     store = SessionStore(tmp_path)
@@ -22,7 +23,7 @@ def test_the_examples_survive_a_save_to_the_byte(tmp_path):
     assert store.load(ID) == (transcript, metadata)
 
 
-def test_the_examples_are_read_where_they_lie(tmp_path):
+def test_the_examples_are_read_where_they_lie(tmp_path: Any) -> None:
     folder = tmp_path / ID
     folder.mkdir()
     for name in ("transcript.jsonl", "metadata.json"):
@@ -35,7 +36,7 @@ def test_the_examples_are_read_where_they_lie(tmp_path):
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_events_are_written_in_the_order_of_the_specification(tmp_path, shuffled):
+def test_events_are_written_in_the_order_of_the_specification(tmp_path: Any, shuffled: Any) -> None:
     with EventsLog(tmp_path / "uuid") as log:
         for line in (GOLDEN / "events.jsonl").read_text().splitlines():
             event = json.loads(line)

@@ -320,6 +320,16 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_session(home: Path, make
     assert ("unreadable_file", "stops_resume") in codes(found["closed"].problems)
 
 
+def test_what_cannot_be_read_at_all_is_an_error_of_those_who_ask_for_it(home: Path, make: Make) -> None:
+    folder = make()
+    (ref,) = AmplifierLayout(home).discover()
+    with pytest.raises(StorageFailed, match="Failed to read"):
+        list(AmplifierLayout(home, Closed(folder / "transcript.jsonl")).entries(ref))
+    (folder / "events.jsonl").write_bytes(b"{}")
+    problems = list(AmplifierLayout(home, Closed(folder / "events.jsonl")).check(ref))
+    assert codes(problems) == [("unreadable_file", "cosmetic")]
+
+
 def test_a_project_that_cannot_be_looked_into_is_told_after_all_the_others(home: Path, make: Make) -> None:
     make("one", "-a")
     make("two", "-b")
@@ -472,6 +482,34 @@ def test_records_that_are_there_twice_are_noted_by_the_check_alone(home: Path, m
 def test_what_the_owner_refuses_stops_a_resume(home: Path, make: Make) -> None:
     make(files={"transcript.jsonl": lines(HELLO) + b"<<<<<<< HEAD\n"})
     assert codes(check(home)) == [("conflict_marker", "stops_resume")]
+
+
+def test_a_tail_that_still_grows_is_looked_at_again(home: Path, make: Make) -> None:
+    data = lines(HELLO, ANSWER)
+    make(files={"transcript.jsonl": data})
+
+    class Growing(OsFs):
+        """A writer is in the middle of its second line until somebody has read the half of it."""
+
+        size = len(data) - 10
+        reads = 0
+
+        def fstat(self, fd: int) -> os.stat_result:
+            found = OS_FS.fstat(fd)
+            cut = found.st_size == len(data) and self.reads < 2
+            return os.stat_result([*found[:6], self.size, *found[7:10]]) if cut else found
+
+        def pread(self, fd: int, length: int, offset: int) -> bytes:
+            if OS_FS.fstat(fd).st_size != len(data):
+                return OS_FS.pread(fd, length, offset)
+            self.reads += 1
+            end = self.size if self.reads <= 2 else len(data)
+            return OS_FS.pread(fd, min(length, max(end - offset, 0)), offset)
+
+    fs = Growing()
+    summary = only(AmplifierLayout(home, fs))
+    assert (summary.messages, summary.problems) == (2, [])
+    assert fs.reads == 3
 
 
 # Entries and parts

@@ -11,6 +11,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from sessionary.errors import (
     Conflict,
     Invalid,
     InvalidId,
+    Locked,
     NotFound,
     StorageFailed,
 )
@@ -32,29 +34,29 @@ META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bun
 WHEN = "2025-01-31T12:00:00.000+00:00"
 
 
-def say(text, role="user", **more):
+def say(text: Any, role: Any = "user", **more: Any) -> Any:
     return {"role": role, "content": text, **more}
 
 
 @pytest.fixture
-def base(tmp_path):
+def base(tmp_path: Any) -> Any:
     return tmp_path / "project" / "sessions"
 
 
 @pytest.fixture
-def store(base):
+def store(base: Any) -> Any:
     return SessionStore(base)
 
 
-def path_of(base, name="transcript.jsonl", session="s"):
+def path_of(base: Any, name: Any = "transcript.jsonl", session: Any = "s") -> Any:
     return base / session / name
 
 
-def texts(store, session="s"):
+def texts(store: Any, session: Any = "s") -> Any:
     return [message["content"] for message in store.load(session)[0]]
 
 
-def elsewhere(base, code):
+def elsewhere(base: Any, code: Any) -> None:
     """Run code in another process, with `store` over the same folder."""
     program = f"from sessionary import SessionStore; store = SessionStore({str(base)!r})\n{code}"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -63,7 +65,7 @@ def elsewhere(base, code):
 # -- the face of the original
 
 
-def test_constructor_takes_text_and_makes_no_folder(tmp_path, monkeypatch):
+def test_constructor_takes_text_and_makes_no_folder(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     store = SessionStore("~/x/sessions")
     assert store.base_dir == tmp_path / "x" / "sessions"
@@ -74,7 +76,7 @@ def test_constructor_takes_text_and_makes_no_folder(tmp_path, monkeypatch):
     assert store.list_sessions() == []
 
 
-def test_save_and_load_give_back_what_was_given(store):
+def test_save_and_load_give_back_what_was_given(store: Any) -> None:
     messages = [
         say("hi", timestamp=WHEN),
         say(None, "assistant", timestamp=WHEN, tool_calls=[{"id": 1, "x": [None, 2]}]),
@@ -85,7 +87,7 @@ def test_save_and_load_give_back_what_was_given(store):
     assert store.exists("s")
 
 
-def test_the_files_are_spelled_as_the_original_spells_them(store, base):
+def test_the_files_are_spelled_as_the_original_spells_them(store: Any, base: Any) -> None:
     store.save("s", [say("é", timestamp=WHEN)], {**META, "n": {"a": 1}})
     assert path_of(base).read_text("utf-8") == f'{{"role": "user", "content": "é", "timestamp": "{WHEN}"}}\n'
     assert path_of(base, "metadata.json").read_text() == json.dumps({**META, "n": {"a": 1}}, indent=2)
@@ -94,16 +96,22 @@ def test_the_files_are_spelled_as_the_original_spells_them(store, base):
 
 
 @pytest.mark.parametrize("bad", ["", "  ", None])
-def test_empty_ids(store, bad):
-    for call in (lambda: store.save(bad, [], {}), lambda: store.load(bad), lambda: store.get_metadata(bad)):
+def test_empty_ids(store: Any, bad: Any) -> None:
+    calls: tuple[Any, ...] = (
+        lambda: store.save(bad, [], {}),
+        lambda: store.load(bad),
+        lambda: store.get_metadata(bad),
+    )
+    for call in calls:
         with pytest.raises(ValueError, match=r"^session_id cannot be empty$"):
             call()
     assert store.exists(bad) is False
 
 
 @pytest.mark.parametrize("bad", ["../x", "a/b", "a\\b", ".", ".."])
-def test_paths_are_no_ids(store, base, bad):
-    for call in (lambda: store.save(bad, [], {}), lambda: store.update_metadata(bad, {})):
+def test_paths_are_no_ids(store: Any, base: Any, bad: Any) -> None:
+    calls: tuple[Any, ...] = (lambda: store.save(bad, [], {}), lambda: store.update_metadata(bad, {}))
+    for call in calls:
         with pytest.raises(ValueError, match="Invalid session_id: ") as caught:
             call()
         assert str(caught.value) == f"Invalid session_id: {bad}"
@@ -114,23 +122,30 @@ def test_paths_are_no_ids(store, base, bad):
 @pytest.mark.parametrize(
     "bad", [" x", "x ", "a\nb", "CON", "aux.txt", ".hidden", "a.", "x" * 300, "a\x1b[2Jb"]
 )
-def test_ids_that_could_not_be_found_again_are_refused_with_the_reason(store, base, bad):
-    for call in (lambda: store.save(bad, [say("x")], META), lambda: store.append(bad, [say("x")])):
+def test_ids_that_could_not_be_found_again_are_refused_with_the_reason(
+    store: Any, base: Any, bad: Any
+) -> None:
+    calls: tuple[Any, ...] = (
+        lambda: store.save(bad, [say("x")], META),
+        lambda: store.append(bad, [say("x")]),
+    )
+    for call in calls:
         with pytest.raises(InvalidId, match="Invalid session_id") as caught:
             call()
         assert caught.value.hint
     assert not base.exists()
 
 
-def test_an_odd_id_that_is_there_is_still_served(store, base):
+def test_an_odd_id_that_is_there_is_still_served(store: Any, base: Any) -> None:
     (base / " x").mkdir(parents=True)
     (base / " x" / "transcript.jsonl").write_text('{"role": "user", "content": "old"}\n')
     store.append(" x", [say("new")])
     assert texts(store, " x") == ["old", "new"]
 
 
-def test_missing_sessions(store):
-    for call in (lambda: store.load("nope"), lambda: store.get_metadata("nope")):
+def test_missing_sessions(store: Any) -> None:
+    calls: tuple[Any, ...] = (lambda: store.load("nope"), lambda: store.get_metadata("nope"))
+    for call in calls:
         with pytest.raises(FileNotFoundError) as caught:
             call()
         assert str(caught.value) == "Session 'nope' not found"
@@ -141,7 +156,7 @@ def test_missing_sessions(store):
     assert not store.exists("nope")
 
 
-def test_a_folder_of_dot_files_is_no_session(store, base):
+def test_a_folder_of_dot_files_is_no_session(store: Any, base: Any) -> None:
     (base / "empty").mkdir(parents=True)
     (base / "empty" / ".lock").touch()
     (base / "events").mkdir()
@@ -153,7 +168,7 @@ def test_a_folder_of_dot_files_is_no_session(store, base):
     assert store.exists("empty")
 
 
-def test_list_is_newest_first_by_any_of_the_three_times(store, base):
+def test_list_is_newest_first_by_any_of_the_three_times(store: Any, base: Any) -> None:
     for place, name in enumerate(["a", "b", "c"]):
         store.save(name, [say("x")], META)
         for path in [base / name, *(base / name).iterdir()]:
@@ -164,14 +179,14 @@ def test_list_is_newest_first_by_any_of_the_three_times(store, base):
     assert store.list_sessions() == ["b", "a", "c"]
 
 
-def test_an_append_moves_the_folder_for_the_originals_list(store, base):
+def test_an_append_moves_the_folder_for_the_originals_list(store: Any, base: Any) -> None:
     store.save("s", [say("x")], META)
     os.utime(base / "s", (1, 1))
     store.append("s", [say("y")])
     assert (base / "s").stat().st_mtime > 1e9
 
 
-def test_sub_sessions_are_hidden_unless_asked_for(store):
+def test_sub_sessions_are_hidden_unless_asked_for(store: Any) -> None:
     for name in ("top", "0000000000000000-35136bd7ef3f4d71_explorer"):
         store.save(name, [say("x")], META)
     assert store.list_sessions() == ["top"]
@@ -180,7 +195,7 @@ def test_sub_sessions_are_hidden_unless_asked_for(store):
     assert not is_top_level_session("a_b")
 
 
-def test_find_session(store):
+def test_find_session(store: Any) -> None:
     for name in ("abc", "abcd1", "abcd2", "sub-1_agent"):
         store.save(name, [say("x")], META)
     assert store.find_session(" abc ") == "abc"
@@ -202,7 +217,7 @@ def test_find_session(store):
         store.find_session("ab")
 
 
-def test_module_helpers():
+def test_module_helpers() -> None:
     assert BUNDLE_PREFIX == "bundle:"
     assert extract_session_mode({"bundle": "bundle:foundation"}) == ("foundation", None)
     assert extract_session_mode({"bundle": "plain"}) == ("plain", None)
@@ -212,7 +227,7 @@ def test_module_helpers():
         extract_session_mode({"bundle": 5})
 
 
-def test_config_snapshot_is_redacted_and_backed_up(store, base):
+def test_config_snapshot_is_redacted_and_backed_up(store: Any, base: Any) -> None:
     store.save_config_snapshot("s", {"a": [1], "api_key": "secret"})
     expected = "---\na:\n- 1\napi_key: '[REDACTED]'\n---\n\nConfig snapshot for session s\n"
     assert path_of(base, "config.md").read_text() == expected
@@ -224,19 +239,19 @@ def test_config_snapshot_is_redacted_and_backed_up(store, base):
 # -- what is stored
 
 
-def test_system_and_developer_messages_are_left_out(store):
+def test_system_and_developer_messages_are_left_out(store: Any) -> None:
     store.save("s", [say("a", "system"), say("b"), say("c", "developer"), {"content": "d"}], META)
     assert texts(store) == ["b", "d"]
     store.append("s", [say("e", "system"), say("f")])
     assert texts(store) == ["b", "d", "f"]
 
 
-def test_messages_may_be_models(store):
+def test_messages_may_be_models(store: Any) -> None:
     class Model:
-        def __init__(self, **fields):
+        def __init__(self, **fields: Any) -> None:
             self.fields = fields
 
-        def model_dump(self):
+        def model_dump(self) -> Any:
             return self.fields
 
     messages = [Model(role="user", content="a"), Model(role="system", content="b")]
@@ -252,7 +267,7 @@ def test_messages_may_be_models(store):
         store.save("s", ["no message"], META)
 
 
-def test_nothing_that_json_can_hold_is_lost(store, base):
+def test_nothing_that_json_can_hold_is_lost(store: Any, base: Any) -> None:
     message = say(
         "x", nothing=None, big=10**30, nan=float("nan"), half="\ud83d", odd="\u2028\x85\0", d=Decimal("1.5")
     )
@@ -268,7 +283,7 @@ def test_nothing_that_json_can_hold_is_lost(store, base):
     assert load_transcript(base / "s") == [loaded]
 
 
-def test_every_message_gets_a_time_and_keeps_it(base):
+def test_every_message_gets_a_time_and_keeps_it(base: Any) -> None:
     times = iter(datetime(2025, 1, 31, 12, minute, tzinfo=UTC) for minute in range(60))
     store = SessionStore.over(OsFs(), base, now=lambda: next(times))
     own = [say("a"), say("b", timestamp="then"), say("c", metadata={"timestamp": "t"}), say("d", ts="u")]
@@ -289,7 +304,7 @@ def test_every_message_gets_a_time_and_keeps_it(base):
     assert own[0] == say("a")  # the caller's messages are left as they are
 
 
-def test_a_resumed_process_that_drops_the_times_changes_none(store, base):
+def test_a_resumed_process_that_drops_the_times_changes_none(store: Any, base: Any) -> None:
     store.save("s", [say("a"), say("b", "assistant", usage={"n": 1})], META)
     before = path_of(base).read_bytes()
     elsewhere(
@@ -302,13 +317,13 @@ def test_a_resumed_process_that_drops_the_times_changes_none(store, base):
     assert texts(store) == ["a", "b", "c"]
 
 
-def test_a_message_dropped_in_the_middle_changes_no_other_time(store, base):
+def test_a_message_dropped_in_the_middle_changes_no_other_time(store: Any, base: Any) -> None:
     store.save("s", [say("a", timestamp="1"), say("b", timestamp="2"), say("c", timestamp="3")], META)
     store.save("s", [say("a"), say("c")], META)
     assert [m["timestamp"] for m in store.load("s")[0]] == ["1", "3"]
 
 
-def test_after_a_rewind_a_new_message_takes_no_old_time(store):
+def test_after_a_rewind_a_new_message_takes_no_old_time(store: Any) -> None:
     store.save("s", [say("a", timestamp="1"), say("b", timestamp="2"), say("c", timestamp="3")], META)
     store.save("s", [say("a"), say("new")], META)
     first, second = store.load("s")[0]
@@ -319,7 +334,7 @@ def test_after_a_rewind_a_new_message_takes_no_old_time(store):
 # -- what a save costs
 
 
-def test_growing_saves_append(store, base):
+def test_growing_saves_append(store: Any, base: Any) -> None:
     messages = []
     inodes = set()
     for number in range(6):
@@ -330,7 +345,7 @@ def test_growing_saves_append(store, base):
     assert texts(store) == [f"m{n}" for n in range(6)]
 
 
-def test_an_unchanged_save_writes_nothing(store, base):
+def test_an_unchanged_save_writes_nothing(store: Any, base: Any) -> None:
     messages = [say("a")]
     store.save("s", messages, META)
     store.save("s", messages, META)  # the second one sees to it that there are backups
@@ -344,7 +359,7 @@ def test_an_unchanged_save_writes_nothing(store, base):
 @pytest.mark.parametrize(
     ("old", "new"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0), ("1", 1), (None, "null")]
 )
-def test_an_edit_that_only_changes_a_type_is_seen(store, base, old, new):
+def test_an_edit_that_only_changes_a_type_is_seen(store: Any, base: Any, old: Any, new: Any) -> None:
     messages = [say("a", x={"deep": [old]}), say("b")]
     store.save("s", messages, META)
     messages[0]["x"]["deep"][0] = new
@@ -353,7 +368,7 @@ def test_an_edit_that_only_changes_a_type_is_seen(store, base, old, new):
     assert json.dumps(store.load("s")[0][0]["x"]) == json.dumps({"deep": [new]})
 
 
-def test_an_edit_in_place_replaces_and_keeps_the_old_file(store, base):
+def test_an_edit_in_place_replaces_and_keeps_the_old_file(store: Any, base: Any) -> None:
     messages = [say("a", timestamp="1"), say("b", timestamp="2")]
     store.save("s", messages, META)
     before = path_of(base).read_bytes()
@@ -363,7 +378,7 @@ def test_an_edit_in_place_replaces_and_keeps_the_old_file(store, base):
     assert texts(store) == ["edited", "b"]
 
 
-def test_a_backup_exists_from_the_second_save_on_and_holds_half(store, base):
+def test_a_backup_exists_from_the_second_save_on_and_holds_half(store: Any, base: Any) -> None:
     messages = [say("x" * 100)]
     store.save("s", messages, META)
     assert not path_of(base, "transcript.jsonl.backup").exists()
@@ -378,7 +393,7 @@ def test_a_backup_exists_from_the_second_save_on_and_holds_half(store, base):
     assert 2 * backup.stat().st_size >= path_of(base).stat().st_size
 
 
-def test_metadata_keeps_a_backup_and_merges(store, base):
+def test_metadata_keeps_a_backup_and_merges(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     assert store.update_metadata("s", {"name": "N", "api_key": "k"}) == {**META, "name": "N", "api_key": "k"}
     assert store.get_metadata("s") == {**META, "name": "N", "api_key": "[REDACTED]"}
@@ -390,7 +405,7 @@ def test_metadata_keeps_a_backup_and_merges(store, base):
 # -- append
 
 
-def test_append_creates_the_session(store):
+def test_append_creates_the_session(store: Any) -> None:
     store.append("s", [say("a")], {"bundle": "bundle:x", "name": "n"})
     messages, metadata = store.load("s")
     assert [m["content"] for m in messages] == ["a"]
@@ -402,7 +417,7 @@ def test_append_creates_the_session(store):
     assert "timestamp" in store.load("s")[0][1]
 
 
-def test_append_without_messages(store):
+def test_append_without_messages(store: Any) -> None:
     store.append("s", [])
     assert store.load("s")[0] == []
     store.append("s", [], {"a": 1})
@@ -410,7 +425,7 @@ def test_append_without_messages(store):
     assert texts(store) == ["x"]
 
 
-def test_a_save_after_appends_appends(store):
+def test_a_save_after_appends_appends(store: Any) -> None:
     messages = [say("a"), say("b")]
     store.save("s", messages[:1], META)
     store.append("s", messages[1:])
@@ -422,7 +437,7 @@ def test_a_save_after_appends_appends(store):
 # -- an empty conversation
 
 
-def test_an_empty_transcript_is_one_newline(store, base):
+def test_an_empty_transcript_is_one_newline(store: Any, base: Any) -> None:
     store.save("s", [], META)
     assert path_of(base).read_bytes() == b"\n"
     assert store.load("s") == ([], META)
@@ -434,7 +449,7 @@ def test_an_empty_transcript_is_one_newline(store, base):
     assert not store.last_report.problems
 
 
-def test_zero_bytes_beside_a_backup_is_damage(store, base):
+def test_zero_bytes_beside_a_backup_is_damage(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     store.save("s", [say("a"), say("b")], META)
     os.truncate(path_of(base), 0)
@@ -446,7 +461,7 @@ def test_zero_bytes_beside_a_backup_is_damage(store, base):
     assert list((base / "s").glob("transcript.jsonl.corrupt-*"))
 
 
-def test_zero_bytes_alone_is_an_empty_session_with_a_note(store, base):
+def test_zero_bytes_alone_is_an_empty_session_with_a_note(store: Any, base: Any) -> None:
     (base / "s").mkdir(parents=True)
     path_of(base).touch()
     messages, _, report = store.load_with_report("s")
@@ -461,7 +476,7 @@ def test_zero_bytes_alone_is_an_empty_session_with_a_note(store, base):
 
 
 @pytest.fixture
-def grown(store, base):
+def grown(store: Any, base: Any) -> Any:
     """Four messages, the first three of them in the backup as well."""
     messages = [say(f"m{n}", timestamp=str(n)) for n in range(4)]
     store.save("s", messages[:3], META)
@@ -474,13 +489,13 @@ def grown(store, base):
     return messages
 
 
-def spoil(path, line, data):
+def spoil(path: Any, line: Any, data: Any) -> None:
     lines = path.read_bytes().split(b"\n")
     lines[line] = data
     path.write_bytes(b"\n".join(lines))
 
 
-def test_a_torn_last_line_never_hides_what_is_before_it(store, base, grown):
+def test_a_torn_last_line_never_hides_what_is_before_it(store: Any, base: Any, grown: Any) -> None:
     with open(path_of(base), "ab") as file:
         file.write(b'{"role": "user", "content": "hal')
     messages, _, report = store.load_with_report("s")
@@ -492,7 +507,7 @@ def test_a_torn_last_line_never_hides_what_is_before_it(store, base, grown):
     assert load_transcript(base / "s") == [*grown, say("m4", timestamp="4")]
 
 
-def test_a_torn_last_line_is_healed_by_a_save(store, base, grown):
+def test_a_torn_last_line_is_healed_by_a_save(store: Any, base: Any, grown: Any) -> None:
     with open(path_of(base), "ab") as file:
         file.write(b"\0" * 50)
     store.save("s", [*grown, say("m4", timestamp="4")], META)
@@ -501,7 +516,7 @@ def test_a_torn_last_line_is_healed_by_a_save(store, base, grown):
     assert not store.last_report.replaced
 
 
-def test_a_damaged_span_is_filled_from_the_backup(store, base, grown):
+def test_a_damaged_span_is_filled_from_the_backup(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 1, b'{"role": "us\0\0\0')
     messages, _, report = store.load_with_report("s")
     assert messages == grown
@@ -517,7 +532,7 @@ def test_a_damaged_span_is_filled_from_the_backup(store, base, grown):
     assert b"\0\0\0" in aside.read_bytes()
 
 
-def test_the_first_line_is_filled_too_and_the_last_never_guessed(store, base, grown):
+def test_the_first_line_is_filled_too_and_the_last_never_guessed(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 0, b"garbage")
     spoil(path_of(base), 3, b"garbage")
     messages, _, report = store.load_with_report("s")
@@ -525,13 +540,13 @@ def test_the_first_line_is_filled_too_and_the_last_never_guessed(store, base, gr
     assert sum(p.code == "bad_json" for p in report.problems) == 2
 
 
-def test_neighbours_that_disagree_fill_nothing(store, base, grown):
+def test_neighbours_that_disagree_fill_nothing(store: Any, base: Any, grown: Any) -> None:
     path_of(base, "transcript.jsonl.backup").write_text('{"role": "user", "content": "other"}\n' * 3)
     spoil(path_of(base), 1, b"garbage")
     assert texts(store) == ["m0", "m2", "m3"]
 
 
-def test_repeated_lines_do_not_mislead_the_filling(store, base):
+def test_repeated_lines_do_not_mislead_the_filling(store: Any, base: Any) -> None:
     lines = [json.dumps({"role": "user", "content": text}).encode() for text in "ABACD"]
     (base / "s").mkdir(parents=True)
     path_of(base, "transcript.jsonl.backup").write_bytes(b"\n".join(lines) + b"\n")
@@ -545,12 +560,12 @@ def test_repeated_lines_do_not_mislead_the_filling(store, base):
     assert [p.code for p in report.problems] == ["bad_json"]
 
 
-def test_what_was_cut_by_hand_is_not_put_back(store, base, grown):
+def test_what_was_cut_by_hand_is_not_put_back(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 1, b"<<<<<<< HEAD")
     assert texts(store) == ["m0", "m2", "m3"]
 
 
-def test_an_unreadable_backup_does_not_hide_a_readable_main(store, base, grown):
+def test_an_unreadable_backup_does_not_hide_a_readable_main(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 1, b"garbage")
     for name in ("transcript.jsonl.backup", "metadata.json.backup"):
         path_of(base, name).unlink(missing_ok=True)
@@ -562,7 +577,7 @@ def test_an_unreadable_backup_does_not_hide_a_readable_main(store, base, grown):
     assert "unreadable_file" in {p.code for p in report.problems}
 
 
-def test_a_longer_backup_never_wins_over_a_readable_main(store, base, grown):
+def test_a_longer_backup_never_wins_over_a_readable_main(store: Any, base: Any, grown: Any) -> None:
     lines = b"".join(json.dumps(say(f"b{n}")).encode() + b"\n" for n in range(100))
     path_of(base, "transcript.jsonl.backup").write_bytes(lines)
     with open(path_of(base), "ab") as file:
@@ -573,7 +588,7 @@ def test_a_longer_backup_never_wins_over_a_readable_main(store, base, grown):
 @pytest.mark.parametrize(
     "junk", [b"\0" * 4096, b"\xff\xfe" * 50, b"no json\nat all\n", b"[" * 100_000 + b"\n"]
 )
-def test_an_unreadable_main_gives_way_to_the_backup(store, base, grown, junk):
+def test_an_unreadable_main_gives_way_to_the_backup(store: Any, base: Any, grown: Any, junk: Any) -> None:
     path_of(base).write_bytes(junk)
     messages, _, report = store.load_with_report("s")
     assert messages == grown[:3]
@@ -582,7 +597,7 @@ def test_an_unreadable_main_gives_way_to_the_backup(store, base, grown, junk):
 
 
 @pytest.mark.parametrize("junk", [b"\0" * 4096, b"no json\nat all\n"])
-def test_append_never_buries_a_backup(store, base, grown, junk):
+def test_append_never_buries_a_backup(store: Any, base: Any, grown: Any, junk: Any) -> None:
     path_of(base).write_bytes(junk)
     elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'new'}])")
     assert texts(store) == ["m0", "m1", "m2", "new"]
@@ -590,7 +605,7 @@ def test_append_never_buries_a_backup(store, base, grown, junk):
     assert aside.read_bytes() == junk
 
 
-def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store, base, grown):
+def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store: Any, base: Any, grown: Any) -> None:
     path_of(base).write_bytes(b"junk\n")
     path_of(base, "transcript.jsonl.backup").write_bytes(b"old junk\n")
     messages, _, report = store.load_with_report("s")
@@ -602,7 +617,7 @@ def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store, base, grow
     assert aside.read_bytes() == b"junk\n"
 
 
-def test_a_byte_order_mark_is_read_and_gone_after_a_save(store, base):
+def test_a_byte_order_mark_is_read_and_gone_after_a_save(store: Any, base: Any) -> None:
     (base / "s").mkdir(parents=True)
     line = json.dumps(say("a", timestamp="1")).encode() + b"\n"
     path_of(base).write_bytes(b"\xef\xbb\xbf" + line)
@@ -611,7 +626,7 @@ def test_a_byte_order_mark_is_read_and_gone_after_a_save(store, base):
     assert load_transcript(base / "s") == [say("a", timestamp="1"), say("b", timestamp="2")]
 
 
-def test_the_growing_backup_is_not_refreshed_with_damage(store, base, grown):
+def test_the_growing_backup_is_not_refreshed_with_damage(store: Any, base: Any, grown: Any) -> None:
     spoil(path_of(base), 1, b"garbage")
     backup = path_of(base, "transcript.jsonl.backup").read_bytes()
     for number in range(20):
@@ -620,7 +635,7 @@ def test_the_growing_backup_is_not_refreshed_with_damage(store, base, grown):
     assert texts(store)[:4] == ["m0", "m1", "m2", "m3"]
 
 
-def test_metadata_recovery(store, base):
+def test_metadata_recovery(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     store.update_metadata("s", {"name": "n"})
     path_of(base, "metadata.json").write_bytes(b'{"torn')
@@ -638,7 +653,7 @@ def test_metadata_recovery(store, base):
     assert datetime.fromisoformat(metadata["recovery_time"]).tzinfo
 
 
-def test_load_says_nothing_wrong_about_a_good_session(store, caplog):
+def test_load_says_nothing_wrong_about_a_good_session(store: Any, caplog: Any) -> None:
     store.save("s", [say("a")], META)
     with caplog.at_level(logging.DEBUG):
         _, _, report = store.load_with_report("s")
@@ -649,7 +664,7 @@ def test_load_says_nothing_wrong_about_a_good_session(store, caplog):
 # -- two writers
 
 
-def test_lines_of_another_writer_are_kept_aside(store, base):
+def test_lines_of_another_writer_are_kept_aside(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
     store.save("s", [say("a"), say("mine")], META)
@@ -658,7 +673,25 @@ def test_lines_of_another_writer_are_kept_aside(store, base):
     assert b"theirs" in Path(kept).read_bytes()
 
 
-def test_a_conflict_can_be_refused(base):
+def test_a_displaced_version_can_be_restored_and_so_can_the_other(store: Any, base: Any) -> None:
+    store.save("s", [say("a")], META)
+    elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
+    store.save("s", [say("a"), say("mine")], META)
+    (kept,) = store.last_report.conflicts
+    assert store.restore_conflict("s") == kept
+    assert texts(store) == ["a", "theirs"]
+    assert not Path(kept).exists()
+    store.restore_conflict("s")
+    assert texts(store) == ["a", "mine"]
+    store.append("s", [say("b")])
+    assert texts(store) == ["a", "mine", "b"]
+    store.delete("s", erase=True)
+    store.save("s", [say("x")], META)
+    with pytest.raises(NotFound):
+        store.restore_conflict("s")
+
+
+def test_a_conflict_can_be_refused(base: Any) -> None:
     store = SessionStore(base, on_conflict="raise")
     store.save("s", [say("a")], META)
     elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
@@ -670,10 +703,10 @@ def test_a_conflict_can_be_refused(base):
     store.save("s", [say("a"), say("theirs"), say("mine")], META)
     assert texts(store) == ["a", "theirs", "mine"]
     with pytest.raises(Invalid):
-        SessionStore(base, on_conflict="merge")
+        SessionStore(base, on_conflict="merge")  # type: ignore[arg-type]
 
 
-def test_what_was_loaded_may_be_dropped(store, base):
+def test_what_was_loaded_may_be_dropped(store: Any, base: Any) -> None:
     store.save("s", [say("a"), say("b")], META)
     elsewhere(
         base,
@@ -682,7 +715,7 @@ def test_what_was_loaded_may_be_dropped(store, base):
     assert texts(store) == ["a"]
 
 
-def test_without_a_baseline_it_is_a_plain_replace_with_backup(store, base):
+def test_without_a_baseline_it_is_a_plain_replace_with_backup(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     elsewhere(
         base,
@@ -692,7 +725,7 @@ def test_without_a_baseline_it_is_a_plain_replace_with_backup(store, base):
     assert b'"a"' in path_of(base, "transcript.jsonl.backup").read_bytes()
 
 
-def test_a_save_that_holds_the_other_writers_lines_is_no_conflict(store, base):
+def test_a_save_that_holds_the_other_writers_lines_is_no_conflict(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
     elsewhere(base, "store.append('s', [{'role': 'user', 'content': 'theirs'}])")
     store.save("s", [say("a"), say("theirs"), say("mine")], META)
@@ -700,10 +733,10 @@ def test_a_save_that_holds_the_other_writers_lines_is_no_conflict(store, base):
     assert not store.last_report.conflicts
 
 
-def test_metadata_of_many_writers_merges(store, base):
+def test_metadata_of_many_writers_merges(store: Any, base: Any) -> None:
     store.save("s", [say("a")], META)
 
-    def work(number):
+    def work(number: Any) -> None:
         mine = SessionStore(base)
         for turn in range(10):
             mine.update_metadata("s", {f"k{number}_{turn}": 1})
@@ -716,9 +749,9 @@ def test_metadata_of_many_writers_merges(store, base):
     assert len(store.get_metadata("s")) == len(META) + 40
 
 
-def test_both_payloads_are_encoded_before_a_file_is_touched(store, base):
+def test_both_payloads_are_encoded_before_a_file_is_touched(store: Any, base: Any) -> None:
     class Hostile:
-        def model_dump(self):
+        def model_dump(self) -> None:
             raise RuntimeError("no")
 
     store.save("s", [say("a")], META)
@@ -735,7 +768,7 @@ def test_both_payloads_are_encoded_before_a_file_is_touched(store, base):
 # -- taking away
 
 
-def test_delete_moves_to_the_trash_and_undo_brings_back(store, base):
+def test_delete_moves_to_the_trash_and_undo_brings_back(store: Any, base: Any) -> None:
     for name in ("a", "b"):
         store.save(name, [say(name)], META)
     store.delete("a")
@@ -749,7 +782,7 @@ def test_delete_moves_to_the_trash_and_undo_brings_back(store, base):
     assert not list((base / ".trash").iterdir())
 
 
-def test_undo_refuses_to_overwrite(store):
+def test_undo_refuses_to_overwrite(store: Any) -> None:
     store.save("a", [say("old")], META)
     store.delete("a")
     store.save("a", [say("new")], META)
@@ -758,7 +791,7 @@ def test_undo_refuses_to_overwrite(store):
     assert texts(store, "a") == ["new"]
 
 
-def test_erase_is_for_good_and_a_session_can_be_made_anew(store, base):
+def test_erase_is_for_good_and_a_session_can_be_made_anew(store: Any, base: Any) -> None:
     store.save("a", [say("old")], META)
     store.delete("a", erase=True)
     with pytest.raises(NotFound):
@@ -767,7 +800,7 @@ def test_erase_is_for_good_and_a_session_can_be_made_anew(store, base):
     assert texts(store, "a") == ["new"]
 
 
-def test_cleanup_judges_by_the_newest_file_and_spares_parents_and_strangers(store, base):
+def test_cleanup_judges_by_the_newest_file_and_spares_parents_and_strangers(store: Any, base: Any) -> None:
     with pytest.raises(ValueError, match=r"^days must be non-negative$"):
         store.cleanup_old_sessions(days=-1)
     for name in ("old", "active", "parent", "grandparent", "young"):
@@ -786,7 +819,7 @@ def test_cleanup_judges_by_the_newest_file_and_spares_parents_and_strangers(stor
     assert store.undo() == "old"
 
 
-def test_cleanup_goes_on_past_what_it_cannot_name(store, base):
+def test_cleanup_goes_on_past_what_it_cannot_name(store: Any, base: Any) -> None:
     (base / "a\\b").mkdir(parents=True)
     (base / "a\\b" / "events.jsonl").touch()
     store.save("old", [say("x")], META)
@@ -800,7 +833,9 @@ def test_cleanup_goes_on_past_what_it_cannot_name(store, base):
     assert store.undo() == "old"
 
 
-def test_a_held_session_is_told_and_never_waited_for_for_ever(store, base, monkeypatch):
+def test_a_held_session_is_told_and_never_waited_for_for_ever(
+    store: Any, base: Any, monkeypatch: Any
+) -> None:
     from sessionary.disk import lock
 
     store.save("s", [say("a")], META)
@@ -816,16 +851,16 @@ def test_a_held_session_is_told_and_never_waited_for_for_ever(store, base, monke
 class BadFolderFlush(OsFs):
     """The second flush of a replace, that of the folder, fails: the name is there, and may not survive."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.failing = False
 
-    def fsync(self, fd):
+    def fsync(self, fd: Any) -> None:
         if self.failing and stat.S_ISDIR(os.fstat(fd).st_mode):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         os.fsync(fd)
 
 
-def test_a_replace_of_unknown_outcome_is_written_anew(base):
+def test_a_replace_of_unknown_outcome_is_written_anew(base: Any) -> None:
     fs = BadFolderFlush()
     store = SessionStore.over(fs, base)
     store.save("s", [say("a"), say("b")], META)
@@ -849,11 +884,11 @@ def test_a_replace_of_unknown_outcome_is_written_anew(base):
     assert path_of(base, "metadata.json").stat().st_ino != inode
 
 
-def test_a_failed_flush_is_unknown_and_the_next_save_replaces(base):
+def test_a_failed_flush_is_unknown_and_the_next_save_replaces(base: Any) -> None:
     class Bad(OsFs):
         failing = False
 
-        def fdatasync(self, fd):
+        def fdatasync(self, fd: Any) -> None:
             if self.failing:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
             os.fdatasync(fd)
@@ -874,7 +909,7 @@ def test_a_failed_flush_is_unknown_and_the_next_save_replaces(base):
     assert texts(store)[-1] == "d"
 
 
-def test_a_session_can_be_saved_in_the_levels(base):
+def test_a_session_can_be_saved_in_the_levels(base: Any) -> None:
     for level in ("full", "batch", "none"):
         store = SessionStore(base, durability=level)
         messages = [say("a")]
@@ -885,7 +920,7 @@ def test_a_session_can_be_saved_in_the_levels(base):
         SessionStore(base, durability="maybe")
 
 
-def test_many_sessions_do_not_use_up_the_descriptors(base):
+def test_many_sessions_do_not_use_up_the_descriptors(base: Any) -> None:
     store = SessionStore(base)
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     for number in range(200):

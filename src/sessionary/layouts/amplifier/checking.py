@@ -35,7 +35,7 @@ def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
     """True if `metadata_problems` would find nothing: the usual case, told in the shortest way."""
     return (
         metadata.get("session_id") == session_id
-        and metadata.get("turn_count") == turns
+        and metadata.get("turn_count", turns) == turns
         and "created" in metadata
         and "bundle" in metadata
     )

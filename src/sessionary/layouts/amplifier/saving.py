@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sessionary.codec import encode_document, encode_line
 from sessionary.disk.commit import COMMITTER, Durability
-from sessionary.errors import Conflict, StorageFailed
+from sessionary.errors import Conflict, NotFound, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
 from sessionary.layouts.amplifier.messages import as_dict, clean_dict, is_kept, redact, stamp, timestamp_of
 from sessionary.layouts.amplifier.recovery import (
@@ -156,7 +156,7 @@ class Writing:
         session = self.session
         session.lock.note("save")
         stored = read_transcript(session.fs, session.folder, to_write=True)
-        self.report.problems = stored.problems
+        self.report.problems = [*self.report.problems, *stored.problems]
         plan = align([clean_dict(message) for message in kept], stored, lambda: stamp(self._now()))
         if plan.extends and stored.size >= 0 and stored.intact and not stored.damaged:
             self._extend(stored, kept, plan.raws)
@@ -201,11 +201,28 @@ class Writing:
         if transcript.trouble is not None:
             self.report.problems = [*self.report.problems, transcript.trouble]
 
+    def restore_conflict(self) -> str:
+        """Swap the transcript with the version that was displaced last; returns the file that held that.
+
+        Raises:
+            NotFound: there is none.
+            StorageFailed: the disk refused; both versions are still there.
+        """
+        session = self.session
+        kept = session.transcript.conflicts()
+        if not kept:
+            message = f"Session '{self.report.session}' has no displaced version"
+            raise NotFound(message, path=session.folder, session=self.report.session)
+        self.report.conflicts = session.transcript.swap(kept[-1])
+        self.report.replaced = True
+        session.baseline = None
+        return kept[-1]
+
     def _write_back(self) -> None:
         """The transcript says nothing but its backup does: put the messages back before anything is added."""
         session = self.session
         stored = read_transcript(session.fs, session.folder, to_write=True)
-        self.report.problems = stored.problems
+        self.report.problems = [*self.report.problems, *stored.problems]
         if stored.source == "backup":
             self.report.recovered_from = "backup"
             keep = ["corrupt"] if stored.size >= 0 else []

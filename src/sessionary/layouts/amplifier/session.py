@@ -182,6 +182,26 @@ class TranscriptFile:
         self._put(b"\n".join(lines), b"\n", backup=backup, durable=durable)
         return aside
 
+    def conflicts(self) -> list[str]:
+        """The versions that saves displaced, the oldest first."""
+        begin = f"{TRANSCRIPT}.conflict-"
+        try:
+            names = sorted(name for name in self._fs.listdir(self._folder) if name.startswith(begin))
+        except OSError as error:
+            raise storage_failed(error, "look into", self._folder) from error
+        return [os.path.join(self._folder, name) for name in names]
+
+    def swap(self, kept: str) -> list[str]:
+        """Make a kept version the transcript, and keep the transcript in its stead; returns its new names."""
+        data = read_bytes(self._fs, kept) or b""
+        aside = [atomic.keep_aside(self.path, "conflict", fs=self._fs, now=self._now())]
+        self._put(data, backup=self.backup, durable=True)
+        try:
+            self._fs.unlink(kept)
+        except OSError as error:
+            raise storage_failed(error, "remove", kept) from error
+        return aside
+
     def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
         try:
             atomic.replace(self.path, data, fs=self._fs, backup=backup, durable=durable)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessionary.codec import encode_document, sanitize
-from sessionary.disk import atomic
+from sessionary.disk import atomic, mounts
 from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
@@ -81,6 +81,7 @@ class SessionStore:
         self._fs: Fs = OS_FS
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._pool = pool_of(self._fs)
+        self._asked_mount = False
 
     @classmethod
     def over(
@@ -340,6 +341,28 @@ class SessionStore:
         self.last_report = Report("undo", session_id or "")
         return trash.bring_back(self._fs, self._root, session_id)
 
+    def restore_conflict(self, session_id: str) -> str:
+        """Put the version that a save displaced last back in its place; returns the file that held it.
+
+        The version that stood there is kept as a conflict in turn, so that calling again swaps back.
+
+        Durability: as a `save` that replaces.
+
+        Raises:
+            NotFound: no such session, or nothing was displaced.
+            InvalidId, Locked, StorageFailed: as `save`.
+        """
+        session = self._existing(session_id)
+        writing = self._writing("restore_conflict", session)
+        try:
+            session.enter(make=False)
+            try:
+                return writing.restore_conflict()
+            finally:
+                session.leave()
+        finally:
+            self._pool.put(session)
+
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
         """Move sessions without any activity for `days` days to the trash; returns how many.
 
@@ -389,7 +412,17 @@ class SessionStore:
 
     def _writing(self, operation: str, session: Session) -> Writing:
         report = self.last_report = Report(operation, os.path.basename(session.folder))
+        if not self._asked_mount:
+            self._asked_mount = True
+            self._tell_weakness(report)
         return Writing(session, report, self.durability, self.on_conflict, self._now)
+
+    def _tell_weakness(self, report: Report) -> None:
+        """Say once, at the first write, that the promises do not hold where this store lies."""
+        why = mounts.weakness(self._root)
+        if why is not None:
+            _log.warning("the durability promises do not hold here: %s", why)
+            report.problems = [*report.problems, mounts.problem(self._root, why)]
 
     def _is_session(self, folder: str) -> bool:
         return is_session(self._fs, folder)

@@ -1,0 +1,112 @@
+"""A conversation as a page: what the odd shapes look like; whole pages are in tests/e2e/test_cli.py."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from sessionary.cli.page import Page
+from sessionary.cli.said import said
+from sessionary.model import Cursor, Entry, Record
+
+NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
+
+
+def page(*records: dict[str, Any], full: bool = False, width: int = 80) -> list[str]:
+    entries = [
+        Entry(at, Record(record, at + 1, 0, b""), Cursor(0, 0, 0)) for at, record in enumerate(records)
+    ]
+    return list(Page(width, full=full, now=NOW).lines(said(entries)))
+
+
+def call(arguments: Any, name: str = "tool") -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": "t", "tool": name, "arguments": arguments}]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"command": "ls -l", "timeout": 5}, "ls -l"),
+        ({"path": "src", "pattern": "x  y"}, "x  y  src"),
+        ({"file_path": "a", "path": "b", "command": "c"}, "c  a"),
+        ({"n": 3, "flag": "on", "deep": {"x": 1}}, "n=3  flag=on"),
+        ({"deep": {}}, ""),
+        ({}, ""),
+        (None, ""),
+        ("half {", "half {"),
+        ([1, 2], "[1, 2]"),
+        ({"command": "one\ntwo"}, "one two"),
+    ],
+)
+def test_a_call_tells_its_most_telling_arguments(arguments: Any, told: str) -> None:
+    (line,) = (line for line in page(call(arguments)) if line.startswith("▸"))
+    assert line == f"▸ tool  {told}".rstrip() + "  ✗ no result"
+
+
+@pytest.mark.parametrize(
+    ("content", "is_error", "lines"),
+    [
+        ("plain\n", False, ["▸ tool", "  │ plain"]),
+        ("", False, ["▸ tool"]),
+        ("plain", True, ["▸ tool  ✗ failed", "  │ plain"]),
+        ('{"stdout": "a\\nb\\n", "stderr": "", "returncode": 0}', False, ["▸ tool", "  │ a", "  │ b"]),
+        (
+            '{"stdout": "a\\n", "stderr": "e\\n", "returncode": 2}',
+            False,
+            ["▸ tool  ✗ exit 2", "  │ a", "  │ e"],
+        ),
+        ('{"stdout": 5}', False, ["▸ tool", '  │ {"stdout": 5}']),
+        ('{"half', False, ["▸ tool", '  │ {"half']),
+        ([{"type": "text", "text": "one"}, {"type": "image"}], False, ["▸ tool", "  │ one", "  │ [image]"]),
+    ],
+)
+def test_a_result_stands_below_its_call(content: Any, is_error: bool, lines: list[str]) -> None:
+    result = {"role": "tool", "tool_call_id": "t", "content": content, "is_error": is_error}
+    assert [line for line in page(call({}), result) if line.startswith(("▸", "  │"))] == lines
+
+
+def test_results_that_come_in_another_order_stand_below_their_own_calls() -> None:
+    calls: list[dict[str, Any]] = [{"id": name, "tool": name, "arguments": {}} for name in ("a", "b", "c")]
+    answers = [{"role": "tool", "tool_call_id": name, "content": f"of {name}"} for name in ("b", "a")]
+    lines = page(
+        {"role": "assistant", "tool_calls": calls}, *answers, {"role": "assistant", "content": "Done."}
+    )
+    assert lines == ["", "Agent", "▸ b", "  │ of b", "▸ a", "  │ of a", "▸ c  ✗ no result", "", "Done."]
+
+
+def test_results_and_words_in_one_message_of_a_person() -> None:
+    content = [
+        {"type": "tool_result", "tool_use_id": "t", "content": "out"},
+        {"type": "text", "text": "Go on."},
+    ]
+    lines = page(call({}), {"role": "user", "content": content})
+    assert lines[2:4] == ["▸ tool", "  │ out"]
+    assert lines[-1] == "Go on."
+
+
+def test_what_nobody_said_aloud_is_one_line_each_unless_all_is_wanted() -> None:
+    thoughts = [{"type": "thinking", "thinking": "first\nthought"}, {"type": "thinking"}, "bare"]
+    record = {"role": "assistant", "content": thoughts, "thinking_text": "second"}
+    reminder = {"role": "user", "content": "<system-reminder>\nbe brief\n</system-reminder>"}
+    folded = page(record, reminder)
+    assert folded[2:] == [
+        "thinking: first thought",
+        "thinking: second",
+        "bare",
+        "hook: <system-reminder> be brief </system-reminder>",
+    ]
+    full = page(record, reminder, full=True)
+    assert full[2:] == [
+        "thinking:", "  │ first", "  │ thought", "thinking:", "  │ second", "bare",
+        "hook:", "  │ <system-reminder>", "  │ be brief", "  │ </system-reminder>",
+    ]  # fmt: skip
+
+
+def test_a_person_without_words_is_shown_by_what_was_sent() -> None:
+    assert page({"role": "user", "content": [{"type": "image"}, {"type": "file"}]})[-1] == "[image] [file]"
+    assert page({"role": "user"})[-1] == "(no words)"
+
+
+def test_other_speakers_are_named() -> None:
+    lines = page({"role": "system", "content": "Be brief."}, {"role": "critic", "content": "No."})
+    assert lines == ["", "System", "Be brief.", "", "critic", "No."]
