@@ -32,7 +32,10 @@ OTHER_CODES = {
 
 def commands(command: click.Command, name: str = NAME) -> Iterator[tuple[str, str]]:
     """The full name and the help text of `command` and of everything below it, in the order of the help."""
-    with click.Context(command, info_name=name, max_content_width=WIDTH, terminal_width=WIDTH) as context:
+    options = ["-h", "--help"]
+    with click.Context(
+        command, info_name=name, help_option_names=options, max_content_width=WIDTH, terminal_width=WIDTH
+    ) as context:
         yield name, command.get_help(context)
         if isinstance(command, click.Group):
             for word in command.list_commands(context):

@@ -35,8 +35,13 @@ def _texts(nodes: Sequence[ast.expr | None]) -> Iterator[str]:
 
 
 def codes_of_the_layout() -> set[str]:
-    folder = REPO / "src" / "sessionary" / "layouts" / "amplifier"
-    return {code for path in folder.glob("*.py") for code in codes_in(path.read_text("utf-8"))}
+    source = REPO / "src" / "sessionary"
+    files = [
+        *(source / "layouts" / "amplifier").glob("*.py"),
+        source / "disk" / "mounts.py",
+        source / "workspace.py",
+    ]
+    return {code for path in files for code in codes_in(path.read_text("utf-8"))}
 
 
 def rows() -> dict[str, tuple[str, str]]:

@@ -65,7 +65,19 @@ class Text(str):
 
 
 @pytest.mark.parametrize(
-    "value", [(1,), {1}, b"a", Text("a"), OrderedDict(), {1: 2}, {Text("a"): 1}, object(), 1j], ids=repr
+    "value",
+    [
+        (1,),
+        {1},
+        b"a",
+        Text("a"),
+        OrderedDict(),
+        {1: 2},
+        {Text("a"): 1},
+        pytest.param(object(), id="object"),
+        1j,
+    ],
+    ids=repr,
 )
 def test_what_is_not_plain_is_refused(value: Any) -> None:
     with pytest.raises(NotPlain):

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from sessionary.disk import mounts
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import checking
@@ -111,8 +110,6 @@ class AmplifierLayout:
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from self._summary(ref, thorough=True).problems
         yield from checking.event_log_problems(self._fs, f"{ref.path}/{EVENTS}")
-        if (why := mounts.weakness(ref.path)) is not None:
-            yield mounts.problem(str(ref.path), why)
 
     def _folders(self) -> Iterator[tuple[SessionRef, str, list[str] | OSError]]:
         """Every folder that may be a session, with the names in it, or the reason why they cannot be read.

@@ -297,6 +297,8 @@ class Writing:
 
     def commit(self) -> None:
         """Make the appended lines as durable as the level says. Without the lock, so that others go on meanwhile."""
+        if self.report.appended:
+            self.session.transcript.touch()
         if (self.report.appended and not self._settled) or self._must_flush:
             COMMITTER.commit(self.session.transcript.journal, self.durability, self.report.appended)
 

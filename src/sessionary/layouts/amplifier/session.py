@@ -157,7 +157,6 @@ class TranscriptFile:
         self.journal.append(data, found)
         if found is not None:
             self.back_up(self.journal.stat(), durable=durable)
-        self._touch()
 
     def heal(self) -> str | None:
         """Make the tail whole; returns where torn bytes were stored."""
@@ -219,9 +218,11 @@ class TranscriptFile:
         """
         if self._backed_up < 0 or (found.st_dev, found.st_ino) != self._inode:
             self._inode = (found.st_dev, found.st_ino)
-            self._backed_up = self._backup_size()
-        if found.st_size > 1 and found.st_size > 2 * self._backed_up:
-            self._refresh_backup(found.st_size, durable)
+            self._backed_up = 0
+        if _has_doubled(found.st_size, self._backed_up):
+            self._backed_up = max(self._backed_up, self._backup_size())  # others may have refreshed it
+            if _has_doubled(found.st_size, self._backed_up):
+                self._refresh_backup(found.st_size, durable)
 
     def _backup_size(self) -> int:
         """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
@@ -240,12 +241,20 @@ class TranscriptFile:
             self.trouble = _not_backed_up(self.backup, error)
         self._backed_up = size
 
-    def _touch(self) -> None:
+    def touch(self) -> None:
         """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
         try:
             self._fs.utime(self._folder)
         except OSError:
             pass  # a folder of another owner: only its place in a list suffers
+
+
+def _has_doubled(size: int, before: int) -> bool:
+    """True if a power of two was passed on the way.
+
+    Powers of two and not twice the last copy, so that many processes, and later runs, agree on the moment.
+    """
+    return size > 1 and size.bit_length() > before.bit_length()
 
 
 def _not_backed_up(path: str, error: OSError) -> Problem:
@@ -261,6 +270,7 @@ class Session:
 
     def __init__(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> None:
         self.folder = folder
+        self.session_id = os.path.basename(folder)
         self.fs = fs
         self.now = now
         self.lock = FileLock(os.path.join(folder, LOCK), fs)

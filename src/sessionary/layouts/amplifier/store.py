@@ -411,7 +411,7 @@ class SessionStore:
         return self._pool.get(folder, self._fs, self._now)
 
     def _writing(self, operation: str, session: Session) -> Writing:
-        report = self.last_report = Report(operation, os.path.basename(session.folder))
+        report = self.last_report = Report(operation, session.session_id)
         if not self._asked_mount:
             self._asked_mount = True
             self._tell_weakness(report)
