@@ -14,7 +14,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import appends, concurrency, events, listing, load, replacing, report, saves, startup, turns
+from benchmarks import (
+    appends,
+    checking,
+    concurrency,
+    events,
+    listing,
+    load,
+    replacing,
+    report,
+    saves,
+    searching,
+    startup,
+    surgery,
+    turns,
+)
 from benchmarks.harness import Benchmark, settle
 
 # On the disk of the project: where temp files lie is often memory, which has nothing to flush.
@@ -29,7 +43,10 @@ ALL: tuple[Benchmark, ...] = (
     *replacing.BENCHMARKS,
     *events.BENCHMARKS,
     *listing.BENCHMARKS,
+    *searching.BENCHMARKS,
+    *checking.BENCHMARKS,
     *turns.BENCHMARKS,
+    *surgery.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import time
@@ -71,7 +72,9 @@ def _many(place: Path) -> list[Measurement]:
     _nothing_lost(place / "one", ROUNDS * APPENDS)
     _nothing_lost(place / "many", ROUNDS * APPENDS * PROCESSES)
     speedup = median(alone / together for alone, together in zip(one, many, strict=True))
-    return [Measurement(speedup, f"{1 / median(many):,.0f}/s : {1 / median(one):,.0f}/s, all there and whole")]
+    return [
+        Measurement(speedup, f"{1 / median(many):,.0f}/s : {1 / median(one):,.0f}/s, all there and whole")
+    ]
 
 
 def _nothing_lost(folder: Path, appended: int) -> None:
@@ -82,11 +85,13 @@ def _nothing_lost(folder: Path, appended: int) -> None:
     counted = {(writer, int(count)) for writer, count in ids}
     steady = all(
         int(count) > int(before)
-        for (other, before), (writer, count) in zip(in_order, in_order[1:], strict=False)
+        for (other, before), (writer, count) in itertools.pairwise(in_order)
         if other == writer
     )
     if len(ids) != appended or len(counted) != appended or not steady:
-        raise RuntimeError(f"{appended} messages were appended, {len(counted)} of {len(ids)} lines are theirs")
+        raise RuntimeError(
+            f"{appended} messages were appended, {len(counted)} of {len(ids)} lines are theirs"
+        )
 
 
 BENCHMARKS = (

@@ -30,7 +30,10 @@ def _events(place: Path) -> list[Measurement]:
 def _in_a_process_of_its_own(file: EventFile) -> list[Measurement]:
     """The scan, in a process that does nothing else, so that its memory can be told."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.events", str(file.path)], check=True, capture_output=True, text=True
+        [sys.executable, "-m", "benchmarks.events", str(file.path)],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     told = json.loads(done.stdout)
     if told["offsets"] != file.prompts:
@@ -82,7 +85,7 @@ def _last_lines(path: str) -> list[int]:
 
 
 def _peak_memory() -> int:
-    """Bytes that this process had in memory at most. (getrusage would tell the peak of the parent, too.)"""
+    """Bytes that this process had in memory at most; getrusage would count those of its parent, too."""
     status = Path("/proc/self/status").read_text("ascii")
     row = next(row for row in status.splitlines() if row.startswith("VmHWM:"))
     return int(row.split()[1]) * 1024

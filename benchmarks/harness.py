@@ -98,7 +98,9 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return median(our / their for our, their in zip(ours, theirs, strict=True))
 
 
-def compared(ours: Sequence[float], theirs: Sequence[float], *, each: int = 1, names: str = "") -> Measurement:
+def compared(
+    ours: Sequence[float], theirs: Sequence[float], *, each: int = 1, names: str = ""
+) -> Measurement:
     """Ours as a multiple of theirs; `each` operations were done in a round."""
     words = f"{in_words(median(ours) / each)} : {in_words(median(theirs) / each)}"
     return Measurement(ratio(ours, theirs), f"{words}{names and f' ({names})'}")

@@ -20,7 +20,8 @@ Result = tuple[Row, Measurement]
 
 def line(row: Row, measured: Measurement) -> str:
     """A row for the terminal."""
-    return f"{verdict(row, measured):6} {figure(row, measured):>8} {row.limit!s:>8}  {row.work} / {row.peer}: {measured.numbers}"
+    told = f"{verdict(row, measured):6} {figure(row, measured):>9} {row.limit!s:>8}"
+    return f"{told}  {row.work} / {row.peer}: {measured.numbers}"
 
 
 def figure(row: Row, measured: Measurement) -> str:

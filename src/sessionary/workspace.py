@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.disk.mounts import weakness
 from sessionary.errors import AmbiguousId, Invalid, NotFound
@@ -31,11 +32,13 @@ class Workspace:
     Args:
         home: the folder that holds `projects/`; by default that of the agent, `~/.amplifier`.
         fs: the file system.
+        cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
     """
 
-    def __init__(self, home: Path | None = None, fs: Fs = OS_FS) -> None:
+    def __init__(self, home: Path | None = None, fs: Fs = OS_FS, *, cache: str | None = None) -> None:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
+        self._cache = cache or cache_folder()
         self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
@@ -45,9 +48,10 @@ class Workspace:
             yield from layout.discover()
 
     def summaries(self) -> Iterator[Summary]:
-        """The summary of every session, in no order; see `Layout.summaries`."""
+        """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
         for layout in self.layouts:
-            yield from layout.summaries()
+            with Catalog(str(self.home), layout.name, self._cache, self._fs).entries() as known:
+                yield from layout.summaries(known)
 
     def layout_of(self, ref: SessionRef) -> Layout:
         """The layout to which a session belongs."""
@@ -55,7 +59,7 @@ class Workspace:
 
     def is_nested(self, ref: SessionRef) -> bool:
         """True for the session of a sub-agent; a fork is a session like any other."""
-        return self._handle(ref) != ref.session_id
+        return self._by_kind[ref.kind].handle(ref) != ref.session_id
 
     def find(self, name: str) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one in this folder.
@@ -130,12 +134,15 @@ class Workspace:
 
     def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`."""
-        handles = [self._handle(ref) for ref in refs]
-        first = [handle for ref, handle in zip(refs, handles, strict=True) if handle == ref.session_id]
-        of_first, of_all = _beginnings(first), _beginnings(handles)
+        handles = [self._by_kind[ref.kind].handle(ref) for ref in refs]
+        ids = [ref.session_id for ref in refs]
+        of_all = _beginnings(handles)
+        if handles == ids:  # no session of a sub-agent among them
+            return [of_all[handle] for handle in handles]
+        of_first = _beginnings([name for name, handle in zip(ids, handles, strict=True) if handle == name])
         return [
-            (of_first if handle == ref.session_id else of_all)[handle]
-            for ref, handle in zip(refs, handles, strict=True)
+            (of_first if handle == name else of_all)[handle]
+            for name, handle in zip(ids, handles, strict=True)
         ]
 
     def _handle(self, ref: SessionRef) -> str:
@@ -154,14 +161,11 @@ def _beginnings(names: list[str]) -> dict[str, str]:
     short: dict[str, str] = {}
     length, left = SHORT, names
     while left:
-        counts = Counter([name[:length] for name in left])
-        rest = []
-        for name in left:
-            if counts[name[:length]] == 1 or len(name) <= length:
-                short[name] = name[:length]
-            else:
-                rest.append(name)
-        length, left = length + 4, rest
+        heads = [name[:length] for name in left]
+        short.update(zip(left, heads, strict=True))
+        clashing = {head for head, count in Counter(heads).items() if count > 1}
+        left = [name for name, head in zip(left, heads, strict=True) if head in clashing and name != head]
+        length += 4
     return short
 
 

@@ -49,7 +49,7 @@ def rows(read: Read) -> dict[str, dict[str, Any]]:
 
 
 def ref_of(session: dict[str, Any]) -> SessionRef:
-    return SessionRef("amplifier", session["id"], SAMPLES / session["dir"])
+    return SessionRef("amplifier", session["id"], str(SAMPLES / session["dir"]))
 
 
 def test_there_is_something_to_expect(rows: dict[str, dict[str, Any]]) -> None:

@@ -1,11 +1,14 @@
 """Who speaks, what a turn is, which result answers which call: over every shape that sessions are stored in."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessionary import turns
 from sessionary.turns import (
     Pairing,
     ToolCall,
@@ -178,6 +181,33 @@ def test_an_id_that_is_used_again_waits_again() -> None:
     call, answer = CALLS["amplifier"], ANSWERS["tool"]
     assert unanswered([call, answer, call]) == ["t1"]
     assert unanswered([call, answer, call, answer]) == []
+
+
+def test_blocks_within_a_result_are_what_the_tool_said() -> None:
+    call, answer = CALLS["openai"], {**ANSWERS["tool"], "content": ANSWERS["user"]["content"]}
+    pairing: Pairing[int] = Pairing()
+    for place, message in enumerate([call, answer]):
+        pairing.add(message, place)
+    assert (pairing.waiting, pairing.strays, pairing.repeats) == ({}, [], [])
+
+
+def test_the_agent_answers_no_call_of_its_own() -> None:
+    call = CALLS["openai"]
+    assert unanswered([call, {"role": "assistant", "tool_call_id": "t1", "content": "out"}]) == ["t1"]
+
+
+def test_the_face_is_whole_though_parts_of_it_come_when_asked_for() -> None:
+    assert dir(turns) == sorted(turns.__all__)
+    for name in turns.__all__:
+        assert getattr(turns, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'guess'"):
+        _ = turns.guess
+
+
+def test_a_list_of_sessions_does_not_wait_for_the_rest() -> None:
+    code = "import sys, sessionary.turns as t; print(sorted(n for n in sys.modules if n.startswith(t.__name__ + '.')))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "['sessionary.turns.messages', 'sessionary.turns.pairing']"
 
 
 def test_pairing_says_where_each_finding_is() -> None:

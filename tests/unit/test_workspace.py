@@ -122,7 +122,7 @@ _ids = st.text("ab0-", min_size=1, max_size=14) | st.builds(
 
 @given(st.sets(_ids.filter(lambda name: not name.startswith("-")), max_size=12))
 def test_every_short_id_names_its_session_and_no_other(ids: set[str]) -> None:
-    refs = [SessionRef("amplifier", session_id, Path("/s"), "-p") for session_id in sorted(ids)]
+    refs = [SessionRef("amplifier", session_id, "/s", "-p") for session_id in sorted(ids)]
 
     class Fixed(Workspace):
         def refs(self):  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ import click
 from sessionary import __version__
 
 # In the order of the help: what one needs first stands first.
-COMMANDS = ("list", "show", "check", "demo")
+COMMANDS = ("list", "show", "search", "events", "tree", "stats", "check", "demo")
 
 
 class ReaderGone(Exception):
@@ -58,6 +58,7 @@ class Commands(click.Group):
 Examples:
   sessionary list                    what there is, newest first
   sessionary show 3f0c81d2           read a session
+  sessionary search "race condition" find messages by their words
   sessionary check                   find what is damaged
   sessionary demo                    watch a save being killed and recovered
 """,
@@ -65,7 +66,7 @@ Examples:
 @click.version_option(__version__, message="sessionary %(version)s")
 @click.option("--debug", is_flag=True, help="On a bug in Sessionary, print where it happened.")
 def cli(debug: bool) -> None:
-    """Where agent sessions live: list them, read them, find what is damaged.
+    """Where agent sessions live: list them, read them, search them, find what is damaged.
 
     Results go to standard output, everything else to standard error. Nothing here changes a session.
     """

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from sessionary.cli import options, output, phrases
 from sessionary.cli.targets import is_home
-from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
 
 PARTLY = 3
-_OLDEST = datetime.min.replace(tzinfo=UTC)
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @click.command(
@@ -49,15 +51,17 @@ def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, js
     options.one_format(json_, jsonl)
     workspace = Workspace(home)
     summaries, failure = _gather(workspace)
-    first = [summary for summary in summaries if not workspace.is_nested(summary.ref)]
+    newest = _newest(summaries)
+    nested = [workspace.is_nested(summary.ref) for summary in summaries]
+    first = [place for place in newest if not nested[place]]
     if jsonl:
-        output.values(map(as_object, first if top_level else summaries))
+        output.values(as_object(summaries[place]) for place in (first if top_level else newest))
     elif json_:
-        output.value([as_object(summary) for summary in (first if top_level else summaries)])
+        output.value([as_object(summaries[place]) for place in (first if top_level else newest)])
     elif summaries:
-        short = dict(zip(map(id, summaries), workspace.short_ids([s.ref for s in summaries]), strict=True))
-        shown = list(_below_parents(summaries, first)) if all_ else [(summary, 0) for summary in first]
-        output.lines(_table(shown, [short[id(summary)] for summary, _ in shown], datetime.now(UTC)))
+        shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
+        short = workspace.short_ids([summary.ref for summary in summaries])
+        output.lines(_table(summaries, short, shown, datetime.now(UTC)))
         _say_more(summaries, len(summaries) - len(shown))
     else:
         missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
@@ -82,104 +86,126 @@ def as_object(summary: Summary) -> dict[str, Any]:
         "updated": summary.updated,
         "size": summary.size,
         "health": summary.health,
-        "path": str(ref.path),
+        "path": ref.folder,
     }
 
 
 def _gather(workspace: Workspace) -> tuple[list[Summary], StorageFailed | None]:
-    """All summaries, the newest first, and what kept some of them from being read."""
+    """All summaries as they come, and what kept some of them from being read."""
     summaries: list[Summary] = []
     failure = None
     try:
         summaries.extend(workspace.summaries())
     except StorageFailed as error:
         failure = error
-    summaries.sort(key=lambda summary: (summary.updated or _OLDEST, summary.ref.session_id), reverse=True)
     return summaries, failure
 
 
-def _below_parents(summaries: list[Summary], first: list[Summary]) -> Iterator[tuple[Summary, int]]:
-    """Every session with its depth: sub-sessions behind their parents; those whose parent is gone come last."""
-    children: dict[str | None, list[Summary]] = {}
-    top = set(map(id, first))
-    for summary in summaries:
-        if id(summary) not in top:
-            children.setdefault(summary.parent, []).append(summary)
-    todo = [(summary, 0) for summary in reversed(first)]
+def _newest(summaries: list[Summary]) -> list[int]:
+    """The places of the summaries, the newest first; of equal ages the greater id.
+
+    By numbers, and by ids only where two ages are equal: to compare times or pairs costs several times as much.
+    """
+    ages = [
+        (summary.updated - _EPOCH).total_seconds() if summary.updated else -math.inf for summary in summaries
+    ]
+    places = list(range(len(ages)))
+    if len(set(ages)) < len(ages):
+        places.sort(key=lambda place: summaries[place].ref.session_id, reverse=True)
+    places.sort(key=ages.__getitem__, reverse=True)
+    return places
+
+
+def _below_parents(
+    summaries: list[Summary], newest: list[int], first: list[int]
+) -> Iterator[tuple[int, int]]:
+    """The place of every session with its depth: sub-sessions behind their parents; those without one come last."""
+    children: dict[str | None, list[int]] = {}
+    top = set(first)
+    for place in newest:
+        if place not in top:
+            children.setdefault(summaries[place].parent, []).append(place)
+    todo = [(place, 0) for place in reversed(first)]
     seen: set[int] = set()
-    orphans = iter(summaries)
+    orphans = iter(newest)
     while True:
         while todo:
-            summary, depth = todo.pop()
-            if id(summary) not in seen:
-                seen.add(id(summary))
-                yield summary, depth
-                todo += [(child, depth + 1) for child in reversed(children.get(summary.ref.session_id, []))]
-        left = next((summary for summary in orphans if id(summary) not in seen), None)
+            place, depth = todo.pop()
+            if place not in seen:
+                seen.add(place)
+                yield place, depth
+                below = children.get(summaries[place].ref.session_id, [])
+                todo += [(child, depth + 1) for child in reversed(below)]
+        left = next((place for place in orphans if place not in seen), None)
         if left is None:
             return
         todo.append((left, 0))
 
 
-class _Row(NamedTuple):
-    id: str
-    when: str
-    project: str
-    messages: str
-    turns: str
-    size: str
-    health: str
-    title: str
+def _table(
+    summaries: list[Summary], short: list[str], shown: list[tuple[int, int]], now: datetime
+) -> Iterator[str]:
+    """The lines of the table; only on a terminal is anything cut, and then the ends of titles.
 
+    They are made column by column, in the order in which the summaries came, and put into that of the table last:
+    with ten thousand, looking at single cells takes most of the time, and so does memory visited in random order.
 
-_HEADER = _Row("ID", "WHEN", "PROJECT", "MSGS", "TURNS", "SIZE", "HEALTH", "TITLE")
-
-
-def _table(shown: list[tuple[Summary, int]], ids: list[str], now: datetime) -> Iterator[str]:
-    """The lines of the table; only on a terminal is anything cut, and then the ends of titles."""
+    Args:
+        summaries: all there are.
+        short: the short id of each.
+        shown: the place in `summaries` of what is shown, in the order of the table, each with its depth.
+        now: the time.
+    """
     room = output.room()
-    names = _names({summary.ref.project or "-" for summary, _ in shown})
-    rows = [
-        _row(summary, depth, short, names, now) for (summary, depth), short in zip(shown, ids, strict=True)
+    depths = dict(shown)
+    places = [place for place in range(len(summaries)) if place in depths]
+    some = [summaries[place] for place in places]
+    projects = _projects({summary.ref.project or "-" for summary in some}, room)
+    columns = [
+        column(["ID", *one_lines([short[place] for place in places])]),
+        column(["WHEN", *[phrases.ago(summary.updated, now) for summary in some]]),
+        column(["PROJECT", *[projects[summary.ref.project or "-"] for summary in some]]),
+        column(["MSGS", *[str(summary.messages) for summary in some]], right=True),
+        column(["TURNS", *[str(summary.turns) for summary in some]], right=True),
+        column(["SIZE", *[phrases.size(summary.size) for summary in some]], right=True),
+        column(["HEALTH", *[phrases.verdict(summary.health) for summary in some]]),
     ]
+    titles = ["TITLE", *one_lines([summary.title or "-" for summary in some])]
+    for row, place in enumerate(places if any(depths.values()) else (), 1):
+        if depths[place]:
+            titles[row] = "  " * (depths[place] - 1) + "└ " + titles[row]
+    header, *lines = _lines(columns, titles, room)
+    line_of = dict(zip(places, lines, strict=True))
+    yield output.paint(header, "bold")
+    yield from [line_of[place] for place, _ in shown]
+
+
+def _lines(columns: list[list[str]], titles: list[str], room: int | None) -> Iterator[str]:
+    """The columns, the last one of which is health, as lines; titles cut to the room that is left."""
     if room is not None:
-        longest = 6 if room < 80 else 12 if room < 100 else 24
-        rows = [row._replace(project=fit(row.project, longest, keep_end=True)) for row in rows]
-    widths = [max(map(cells, column)) for column in list(zip(*rows, _HEADER, strict=True))[:-1]]
-    left = None if room is None else max(room - sum(widths) - 2 * len(widths), 4)
+        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 4)
+        titles = [fit(title, left) for title in titles]
     paint = output.painter()
-    yield paint(_line(_HEADER, widths, left), "bold")
-    for row, (summary, _) in zip(rows, shown, strict=True):
-        health = paint(row.health.ljust(widths[6]), phrases.colour(summary.health))
-        yield _line(row._replace(health=health), widths, left)
+    painted = {text: _painted(text, paint) for text in set(columns[-1])}
+    columns[-1] = [painted[text] for text in columns[-1]]
+    return map("  ".join, zip(*columns, titles, strict=True))
 
 
-def _row(summary: Summary, depth: int, short: str, projects: dict[str, str], now: datetime) -> _Row:
-    title = one_line(summary.title) if summary.title else "-"
-    return _Row(
-        one_line(short),
-        phrases.ago(summary.updated, now),
-        one_line(projects[summary.ref.project or "-"]),
-        str(summary.messages),
-        str(summary.turns),
-        phrases.size(summary.size),
-        phrases.verdict(summary.health),
-        "  " * (depth - 1) + "└ " + title if depth else title,
-    )
+_COLOURS = {phrases.verdict(health): phrases.colour(health) for health in ("ok", *Severity.__members__)}
 
 
-def _line(row: _Row, widths: list[int], room: int | None) -> str:
-    texts = [
-        pad(row.id, widths[0]),
-        row.when.ljust(widths[1]),
-        pad(row.project, widths[2]),
-        row.messages.rjust(widths[3]),
-        row.turns.rjust(widths[4]),
-        row.size.rjust(widths[5]),
-        row.health.ljust(widths[6]),
-        row.title if room is None else fit(row.title, room),
-    ]
-    return "  ".join(texts)
+def _painted(verdict: str, paint: Callable[[str, str], str]) -> str:
+    colour = _COLOURS.get(verdict.rstrip())
+    return paint(verdict, colour) if colour else verdict
+
+
+def _projects(slugs: set[str], room: int | None) -> dict[str, str]:
+    """What stands for each project in the table."""
+    names = {slug: one_line(name) for slug, name in _names(slugs).items()}
+    if room is None:
+        return names
+    longest = 6 if room < 80 else 12 if room < 100 else 24
+    return {slug: fit(name, longest, keep_end=True) for slug, name in names.items()}
 
 
 def _names(slugs: set[str]) -> dict[str, str]:
@@ -196,7 +222,8 @@ def _say_more(summaries: list[Summary], hidden: int) -> None:
     """What a person should know of the sessions that are not shown, and of those that are not well."""
     if hidden:
         output.aside(f"{phrases.count(hidden, 'session')} of sub-agents not shown; --all shows them")
-    ill = sum(summary.health not in ("ok", Severity.note.name) for summary in summaries)
+    counts = Counter([summary.health for summary in summaries])
+    ill = counts.total() - counts["ok"] - counts[Severity.note.name]
     if ill:
         output.aside(f"{phrases.count(ill, 'session')} not well; `sessionary check` tells more")
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from sessionary.cli.when import When
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 home = click.option(
@@ -34,3 +36,15 @@ def one_format(json_: bool, jsonl: bool) -> None:
     """Refuse both formats at once."""
     if json_ and jsonl:
         raise click.UsageError("--json and --jsonl exclude each other")
+
+
+since = click.option(
+    "--since", type=When(), metavar="TIME", help="Nothing older: 3d, 2h, yesterday, 'last week', 2026-03-14."
+)
+until = click.option(
+    "--until", type=When(end=True), metavar="TIME", help="Nothing newer: the same words; the day is included."
+)
+project = click.option(
+    "--project", metavar="NAME", help="Only this project: its path, its folder name, or the end of that."
+)
+top_level = click.option("--top-level", is_flag=True, help="Leave the sessions of sub-agents out.")

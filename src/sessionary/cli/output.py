@@ -13,10 +13,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
+
+from sessionary.cli import pager
 
 WIDTH = 80
 WIDEST = 100
@@ -31,7 +34,23 @@ _COLOURS = {
     "cyan": "36",
 }
 _ASCII = str.maketrans(
-    {"✓": "+", "✗": "x", "…": "~", "│": "|", "─": "-", "▸": ">", "·": "-", "→": ">", "×": "x"}
+    {
+        "✓": "+",
+        "✗": "x",
+        "…": "~",
+        "│": "|",
+        "─": "-",
+        "▸": ">",
+        "·": "-",
+        "→": ">",
+        "×": "x",
+        "»": ">",
+        "«": "<",
+        "└": "`",
+        "├": "|",
+        "▶": ">",
+        "●": "*",
+    }
 )
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
 _IN_JSON = re.compile(
@@ -40,20 +59,63 @@ _IN_JSON = re.compile(
 _encoder = msgspec.json.Encoder()
 
 
+class _Paging:
+    """Whether a result is being paged, and what is said to the person when that has ended."""
+
+    def __init__(self) -> None:
+        self.page: pager.Pager | None = None
+        self.asides: list[str] = []
+
+
+_paging = _Paging()
+
+
 def line(text: str = "") -> None:
     """One line of the result."""
-    _write(sys.stdout, text)
+    _write(_result(), text)
 
 
 def lines(texts: Iterable[str]) -> None:
     """Many lines of the result, or none."""
     if text := "\n".join(texts):
-        _write(sys.stdout, text)
+        _write(_result(), text)
+
+
+def flush() -> None:
+    """Let the reader have what was printed so far, for results that come slowly."""
+    _result().flush()
 
 
 def aside(text: str) -> None:
-    """One line for the person, beside the result."""
-    _write(sys.stderr, text)
+    """One line for the person, beside the result; while that is paged, it waits for the end."""
+    if _paging.page is not None:
+        _paging.asides.append(text)
+    else:
+        _write(sys.stderr, text)
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """A block whose result a person may page through, if it goes to a terminal. Who quits the pager ends the block."""
+    words = pager.command() if sys.stdout.isatty() else None
+    if words is None:
+        yield
+        return
+    _paging.page = page = pager.Pager(words, sys.stdout.encoding or "utf-8")
+    try:
+        yield
+    except BrokenPipeError:
+        pass
+    finally:
+        page.close()
+        asides, _paging.page, _paging.asides = _paging.asides, None, []
+        for text in asides:
+            aside(text)
+
+
+def is_on_screen() -> bool:
+    """True if a pager shows the result already, so that nothing else may be drawn there."""
+    return _paging.page is not None and _paging.page.started
 
 
 def value(document: Any) -> None:
@@ -107,7 +169,11 @@ def width() -> int:
     return min(room() or WIDTH, WIDEST)
 
 
-def _write(stream: TextIO, text: str) -> None:
+def _result() -> TextIO | pager.Pager:
+    return _paging.page or sys.stdout
+
+
+def _write(stream: TextIO | pager.Pager, text: str) -> None:
     if not text.isascii() and not _is_utf8(stream):
         text = text.translate(_ASCII).encode(stream.encoding, "backslashreplace").decode(stream.encoding)
     stream.write(text + "\n")
@@ -125,7 +191,7 @@ def _encode(document: Any, stream: TextIO) -> str:
     return text if text.isprintable() else _IN_JSON.sub(_escaped, text)
 
 
-def _is_utf8(stream: TextIO) -> bool:
+def _is_utf8(stream: TextIO | pager.Pager) -> bool:
     return (stream.encoding or "utf-8").lower().replace("-", "") == "utf8"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessionary import codec
 from sessionary.cli.output import paint
@@ -35,6 +35,14 @@ _SPEAKERS = {
 _BAR = "  │ "
 
 
+class Window(NamedTuple):
+    """Which messages to show, by their indexes: from `first` to `last`, and of these one marked and unfolded."""
+
+    first: int
+    marked: int
+    last: int
+
+
 class Page:
     """Turns messages into lines.
 
@@ -42,26 +50,48 @@ class Page:
         width: cells per line.
         full: fold nothing.
         now: the present, for dates without a year.
+        window: show only these of the messages; the others are still wanted, for the calls that they make.
     """
 
-    def __init__(self, width: int, *, full: bool, now: datetime) -> None:
+    def __init__(self, width: int, *, full: bool, now: datetime, window: Window | None = None) -> None:
         self._width = width
         self._full = full
+        self._window = window
         self._now = now
         self._waiting: dict[str | None, ToolCall] = {}
         self._speaker: str | None = None
 
     def lines(self, messages: Iterable[Said]) -> Iterator[str]:
         """The lines of the messages, in order."""
+        window, full = self._window, self._full
         for message in messages:
-            for result in message.results:
-                yield from self._call(self._waiting.pop(result.call_id, None), result)
-            if message.results and (message.role == "tool" or not message.text):
+            if window is not None and message.index < window.first:
+                for _ in self._message(message):
+                    pass
+                self._speaker = None
                 continue
+            if window is not None:
+                self._full = full or message.index == window.marked
+                yield from self._mark(message) if message.index == window.marked else ()
+            yield from self._message(message)
+        self._full = full
+        if window is None:
             yield from self._unanswered()
-            yield from self._person(message) if message.person else self._other(message)
-            self._waiting = {call.call_id: call for call in message.calls}
+
+    def _message(self, message: Said) -> Iterator[str]:
+        for result in message.results:
+            yield from self._call(self._waiting.pop(result.call_id, None), result)
+        if message.results and (message.role == "tool" or not message.text):
+            return
         yield from self._unanswered()
+        yield from self._person(message) if message.person else self._other(message)
+        self._waiting = {call.call_id: call for call in message.calls}
+
+    def _mark(self, message: Said) -> Iterator[str]:
+        """A line that tells which of the messages was asked for."""
+        self._speaker = None
+        yield ""
+        yield paint(f"▶ message {message.index}, line {message.line}", "yellow")
 
     def _person(self, message: Said) -> Iterator[str]:
         time = f" {stamp(message.time, self._now)} ──" if message.time else ""
@@ -124,12 +154,12 @@ class Page:
     def _call_line(self, call: ToolCall, verdict: str) -> str:
         name = one_line(call.name)
         room = self._width - cells(name) - 4 - (cells(verdict) + 2 if verdict else 0)
-        said = fit(_telling(call.arguments), max(room, 0))
+        said = fit(telling(call.arguments), max(room, 0))
         parts = ["▸ " + paint(name, "magenta"), said, paint(verdict, "red") if verdict else ""]
         return "  ".join(filter(None, parts))
 
 
-def _telling(arguments: Any) -> str:
+def telling(arguments: Any) -> str:
     """On one line, the two arguments that tell most."""
     if not isinstance(arguments, dict):
         return "" if arguments is None else one_line(str(arguments))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sessionary.model import Severity
 
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 # The sign is seen first and the word says what it means; the colour only repeats the sign.
@@ -22,24 +22,30 @@ _VERDICTS = {
 
 def size(count: int) -> str:
     """A number of bytes in at most six characters: ``659 B``, ``1.2 MB``."""
-    number, unit = float(count), 0
-    while number >= 999.5 and unit < len(_UNITS) - 1:
-        number /= 1000
-        unit += 1
-    return f"{number:.1f} {_UNITS[unit]}" if unit and number < 9.95 else f"{number:.0f} {_UNITS[unit]}"
+    if count < 1000:
+        return f"{count} B"
+    unit, one = 0, 1000
+    while count >= 999.5 * one and unit < len(_UNITS) - 1:
+        unit, one = unit + 1, one * 1000
+    tenths = (10 * count + one // 2) // one  # in whole numbers: a list says this ten thousand times
+    return (
+        f"{tenths // 10}.{tenths % 10} {_UNITS[unit]}"
+        if tenths < 100
+        else f"{(count + one // 2) // one} {_UNITS[unit]}"
+    )
 
 
 def ago(when: datetime | None, now: datetime) -> str:
     """How long ago that was, in at most eight characters; a date where it is more than a week."""
     if when is None:
         return "?"
-    seconds = (now - when).total_seconds()
-    if seconds < 0:
-        return day(when.astimezone(), now)
-    for limit, unit, word in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (7 * 86400, 86400, "d")):
-        if seconds < limit:
-            return f"{int(seconds // unit)} {word}"
-    return day(when.astimezone(), now)
+    past = now - when
+    seconds = past.seconds
+    if past.days:
+        return f"{past.days} d" if 0 < past.days < 7 else day(when.astimezone(), now)
+    if seconds < 60:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"
 
 
 def day(when: datetime, now: datetime) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.page import Page
+from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
 from sessionary.cli.targets import Target, resolve
 from sessionary.cli.text import cells, fit, one_line
@@ -19,7 +19,9 @@ from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Entry, Problem, Severity, Summary
 from sessionary.workspace import Workspace
 
+AROUND = 3
 _TURNS = re.compile(r"(\d+)|(\d*)\.\.(\d*)")
+_LOCATOR = re.compile(r"(.+):(\d{1,12})", re.DOTALL)
 
 Turns = tuple[int, int | None]
 
@@ -47,32 +49,55 @@ class TurnRange(click.ParamType[Turns]):
 Examples:
   sessionary show 3f0c81d2
   sessionary show 3f0c81d2 --turns 3..7 --full | less -R
+  sessionary show 3f0c81d2:14        the message that a search has found
   sessionary show ~/backup/session.jsonl
   sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
 """,
 )
-@click.argument("target", metavar="ID | FILE | DIR")
+@click.argument("target", metavar="ID[:INDEX] | FILE | DIR")
 @options.home
 @click.option(
     "--turns", type=TurnRange(), metavar="M..N", help="Only these turns; a turn begins where a person speaks."
+)
+@click.option(
+    "--around",
+    type=click.IntRange(0),
+    metavar="N",
+    help=f"With ID:INDEX, show so many messages before and after it.  [default: {AROUND}]",
 )
 @click.option(
     "--full", is_flag=True, help="Fold nothing: whole tool results, thinking, and what hooks added."
 )
 @options.as_json("the messages", "one message")
 def show_command(
-    target: str, home: Path | None, turns: Turns | None, full: bool, json_: bool, jsonl: bool
+    target: str,
+    home: Path | None,
+    turns: Turns | None,
+    around: int | None,
+    full: bool,
+    json_: bool,
+    jsonl: bool,
 ) -> int:
     """Show the conversation of a session, or of any JSON Lines file of messages.
 
-    ID may be the beginning of an id; DIR is the folder of a session.
+    ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, which `sessionary search` prints, shows
+    that message, whole, and those around it.
     """
     options.one_format(json_, jsonl)
     workspace = Workspace(home)
-    found = resolve(workspace, target)
+    found, index = _resolved(workspace, target)
+    if index is None and around is not None:
+        raise click.UsageError("--around goes with ID:INDEX")
+    if index is not None and turns is not None:
+        raise click.UsageError("--turns and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.layout_of(found).summary(found)
     problems = workspace.check_file(found) if isinstance(found, Path) else summary.problems if summary else []
-    messages = _chosen(said(_entries(workspace, found, problems)), turns)
+    messages = said(_entries(workspace, found, problems))
+    window = None if index is None else _window(index, AROUND if around is None else around)
+    if window is None:
+        messages = _chosen(messages, turns)
+    elif json_ or jsonl:
+        messages = _within(messages, window)
     if jsonl:
         output.values(map(as_object, messages))
     elif json_:
@@ -82,13 +107,67 @@ def show_command(
             "problems": [problem.as_dict() for problem in problems],
         })  # fmt: skip
     else:
-        page = Page(output.width(), full=full, now=datetime.now(UTC)).lines(messages)
-        first = next(page, None)  # if nothing can be shown, the error stands alone
-        output.lines(_head(summary))
-        for line in chain(() if first is None else (first,), page):
-            output.line(line)
+        page = Page(output.width(), full=full, now=datetime.now(UTC), window=window)
+        with output.paged():
+            _print(summary, page.lines(messages if window is None else _up_to(messages, window)))
     _tell(problems, target)
     return 0
+
+
+def _resolved(workspace: Workspace, target: str) -> tuple[Target, int | None]:
+    """What the word names, and the message in it, if it ends with an index.
+
+    Raises:
+        NotFound: there is nothing of that name.
+    """
+    try:
+        return resolve(workspace, target), None  # first, since an id may end like that
+    except NotFound:
+        match = _LOCATOR.fullmatch(target)
+        if match is None:
+            raise
+    return resolve(workspace, match[1]), int(match[2])
+
+
+def _window(index: int, around: int) -> Window:
+    return Window(max(index - around, 0), index, index + around)
+
+
+def _within(messages: Iterable[Said], window: Window) -> Iterator[Said]:
+    """The messages of the window."""
+    return (message for message in _up_to(messages, window) if message.index >= window.first)
+
+
+def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
+    """The messages up to the last one of the window; those before it are wanted for the calls that they make.
+
+    Raises:
+        Invalid: the conversation ends before the message that is asked for.
+    """
+    count, held = 0, []
+    for message in messages:
+        count = message.index + 1
+        if message.index > window.last:
+            break
+        held.append(message)
+        if (
+            not window.first <= message.index < window.marked
+        ):  # shown only when the one that is asked for is there
+            yield from held
+            held.clear()
+    if count <= window.marked:
+        what = phrases.count(count, "message")
+        hint = "indexes are counted from 0; `sessionary search` prints them"
+        raise Invalid(
+            f"there is no message {window.marked}: the session has {what}", operation="show", hint=hint
+        )
+
+
+def _print(summary: Summary | None, page: Iterator[str]) -> None:
+    first = next(page, None)  # if nothing can be shown, the error stands alone
+    output.lines(_head(summary))
+    for line in chain(() if first is None else (first,), page):
+        output.line(line)
 
 
 def _entries(workspace: Workspace, found: Target, problems: list[Problem]) -> Iterator[Entry]:
@@ -153,7 +232,7 @@ def _head(summary: Summary | None) -> Iterator[str]:
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
     facts[-1] = output.paint(facts[-1], phrases.colour(summary.health))
-    project = fit(one_line(summary.ref.project or ""), max(room, 4), keep_end=True)
+    project = fit(one_line(summary.ref.project or ""), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
 
 

@@ -10,7 +10,8 @@ Widths are counted in terminal cells, not characters: 日 takes two, an accent n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 # Controls but newline, C1 controls, bidirectional overrides and marks, invisible separators, halves of surrogate
 # pairs, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
@@ -38,6 +39,11 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else harmless(" ".join(text.split()))
 
 
+def one_lines(texts: list[str]) -> list[str]:
+    """`one_line` of each; of many texts that need nothing done, nearly for nothing."""
+    return texts if "".join(texts).isprintable() else [one_line(text) for text in texts]
+
+
 def _shown(match: re.Match[str]) -> str:
     char = match.group()
     if char == "\t":
@@ -48,11 +54,16 @@ def _shown(match: re.Match[str]) -> str:
 
 def cells(text: str) -> int:
     """How many terminal cells the text takes."""
-    if text.isascii() or _NARROW.fullmatch(text):
+    if _is_narrow(text):
         return len(text)
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def _is_narrow(text: str) -> bool:
+    """True if each character is known to take one cell."""
+    return text.isascii() or _NARROW.fullmatch(text) is not None
 
 
 def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:
@@ -70,6 +81,17 @@ def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False)
 def pad(text: str, width: int) -> str:
     """The text followed by blanks up to `width` cells."""
     return text + " " * (width - cells(text))
+
+
+def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
+    """The texts, filled up with blanks to the width of the widest; `right`: from the left."""
+    fill = str.rjust if right else str.ljust
+    if "".join(texts).isascii():
+        return list(map(fill, texts, repeat(max(map(len, texts), default=0))))
+    widths = {text: cells(text) for text in set(texts)}
+    widest = max(widths.values(), default=0)
+    filled = {text: fill(text, widest - width + len(text)) for text, width in widths.items()}
+    return [filled[text] for text in texts]
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
@@ -114,7 +136,7 @@ def _pieces(word: str, room: int, width: int) -> Iterator[str]:
 def _head(text: str, width: int) -> str:
     """The longest beginning of the text that fits into `width` cells, no character split."""
     text = text[: 4 * width]  # more of it fits only where marks are heaped upon letters
-    if text.isascii() or _NARROW.fullmatch(text):
+    if _is_narrow(text):
         return text[:width]
     from rich.cells import split_graphemes
 

@@ -67,7 +67,7 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     temp = temp_name(path)
     named = False
     try:
-        _write_temp(fs, temp, (data,), None, durable)
+        write_new(fs, temp, (data,), None, durable)
         try:
             fs.link(temp, path)
         except FileExistsError:
@@ -124,7 +124,7 @@ def replace(
     renamed = False
     try:
         old = _stat_or_none(fs, path)
-        new = _write_temp(fs, temp, data, old, True)
+        new = write_new(fs, temp, data, old, True)
         if backup is not None and old is not None:
             keep_backup(path, backup, old, fs=fs)
         fs.rename(temp, path)
@@ -146,7 +146,7 @@ def keep_backup(path: str, backup: str, current: os.stat_result, *, fs: Fs = OS_
     """
     temp = temp_name(backup)
     try:
-        _link_or_copy(fs, path, temp)
+        link_or_copy(fs, path, temp)
         fs.rename(temp, backup)
     except BaseException:
         _discard(fs, temp)
@@ -200,7 +200,7 @@ def keep_aside(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = N
     for aside in _dated_names(path, kind, now):
         named = False
         try:
-            _link_or_copy(fs, resolve(fs, path), aside)
+            link_or_copy(fs, resolve(fs, path), aside)
             named = True
             sync_dir(fs, os.path.dirname(path))
         except FileExistsError:
@@ -220,6 +220,11 @@ def save_aside(path: str, kind: str, data: bytes, *, fs: Fs = OS_FS, now: dateti
             continue
         return aside
     raise AssertionError("unreachable: the names never end")
+
+
+def free_name(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
+    """A dated name beside `path` that nothing has yet. It stays free while the lock of the folder is held."""
+    return next(name for name in _dated_names(path, kind, now) if _stat_or_none(fs, name) is None)
 
 
 def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
@@ -289,7 +294,7 @@ def _outcome(named: bool) -> Outcome:
     return "unknown" if named else "not_committed"
 
 
-def _link_or_copy(fs: Fs, source: str, target: str) -> None:
+def link_or_copy(fs: Fs, source: str, target: str) -> None:
     """A second name for a file; a flushed copy where the file system has no links (FAT, some network shares)."""
     try:
         fs.link(source, target)
@@ -308,16 +313,17 @@ def _dated_names(path: str, kind: str, now: datetime | None) -> Iterable[str]:
         number += 1
 
 
-def _write_temp(
-    fs: Fs, temp: str, data: Iterable[bytes], old: os.stat_result | None, durable: bool
+def write_new(
+    fs: Fs, path: str, data: Iterable[bytes | memoryview], like: os.stat_result | None, durable: bool = True
 ) -> os.stat_result:
-    fd = fs.open(temp, CREATE, FILE_MODE)
+    """Write a file of a name that nobody knows yet, with mode and owner of `like`. Raises OSError."""
+    fd = fs.open(path, CREATE, FILE_MODE)
     try:
         for chunk in data:
             if chunk:
                 write_all(fs, fd, chunk)
-        if old is not None:
-            _keep_mode_and_owner(fs, fd, old)
+        if like is not None:
+            _keep_mode_and_owner(fs, fd, like)
         if durable:
             fs.fsync(fd)
         return fs.fstat(fd)

@@ -50,10 +50,16 @@ class FileLock:
 
     Threads of this process exclude each other too. Not re-entrant: taking it twice in a thread is a mistake that
     ends in `Locked`.
+
+    Attributes:
+        path: the side file.
+        abandoned: when we took the lock, the note of a holder was still there: it died, or left it on purpose
+            (`keep_note`). Whatever it had begun may be half done.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
         self.path = path
+        self.abandoned = False
         self._fs = fs
         self._fd = -1
         self._inode = (0, 0)
@@ -148,6 +154,7 @@ class FileLock:
             named = self._fs.stat(self.path)
         except FileNotFoundError:
             return False
+        self.abandoned = named.st_size > 0
         return named.st_ino == self._inode[1] and named.st_dev == self._inode[0]
 
     def note(self, operation: str) -> None:
@@ -167,6 +174,14 @@ class FileLock:
                 write_all(self._fs, fd, json.dumps(facts).encode() + b"\n")
             finally:
                 self._fs.close(fd)
+
+    def keep_note(self) -> None:
+        """Let go without removing the note, so that the next holder knows that something is left to do."""
+        self._noted = False
+
+    def clear_note(self) -> None:
+        """Remove the note, whoever wrote it, with the next `release`: nothing is left to do."""
+        self._noted = True
 
     def _locked(self, waited: float, who: dict[str, Any]) -> Locked:
         who = {**who, "waited": waited}

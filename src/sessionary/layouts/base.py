@@ -6,12 +6,24 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import struct
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
+from msgspec import Struct
+
+from sessionary.disk.fs import O_DIRECTORY, READ, Fs
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
+
+SETTLED = 2.0
+"""Seconds for which a file must have been left alone before it can be told by its times whether it changed.
+
+No clock of a file system that matters ticks more slowly; within one tick a second change leaves no trace.
+"""
 
 
 class Capability(Enum):
@@ -56,6 +68,85 @@ class Part(NamedTuple):
     size: int
 
 
+_of_folder = struct.Struct("=Qqq").pack
+_of_file = struct.Struct("=Qqqq").pack
+
+
+class Known(Struct, frozen=True, array_like=True, gc=False):
+    """What was read of a session, and of what state of its folder: while that holds, so does the summary.
+
+    Attributes:
+        summary: as it was read.
+        names: every file of the folder, parted by slashes, which no name holds.
+        state: the folder's inode and times, then inode, size and times of each file, packed.
+    """
+
+    summary: Summary
+    names: str
+    state: bytes
+
+    def holds(self, fs: Fs, folder: str, dir_fd: int | None = None) -> bool:
+        """True if nothing in the folder has changed, for one look at the folder and one at each file.
+
+        A name that came or went shows in the times of the folder. The time of the inode is compared too: it alone
+        tells of a file that was changed and given its old time back, or that may no longer be read.
+
+        Args:
+            fs: the file system.
+            folder: the session's folder.
+            dir_fd: what `folder` is relative to, if it is; see `held_open`.
+        """
+        stat = fs.stat
+        try:
+            found = stat(folder, dir_fd=dir_fd)
+            state = _of_folder(found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+            for name in self.names.split("/"):
+                found = stat(f"{folder}/{name}", dir_fd=dir_fd)
+                state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            return state == self.state
+        except (OSError, struct.error):
+            return False
+
+
+@contextmanager
+def held_open(fs: Fs, folder: str) -> Iterator[int | None]:
+    """A descriptor of the folder, so that the system need not walk to it anew for each path below; None if it can't."""
+    fd = None
+    if os.stat in os.supports_dir_fd:
+        with suppress(OSError):
+            fd = fs.open(folder, READ | O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        if fd is not None:
+            fs.close(fd)
+
+
+def remembered(
+    summary: Summary, folder: os.stat_result, files: Mapping[str, os.stat_result], read_at: float
+) -> Known | None:
+    """What to remember of a session; None if a later change could go unseen.
+
+    Args:
+        summary: what was read.
+        folder: the stat of its folder, taken before anything in it was read.
+        files: the stat of every file in it, by name, each taken before the file was read.
+        read_at: seconds since 1970, before any of it.
+    """
+    newest = max(folder.st_mtime, folder.st_ctime)
+    for found in files.values():
+        newest = max(newest, found.st_mtime, found.st_ctime)
+    if newest >= read_at - SETTLED:
+        return None
+    try:
+        state = _of_folder(folder.st_ino, folder.st_mtime_ns, folder.st_ctime_ns)
+        for found in files.values():
+            state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    except struct.error:  # a number of more than 64 bits
+        return None
+    return Known(summary, "/".join(files), state)
+
+
 class Layout(Protocol):
     """The read side of one kind of session store.
 
@@ -83,8 +174,12 @@ class Layout(Protocol):
         """The id from where on it tells sessions apart: the id itself, unless it begins as others do by design."""
         ...
 
-    def summaries(self) -> Iterator[Summary]:
+    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
         """The summary of every session: as `summary` of each that `discover` finds, with fewer looks at the disk.
+
+        With `known` (what earlier lists learned, by folder), a session about which it holds is not read again; what
+        is read is put there, and by the end what is gone has been dropped. The summaries MUST be the same with and
+        without it.
 
         Raises:
             StorageFailed: as `discover`.

@@ -19,7 +19,7 @@ from typing import Any
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound
-from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.base import Capability, Known, Layout
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
 
@@ -38,6 +38,10 @@ WRITES = (
 )
 
 
+STATS = ("stat", "lstat", "fstat")
+HOUR = 3_600_000_000_000  # nanoseconds
+
+
 class CountingFs(WrappedFs):
     """Counts what is opened, and how often each state-changing call is made."""
 
@@ -53,6 +57,23 @@ class CountingFs(WrappedFs):
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         self.opened[os.path.basename(path)] += 1
         return super().open(path, flags, mode)
+
+
+class LongAgoFs(CountingFs):
+    """Shows every file as if it had last been touched an hour earlier, so that it counts as left alone."""
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        found = super().call(name, *arguments, **options)
+        return (
+            with_times(found, found.st_mtime_ns - HOUR, found.st_ctime_ns - HOUR) if name in STATS else found
+        )
+
+
+def with_times(found: os.stat_result, mtime_ns: int, ctime_ns: int) -> os.stat_result:
+    """The same stat with other times of content and inode."""
+    seconds = {"st_atime": found.st_atime, "st_mtime": mtime_ns / 1e9, "st_ctime": ctime_ns / 1e9}
+    exact = {"st_atime_ns": found.st_atime_ns, "st_mtime_ns": mtime_ns, "st_ctime_ns": ctime_ns}
+    return os.stat_result(tuple(found), {**seconds, **exact})
 
 
 def record(number: int, role: str = "user") -> dict[str, Any]:
@@ -175,6 +196,31 @@ class LayoutTests:
         list(self.layout(tmp_path, fs).summaries())
         assert fs.opened[self.conversation(tmp_path, "one").name] == 1
         assert fs.opened["events.jsonl"] == 0
+
+    def test_what_is_known_is_not_read_again(self, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            self.put_session(tmp_path, name, [record(1), record(2, "assistant")])
+        fs = LongAgoFs()
+        layout = self.layout(tmp_path, fs)
+        known: dict[str, Known] = {}
+        first = list(layout.summaries(known))
+        assert {summary.ref.folder for summary in first} == set(known)
+        fs.opened.clear()
+        assert list(layout.summaries(known)) == first
+        assert not fs.opened[self.conversation(tmp_path, "one").name], "nothing has changed"
+        with open(self.conversation(tmp_path, "one"), "ab") as file:
+            file.write(json.dumps(record(3)).encode() + b"\n")
+        (self.conversation(tmp_path, "two").parent).rename(tmp_path / "elsewhere")
+        again = {summary.ref.session_id: summary for summary in layout.summaries(known)}
+        assert {name: summary.messages for name, summary in again.items()} == {"one": 3, "three": 2}
+        assert fs.opened[self.conversation(tmp_path, "one").name] == 1, "what has not changed is not read"
+        assert {entry.summary.ref.session_id for entry in known.values()} == {"one", "three"}
+
+    def test_what_was_changed_a_moment_ago_is_not_remembered(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1)])
+        known: dict[str, Known] = {}
+        assert len(list(self.layout(tmp_path, OS_FS).summaries(known))) == 1
+        assert known == {}, "within one tick of the clock a further change would leave no trace"
 
     def test_a_parent_is_told(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)

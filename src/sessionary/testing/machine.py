@@ -1,8 +1,9 @@
-"""A Hypothesis machine over the amplifier store: any order of writes, reads, edits, crashes and foreign hands.
+"""A Hypothesis machine over the amplifier store: any order of writes, operations, crashes and foreign hands.
 
-The model is a plain list of messages and a plain dict of metadata, and uses nothing of the store.  After a power
-cut the model says what *may* be there (the old, the new, or the old with the first few new messages behind it);
-whatever of that is found is the truth from then on.
+The model is a plain list of messages and a plain dict of metadata, and uses nothing of the store; what a turn is, and
+what mends a conversation, it takes from the pure rules of `turns`.  After a power cut the model says what *may* be
+there (the old, the new, or the old with the first few new messages behind it); whatever of that is found is the truth
+from then on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -24,6 +25,7 @@ from sessionary.testing.original import load_transcript
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.strategies import json_values, text
 from sessionary.testing.survivors import materialise, survivors
+from sessionary.turns import boundaries, mend, slice_to_turn
 
 ID = "s"
 MESSAGES = st.lists(
@@ -52,6 +54,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.cuts = 0
         self.messages: list[dict[str, Any]] = []
         self.metadata: dict[str, Any] = {}
+        self.way_back: tuple[list[dict[str, Any]], Any] | None = None
+        self.forks = 0
 
     def teardown(self) -> None:
         pool_of(OS_FS).drop(str(self._session))
@@ -121,6 +125,57 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.delete(ID)
         assert not self.store.exists(ID)
         assert self.store.undo(ID) == ID
+
+    @rule(data=st.data())
+    def rewind(self, data: st.DataObject) -> None:
+        turns = boundaries(as_json(self.messages))
+        to_turn = data.draw(st.integers(0, len(turns)))
+        done = self.store.rewind(ID, to_turn)
+        assert done.turns_before == len(turns)
+        if to_turn == len(turns):
+            assert not done.changed
+            return
+        count = self.metadata.get("turn_count")
+        counts = count is not None and as_json(count) != to_turn
+        self.way_back = copy.deepcopy(self.messages), dict(self.metadata) if counts else None
+        self.messages = self.messages[: turns[to_turn]] if to_turn else []
+        if counts:
+            self.metadata["turn_count"] = to_turn
+
+    @rule(orphans=st.sampled_from(["complete", "drop"]))
+    def repair(self, orphans: Literal["complete", "drop"]) -> None:
+        done = self.store.repair(ID, orphans=orphans)
+        assert not done.remaining
+        assert done.metadata_from is None
+        if done.kept_in is not None:
+            self.way_back = copy.deepcopy(self.messages), None
+        self.messages = mend(as_json(self.messages), orphans=orphans).messages
+        assert not self.store.repair(ID, orphans=orphans).changed
+
+    @precondition(lambda self: self.way_back is not None)
+    @rule()
+    def undo(self) -> None:
+        """What an operation displaced comes back, and what it displaces in turn is the next way back."""
+        assert self.way_back is not None
+        messages, metadata = self.way_back
+        assert self.store.undo(ID) == ID
+        self.way_back = copy.deepcopy(self.messages), None if metadata is None else dict(self.metadata)
+        self.messages = messages
+        self.metadata = self.metadata if metadata is None else metadata
+
+    @precondition(lambda self: bool(boundaries(as_json(self.messages))))
+    @rule(data=st.data())
+    def fork(self, data: st.DataObject) -> None:
+        messages = as_json(self.messages)
+        turn = data.draw(st.integers(1, len(boundaries(messages))))
+        self.forks += 1
+        result = self.store.fork(ID, turn, f"fork{self.forks}")
+        forked, metadata = self.store.load(result.session_id)
+        assert [self._without_time(m) for m in forked] == [
+            self._without_time(m) for m in slice_to_turn(messages, turn)
+        ]
+        assert (metadata["parent_id"], metadata["forked_from_turn"]) == (ID, turn)
+        self.store.delete(result.session_id, erase=True)
 
     @rule(new=MESSAGES, edit=st.booleans(), choice=st.integers(0, 10**6))
     def power_cut(self, new: list[dict[str, Any]], edit: bool, choice: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.text import cells, fit, harmless, one_line, pad, wrap
+from sessionary.cli.text import cells, column, fit, harmless, one_line, one_lines, pad, wrap
 
 anything = st.text(
     st.characters(exclude_categories=()) | st.sampled_from("\x1b\x9b\u202e\ud83d\n\t 日🌡\ufe0f\u0301")
@@ -103,3 +103,19 @@ def test_a_line_of_megabytes_is_wrapped_in_linear_time() -> None:
 @given(seen.map(one_line), st.integers(0, 30))
 def test_padding_reaches_the_width(text: str, width: int) -> None:
     assert cells(pad(text, width)) == max(width, cells(text))
+
+
+def test_a_column_is_as_wide_as_its_widest_text() -> None:
+    assert column([]) == []
+    assert column(["a", "bcd", ""]) == ["a  ", "bcd", "   "]
+    assert column(["7", "120"], right=True) == ["  7", "120"]
+    assert column(["日本", "abc", "✓ ok", "e\u0301"]) == ["日本", "abc ", "✓ ok", "e\u0301   "]
+
+
+@given(st.lists(st.text(max_size=8)), st.booleans())
+def test_all_texts_of_a_column_take_the_same_cells(texts: list[str], right: bool) -> None:
+    lines = one_lines(texts)
+    assert lines == [one_line(one) for one in texts]
+    filled = column(lines, right=right)
+    assert len({cells(one) for one in filled}) <= 1
+    assert [one.strip(" ") for one in filled] == [one.strip(" ") for one in lines]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier.event_heads import HUGE, WIDTH, EventHead
-from sessionary.layouts.amplifier.event_reader import EventReader
+from sessionary.layouts.amplifier.event_reader import EventReader, Usage
 from sessionary.testing.wrapper import WrappedFs
 
 START = datetime(2026, 3, 4, 13, 20, tzinfo=UTC)
@@ -355,6 +355,52 @@ def test_the_tail_reads_only_the_end(tmp_path: Path) -> None:
 
 
 # -- one event
+
+
+def test_views_are_heads_with_fields_of_all_wanted_events_or_the_last_ones(tmp_path: Path) -> None:
+    reader = EventReader(
+        log(tmp_path, *(event("a" if at % 2 else "b", at, data={"n": at}) for at in range(6)))
+    )
+    found = [(head.line, head.event, fields) for head, fields in reader.views(["data.n"], event="a")]
+    assert found == [(2, "a", {"data.n": 1}), (4, "a", {"data.n": 3}), (6, "a", {"data.n": 5})]
+    last = [(head.line, fields) for head, fields in reader.views(["data.n"], last=2, event="a")]
+    assert last == [(None, {"data.n": 3}), (None, {"data.n": 5})]
+    assert [fields for _, fields in reader.views([], last=9, event="b")] == [{}, {}, {}]
+
+
+def test_lines_are_the_bytes(tmp_path: Path) -> None:
+    records = [event("a", data={"x": "y" * 3000}), event("b")]
+    reader = EventReader(log(tmp_path, *records, b"{broken"))
+    assert list(reader.lines()) == list(map(line, records))
+    assert list(reader.lines(last=1)) == [line(records[1])]
+
+
+def test_only_what_is_wanted_is_counted_and_summed(tmp_path: Path) -> None:
+    def response(at: float, cost: str) -> dict[str, Any]:
+        return event("llm:response", at, data={"model": "m", "usage": {"cost_usd": cost}})
+
+    reader = EventReader(log(tmp_path, event("a"), response(1, "1"), response(9, "2.5")))
+    assert reader.summary(event="llm:*").events == {"llm:response": 2}
+    assert reader.usage(since=START + timedelta(seconds=5)).total.cost_usd == Decimal("2.5")
+
+
+def test_usages_are_merged() -> None:
+    total, one, other = Usage(), Usage(), Usage()
+    one.add({"input_tokens": 5, "cost_usd": "0.5"})
+    other.add({"input_tokens": 2, "output_tokens": 1})
+    other.add(None)
+    total.merge(one)
+    total.merge(other)
+    assert (total.responses, total.tokens) == (3, {"input_tokens": 7, "output_tokens": 1})
+    assert (total.cost_usd, total.without_cost, total.without_usage) == (Decimal("0.5"), 2, 1)
+
+
+def test_a_long_reading_tells_how_far_it_has_come(tmp_path: Path) -> None:
+    passed: list[int] = []
+    path = log(tmp_path, *[event("a", data={"x": "y" * 3_000_000})] * 8)
+    assert EventReader(path, passed=passed.append).summary().total == 8
+    length = path.stat().st_size // 8
+    assert passed == [3 * length, 6 * length]
 
 
 def test_an_event_is_loaded_by_its_offset(tmp_path: Path) -> None:

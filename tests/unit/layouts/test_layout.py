@@ -131,7 +131,7 @@ def test_discover_finds_sessions_and_passes_over_strangers(home: Path, make: Mak
         ("-home-u-app", "only-events"),
         ("-tmp", "one"),
     }
-    assert found["-home-u-app", ROOT] == SessionRef("amplifier", ROOT, sessions / ROOT, "-home-u-app")
+    assert found["-home-u-app", ROOT] == SessionRef("amplifier", ROOT, str(sessions / ROOT), "-home-u-app")
     assert {summary.ref.session_id for summary in AmplifierLayout(home).summaries()} == {
         ROOT, SPAWNED, "only-events", "one",
     }  # fmt: skip
@@ -156,7 +156,7 @@ def test_a_time_beyond_all_calendars_is_none(home: Path, make: Make) -> None:
     folder = make()
 
     class Far(OsFs):
-        def stat(self, path: str) -> os.stat_result:  # type: ignore[override]
+        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:  # type: ignore[override]
             found = OS_FS.stat(path)
             return os.stat_result([*found[:7], 10**15, 10**15, 10**15]) if path == str(folder) else found
 
@@ -174,10 +174,10 @@ def test_a_linked_session_folder_is_followed(home: Path, make: Make, tmp_path: P
 def test_at_knows_a_session_folder_anywhere(home: Path, make: Make, tmp_path: Path) -> None:
     folder = make()
     layout = AmplifierLayout(tmp_path / "other")
-    assert layout.at(folder) == SessionRef("amplifier", ROOT, folder, "-home-u-app")
+    assert layout.at(folder) == SessionRef("amplifier", ROOT, str(folder), "-home-u-app")
     copied = tmp_path / "copy"
     folder.rename(copied)
-    assert layout.at(copied) == SessionRef("amplifier", "copy", copied, None)
+    assert layout.at(copied) == SessionRef("amplifier", "copy", str(copied), None)
     assert layout.at(tmp_path) is None
     assert layout.at(tmp_path / "gone") is None
 
@@ -193,7 +193,7 @@ def test_at_knows_a_session_folder_anywhere(home: Path, make: Make, tmp_path: Pa
     ],
 )
 def test_sub_sessions_are_told_apart_by_their_own_span(home: Path, session_id: str, handle: str) -> None:
-    assert AmplifierLayout(home).handle(SessionRef("amplifier", session_id, home)) == handle
+    assert AmplifierLayout(home).handle(SessionRef("amplifier", session_id, str(home))) == handle
 
 
 # What is said of a session
@@ -206,7 +206,7 @@ def test_the_summary_of_a_healthy_session(home: Path, make: Make) -> None:
         os.utime(path, (1_700_000_000, 1_700_000_000))
     size = sum(path.stat().st_size for path in folder.iterdir())
     assert only(AmplifierLayout(home)) == Summary(
-        ref=SessionRef("amplifier", ROOT, folder, "-home-u-app"),
+        ref=SessionRef("amplifier", ROOT, str(folder), "-home-u-app"),
         agent="amplifier",
         title="Fix the login race",
         parent=None,
@@ -344,7 +344,7 @@ def test_a_project_that_cannot_be_looked_into_is_told_after_all_the_others(home:
 
 def test_a_session_that_is_gone(home: Path) -> None:
     layout = AmplifierLayout(home)
-    ref = SessionRef("amplifier", ROOT, home / ROOT)
+    ref = SessionRef("amplifier", ROOT, str(home / ROOT))
     with pytest.raises(NotFound, match=f"Session '{ROOT}' not found"):
         layout.summary(ref)
     with pytest.raises(NotFound):

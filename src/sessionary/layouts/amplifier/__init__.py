@@ -1,15 +1,88 @@
-"""The amplifier layout: metadata.json, transcript.jsonl and events.jsonl in a folder per session."""
+"""The amplifier layout: metadata.json, transcript.jsonl and events.jsonl in a folder per session.
+
+What changes several files of a session at once (forks, rewind, repair, undo) is loaded when it is asked for: a program
+that saves a turn should not wait for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from sessionary.layouts.amplifier.events import EventsLog
 from sessionary.layouts.amplifier.ids import is_top_level_session
 from sessionary.layouts.amplifier.saving import Report
 from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, SessionStore, extract_session_mode
 
+if TYPE_CHECKING:
+    from sessionary.layouts.amplifier.forks import (
+        ForkResult,
+        fork_session,
+        fork_session_in_memory,
+        get_fork_preview,
+    )
+    from sessionary.layouts.amplifier.lineage import get_session_lineage, is_fork, list_session_forks
+    from sessionary.layouts.amplifier.repairing import Repaired, repair
+    from sessionary.layouts.amplifier.rewinding import Rewound, rewind
+    from sessionary.layouts.amplifier.surgery import (
+        Restored,
+        Undone,
+        forget_undo,
+        restore_backup,
+        undo,
+        undo_entries,
+    )
+
+_ROOM = "sessionary.layouts.amplifier"
+_LATER = {
+    "ForkResult": "forks",
+    "fork_session": "forks",
+    "fork_session_in_memory": "forks",
+    "get_fork_preview": "forks",
+    "get_session_lineage": "lineage",
+    "is_fork": "lineage",
+    "list_session_forks": "lineage",
+    "Repaired": "repairing",
+    "Rewound": "rewinding",
+    "Restored": "surgery",
+    "Undone": "surgery",
+    "forget_undo": "surgery",
+    "repair": "repairing",
+    "rewind": "rewinding",
+    "restore_backup": "surgery",
+    "undo": "surgery",
+    "undo_entries": "surgery",
+}
+
 __all__ = [
     "BUNDLE_PREFIX",
     "EventsLog",
+    "ForkResult",
+    "Repaired",
     "Report",
+    "Restored",
+    "Rewound",
     "SessionStore",
+    "Undone",
     "extract_session_mode",
+    "forget_undo",
+    "fork_session",
+    "fork_session_in_memory",
+    "get_fork_preview",
+    "get_session_lineage",
+    "is_fork",
     "is_top_level_session",
+    "list_session_forks",
+    "repair",
+    "restore_backup",
+    "rewind",
+    "undo",
+    "undo_entries",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{_ROOM}.{module}"), name)

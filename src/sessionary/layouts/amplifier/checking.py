@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from sessionary.disk import intent
 from sessionary.disk.fs import Fs
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
@@ -29,6 +30,16 @@ LIVE_WRITER = 60.0
 
 _TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
 _KEPT = re.compile(r".+\.(conflict|corrupt|torn)-[0-9T.Z-]+")
+
+
+def lasting(names: Iterable[str], problems: Iterable[Problem]) -> bool:
+    """True if these findings stay true for as long as no file of the folder changes.
+
+    What is said of a temp file depends on its age, and whether a file can be read on who asks.
+    """
+    return not any(problem.code == "unreadable_file" for problem in problems) and (
+        ORDINARY.issuperset(names) or not any(_TEMP.fullmatch(name) for name in names)
+    )
 
 
 def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
@@ -172,6 +183,32 @@ def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:
         message = f"the last event is torn: {last[0].length:,} bytes without an end"
         remedy = "none needed: the next append ends that line, and readers skip it"
         yield Problem("torn_event", Severity.note, path, None, last[0].byte, message, remedy, last[0].length)
+
+
+def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
+    """An operation over several files that was begun and not finished: its process died, or is at work just now.
+
+    Nothing is lost, and an agent reads each file without trouble. But until the next writer has finished it, lines of
+    the log that are to be gone are there, and metadata may be of the other state: what is shown is not one session.
+    """
+    path = f"{folder}/{intent.UNDO}/{intent.OPEN}"
+    try:
+        found = intent.open_intent(fs, folder)
+    except OSError as error:
+        yield unreadable(path, error)
+        return
+    if found is None:
+        return
+    operation, committed = found
+    remedy = "none needed: the next writer of the session does it, `sessionary repair` too"
+    if committed:
+        message = f"the last {operation} was cut off half way, and is to be finished"
+        yield Problem("open_intent", Severity.hides_data, path, None, None, message, remedy)
+    else:
+        message = (
+            f"a {operation or 'change'} was cut off before it changed anything, and is to be cleared away"
+        )
+        yield note("open_intent", path, message, remedy)
 
 
 def note(code: str, path: str, message: str, remedy: str | None) -> Problem:

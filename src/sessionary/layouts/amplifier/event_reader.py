@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -42,6 +42,8 @@ from sessionary.model import Problem, Severity
 RESPONSE = "llm:response"
 # A huge line that is no object is not loaded to be judged; so much of it says what it is.
 SAMPLE = 1 << 16
+# So many bytes lie between two words about how far a reading has come.
+STEP = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,16 @@ class Usage:
         else:
             self.cost_usd = cost + (self.cost_usd or 0)
 
+    def merge(self, other: Usage) -> None:
+        """Add what other responses have cost."""
+        self.responses += other.responses
+        self.without_usage += other.without_usage
+        self.without_cost += other.without_cost
+        for name, number in other.tokens.items():
+            self.tokens[name] = self.tokens.get(name, 0) + number
+        if other.cost_usd is not None:
+            self.cost_usd = other.cost_usd + (self.cost_usd or 0)
+
 
 @dataclass(slots=True)
 class UsageTotals:
@@ -120,14 +132,22 @@ class EventReader:
     Args:
         path: the folder of the session, or the log itself.
         fs: the file system it lies on.
+        passed: told now and then up to which byte a method has come that goes through the whole log.
 
     Every method that reads raises NotFound if there is no log, and StorageFailed if it cannot be read; one that
     gives an iterator does so at the first step. The filters are described at `EventFilter`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fs: Fs = OS_FS) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        fs: Fs = OS_FS,
+        *,
+        passed: Callable[[int], object] | None = None,
+    ) -> None:
         self.path = _log_path(fs, os.path.expanduser(os.fspath(path)))
         self._fs = fs
+        self._passed = passed
         self._problems: dict[tuple[int, str], Problem] = {}
 
     @property
@@ -147,13 +167,8 @@ class EventReader:
 
     def tail(self, count: int) -> list[EventHead]:
         """The last `count` events in the order of the file. Costs what they weigh, whatever lies before them."""
-        found: list[EventHead] = []
         with self._open() as file:
-            lines = file.heads_back(width=WIDTH)
-            while len(found) < count and (head := next(lines, None)):
-                if (top := self._top(file, head)) is not None:
-                    found.append(top.at(head))
-        return found[::-1]
+            return [top.at(head) for head, top in self._chosen(file, count, {})]
 
     def fields(self, paths: Sequence[str], **wanted: Unpack[EventFilter]) -> Iterator[dict[str, Any]]:
         """Chosen fields of each wanted event, by their paths; a path that an event does not have is left out.
@@ -170,6 +185,36 @@ class EventReader:
             for head, _ in self._events(file, wanted):
                 if (found := self._fields(file, head, chosen)) is not None:
                     yield found
+
+    def views(
+        self, paths: Sequence[str], *, last: int | None = None, **wanted: Unpack[EventFilter]
+    ) -> Iterator[tuple[EventHead, dict[str, Any]]]:
+        """Each wanted event as its head and those of the chosen fields that it has; see `heads` and `fields`.
+
+        Args:
+            paths: the fields.
+            last: only so many, the last ones; costs what lies behind the first of them.
+            **wanted: which events.
+
+        Raises:
+            Invalid: as `fields`.
+        """
+        chosen = Paths(paths) if paths else None
+        with self._open() as file:
+            for head, top in self._chosen(file, last, wanted):
+                found = {} if chosen is None else self._fields(file, head, chosen)
+                if found is not None:
+                    yield top.at(head), found
+
+    def lines(self, *, last: int | None = None, **wanted: Unpack[EventFilter]) -> Iterator[bytes]:
+        """The bytes of each wanted event, without the newline, however many they are; `last` is that of `views`.
+
+        Raises:
+            Invalid: a time to filter by that is none.
+        """
+        with self._open() as file:
+            for head, _ in self._chosen(file, last, wanted):
+                yield _raw(file, head)
 
     def event(self, byte: int) -> dict[str, Any]:
         """The whole event at an offset, as a head tells it.
@@ -188,15 +233,19 @@ class EventReader:
             raise self._corrupt(byte, "JSON, but not an object", "not_an_object")
         return value
 
-    def summary(self) -> EventSummary:
-        """The whole log, counted."""
+    def summary(self, **wanted: Unpack[EventFilter]) -> EventSummary:
+        """The wanted events, counted; all, if none are said.
+
+        Raises:
+            Invalid: a time to filter by that is none.
+        """
         names: Counter[str] = Counter()
         levels: Counter[str | None] = Counter()
         first: datetime | None = None
         last: datetime | None = None
         longest: EventHead | None = None
         with self._open() as file:
-            for head, top in self._events(file, {}):
+            for head, top in self._events(file, wanted):
                 event = top.at(head)
                 names[event.event] += 1
                 levels[event.lvl] += 1
@@ -212,10 +261,15 @@ class EventReader:
             total, dict(names), dict(levels), first, last, size, length, at, len(self._problems)
         )
 
-    def usage(self) -> UsageTotals:
-        """Tokens and cost of the `llm:response` events, in total and by model."""
+    def usage(self, **wanted: Unpack[EventFilter]) -> UsageTotals:
+        """Tokens and cost of the `llm:response` events among the wanted ones, in total and by model.
+
+        Raises:
+            Invalid: a time to filter by that is none.
+        """
         totals = UsageTotals()
-        for found in self.fields(["data.model", "data.usage"], event=RESPONSE):
+        wanted.setdefault("event", RESPONSE)
+        for found in self.fields(["data.model", "data.usage"], **wanted):
             model = found.get("data.model")
             usage = found.get("data.usage")
             totals.total.add(usage)
@@ -227,10 +281,28 @@ class EventReader:
 
     def _events(self, file: LineFile, wanted: EventFilter) -> Iterator[tuple[Head, Top]]:
         is_wanted = compile_filter(wanted)
+        told = 0
         for head in file.heads(width=WIDTH):
+            if head.byte - told > STEP and self._passed is not None:
+                told = head.byte
+                self._passed(told)
             top = self._top(file, head)
             if top is not None and is_wanted(top):
                 yield head, top
+
+    def _chosen(self, file: LineFile, last: int | None, wanted: EventFilter) -> Iterator[tuple[Head, Top]]:
+        """The wanted events, or the last ones of them, in the order of the file."""
+        if last is None:
+            yield from self._events(file, wanted)
+            return
+        is_wanted = compile_filter(wanted)
+        found: list[tuple[Head, Top]] = []
+        lines = file.heads_back(width=WIDTH)
+        while len(found) < last and (head := next(lines, None)):
+            top = self._top(file, head)
+            if top is not None and is_wanted(top):
+                found.append((head, top))
+        yield from reversed(found)
 
     def _top(self, file: LineFile, head: Head) -> Top | None:
         """What a line tells of its event; None if it is blank or damaged."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,10 +16,10 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import read_entries
-from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, is_top_level_session
-from sessionary.layouts.amplifier.listing import is_session, summarize, unreadable_summary
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
+from sessionary.layouts.amplifier.listing import is_session, look, unreadable_summary
 from sessionary.layouts.amplifier.recovery import CONFIG, EVENTS, METADATA, TRANSCRIPT
-from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
@@ -51,9 +51,12 @@ class AmplifierLayout:
         self._now = now
 
     def discover(self) -> Iterator[SessionRef]:
-        for ref, folder, names in self._folders():
-            if isinstance(names, OSError) or is_session(self._fs, folder, names):
-                yield ref
+        for project, sessions, names in self._sessions():
+            for name in names:
+                folder = f"{sessions}/{name}"
+                inside = self._look_into(folder)
+                if isinstance(inside, OSError) or (inside and is_session(self._fs, folder, inside)):
+                    yield SessionRef(self.name, name, folder, project)
 
     def at(self, folder: Path) -> SessionRef | None:
         folder = folder.absolute()
@@ -64,41 +67,76 @@ class AmplifierLayout:
         if not is_session(self._fs, str(folder), names):
             return None
         in_project = folder.parent.name == SESSIONS
-        return SessionRef(self.name, folder.name, folder, folder.parent.parent.name if in_project else None)
+        return SessionRef(
+            self.name, folder.name, str(folder), folder.parent.parent.name if in_project else None
+        )
 
     def handle(self, ref: SessionRef) -> str:
-        own = None if is_top_level_session(ref.session_id) else _OWN_SPAN.match(ref.session_id)
-        return ref.session_id[own.start(1) :] if own else ref.session_id
+        name = ref.session_id
+        if "_" not in name:  # as `is_top_level_session`, which costs a call for each of ten thousand
+            return name
+        own = _OWN_SPAN.match(name)
+        return name[own.start(1) :] if own else name
 
-    def summaries(self) -> Iterator[Summary]:
+    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
         now = self._now()
-        for ref, folder, names in self._folders():
-            if isinstance(names, OSError):
-                yield unreadable_summary(ref, folder, names)
-            elif is_session(self._fs, folder, names):
-                try:
-                    yield summarize(self._fs, ref, folder, names, now)
-                except FileNotFoundError:
-                    continue  # moved to the trash since its name was read
+        known = {} if known is None else known
+        listed: list[tuple[str, list[str]]] = []
+        kept = 0
+        for project, sessions, names in self._sessions():
+            listed.append((sessions, names))
+            with held_open(self._fs, sessions) as fd:
+                here = f"{sessions}/" if fd is None else ""
+                for name in names:
+                    folder = f"{sessions}/{name}"
+                    entry = known.get(folder)
+                    if entry is not None and entry.holds(self._fs, here + name, fd):
+                        kept += 1
+                        yield entry.summary
+                        continue
+                    summary, entry = self._read(SessionRef(self.name, name, folder, project), now)
+                    if entry is not None:
+                        known[folder] = entry
+                        kept += 1
+                    else:
+                        known.pop(folder, None)
+                    if summary is not None:
+                        yield summary
+        if kept < len(known):
+            for folder in set(known) - {f"{sessions}/{name}" for sessions, names in listed for name in names}:
+                del known[folder]
+
+    def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
+        """The summary of what may be a session, if it is one, and what may be remembered of it."""
+        names = self._look_into(ref.folder)
+        if isinstance(names, OSError):
+            return unreadable_summary(ref, names), None
+        if not names or not is_session(self._fs, ref.folder, names):
+            return None, None
+        try:
+            seen = look(self._fs, ref, names, now)
+        except FileNotFoundError:
+            return None, None  # moved to the trash since its name was read
+        return seen.summary, remembered(seen.summary, seen.folder, seen.files, now) if seen.lasting else None
 
     def summary(self, ref: SessionRef) -> Summary:
         return self._summary(ref, thorough=False)
 
     def _summary(self, ref: SessionRef, *, thorough: bool) -> Summary:
-        folder = str(ref.path)
+        now = self._now()
         try:
-            names = self._fs.listdir(folder)
-            return summarize(self._fs, ref, folder, names, self._now(), thorough=thorough)
+            names = self._fs.listdir(ref.folder)
+            return look(self._fs, ref, names, now, thorough=thorough).summary
         except FileNotFoundError:
-            raise not_found(folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
-            return unreadable_summary(ref, folder, error)
+            return unreadable_summary(ref, error)
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
-        return read_entries(self._fs, f"{ref.path}/{TRANSCRIPT}", after)
+        return read_entries(self._fs, f"{ref.folder}/{TRANSCRIPT}", after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        folder = str(ref.path)
+        folder = ref.folder
         try:
             for name in sorted(self._fs.listdir(folder)):
                 if not name.startswith("."):
@@ -109,10 +147,10 @@ class AmplifierLayout:
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from self._summary(ref, thorough=True).problems
-        yield from checking.event_log_problems(self._fs, f"{ref.path}/{EVENTS}")
+        yield from checking.event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
 
-    def _folders(self) -> Iterator[tuple[SessionRef, str, list[str] | OSError]]:
-        """Every folder that may be a session, with the names in it, or the reason why they cannot be read.
+    def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Every project, its folder of sessions, and the names in it that may be sessions.
 
         A project that cannot be looked into is told at the end, so that it hides none of the others.
         """
@@ -120,20 +158,20 @@ class AmplifierLayout:
         root = f"{self.home}/{PROJECTS}"
         for project in self._names(root, closed):
             sessions = f"{root}/{project}/{SESSIONS}"
-            base = Path(sessions)
-            for name in self._names(sessions, closed):
-                folder = f"{sessions}/{name}"
-                try:
-                    names: list[str] | OSError = self._fs.listdir(folder)
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                except OSError as error:
-                    names = error
-                yield SessionRef(self.name, name, base / name, project), folder, names
+            yield project, sessions, self._names(sessions, closed)
         if closed:
             first = closed[0]
             first.details["folders"] = [error.path for error in closed]
             raise first
+
+    def _look_into(self, folder: str) -> list[str] | OSError | None:
+        """The names in a folder, or why they cannot be read; None if it is not there or not a folder."""
+        try:
+            return self._fs.listdir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return error
 
     def _names(self, folder: str, closed: list[StorageFailed]) -> list[str]:
         """The names in a folder that are not hidden; none if it is not there or not a folder."""

@@ -11,10 +11,11 @@ import os
 import stat
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
+from sessionary.disk.intent import UNDO
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.messages import parse_time
@@ -34,34 +35,45 @@ def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
     return any(not name.startswith(".") and stat.S_ISREG(_mode(fs, f"{folder}/{name}")) for name in names)
 
 
-def summarize(
-    fs: Fs, ref: SessionRef, folder: str, names: list[str], now: float, *, thorough: bool = False
-) -> Summary:
-    """What a list shows of the session in `folder`, whose entries are `names`.
+class Look(NamedTuple):
+    """What one look at a session folder gave.
+
+    Attributes:
+        summary: what a list shows.
+        folder: the stat of the folder, from before its files were read.
+        files: the stat of each of its files, by name.
+        lasting: True if the same stats will always give the same summary.
+    """
+
+    summary: Summary
+    folder: os.stat_result
+    files: dict[str, os.stat_result]
+    lasting: bool
+
+
+def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: bool = False) -> Look:
+    """Look at the session whose folder holds `names`.
 
     Raises:
         OSError: the folder is gone, or cannot be looked into.
     """
+    folder = ref.folder
     stats: dict[str, os.stat_result] = {}
     problems: list[Problem] = []
-    updated = fs.stat(folder).st_mtime
+    place = fs.stat(folder)
     talk = _conversation(fs, folder, names, stats, problems, thorough)
     metadata = _metadata(fs, folder, names, stats, problems)
-    size = 0
-    for found in stats.values():
-        size += found.st_size
-        if found.st_mtime > updated:
-            updated = found.st_mtime
     messages, turns, title = (talk.messages, talk.turns, talk.title) if talk else (0, 0, None)
     if metadata is None:
         metadata = {}
     elif not checking.agrees(metadata, ref.session_id, turns):
         problems += checking.metadata_problems(f"{folder}/{METADATA}", ref.session_id, metadata, turns)
+    below = 0
     if len(stats) < len(names) or not messages:
-        size += _beside(fs, folder, names, stats)
+        below = _beside(fs, folder, names, stats)
         problems += _unusual(fs, folder, names, stats, messages, now)
     count = metadata.get("turn_count")
-    return Summary(
+    summary = Summary(
         ref,
         AGENT,
         _title(metadata.get("name")) or _title(title),
@@ -70,16 +82,17 @@ def summarize(
         turns,
         count if type(count) is int else None,
         _time(metadata.get("created")),
-        _moment(updated),
-        size,
-        health(problems),
+        _moment(max([place.st_mtime, *[found.st_mtime for found in stats.values()]])),
+        below + sum([found.st_size for found in stats.values()]),
+        health(problems) if problems else "ok",
         problems,
     )
+    return Look(summary, place, stats, len(stats) == len(names) and checking.lasting(names, problems))
 
 
-def unreadable_summary(ref: SessionRef, folder: str, error: OSError) -> Summary:
+def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
     """What a list shows of a folder that cannot be looked into: that it is there, and why nothing more is said."""
-    problems = [checking.unreadable(folder, error)]
+    problems = [checking.unreadable(ref.folder, error)]
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
 
 
@@ -128,7 +141,7 @@ def _metadata(
 
 
 def _beside(fs: Fs, folder: str, names: list[str], stats: dict[str, os.stat_result]) -> int:
-    """The bytes of the other files, whose stats are added; folders count with all that is in them."""
+    """Add the stats of the other files; the bytes of all that lies in folders."""
     total = 0
     for name in names:
         if name not in stats:
@@ -138,11 +151,16 @@ def _beside(fs: Fs, folder: str, names: list[str], stats: dict[str, os.stat_resu
             except OSError:
                 continue  # a temp file that was renamed meanwhile
             if stat.S_ISDIR(found.st_mode):
-                total += _beside(fs, path, fs.listdir(path), {})
+                total += _bytes_below(fs, path)
             else:
                 stats[name] = found
-                total += found.st_size
     return total
+
+
+def _bytes_below(fs: Fs, folder: str) -> int:
+    stats: dict[str, os.stat_result] = {}
+    below = _beside(fs, folder, fs.listdir(folder), stats)
+    return below + sum(found.st_size for found in stats.values())
 
 
 def _unusual(
@@ -157,6 +175,8 @@ def _unusual(
         yield checking.empty_problem(f"{folder}/{TRANSCRIPT}", backup.st_size if backup else 0)
     if not checking.ORDINARY.issuperset(names):
         yield from checking.problems_beside(fs, folder, stats, messages=messages, now=now)
+        if UNDO in names:
+            yield from checking.open_operation(fs, folder)
 
 
 def _title(text: Any) -> str | None:

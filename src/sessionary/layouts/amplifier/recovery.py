@@ -81,7 +81,7 @@ def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTra
     size = -1 if main is None else len(main)
     if main is not None and main.strip():
         reading = read_lines(main, path)
-        if reading.values or _is_empty_and_torn(main, reading):
+        if reading.values or _is_empty_and_torn(main):
             return _from_main(fs, path, reading, size)
         problems += reading.problems
     elif main:
@@ -89,11 +89,9 @@ def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTra
     return _from_backup(fs, path, problems, size, to_write)
 
 
-def _is_empty_and_torn(main: bytes, reading: Reading) -> bool:
+def _is_empty_and_torn(main: bytes) -> bool:
     """An empty conversation (one newline) behind which an append was cut off: no reason to ask the backup."""
-    return main.startswith(b"\n") and all(
-        (problem.byte or 0) >= reading.end for problem in reading.problems if problem.severity > Severity.note
-    )
+    return main.startswith(b"\n") and main.find(b"\n", 1) < 0
 
 
 def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscript:
@@ -160,7 +158,7 @@ def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], ba
     raws: list[bytes] = []
     for place in range(len(reading.raws) + 1):
         if place in after_each:
-            first, last = _between(backup.raws, reading.raws, place)
+            first, last = between(backup.raws, reading.raws, place)
             values += backup.values[first:last]
             raws += backup.raws[first:last]
             if last > first:
@@ -171,7 +169,7 @@ def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], ba
     stored.values, stored.raws = values, raws
 
 
-def _between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, int]:
+def between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, int]:
     """The slice of the backup that lies between lines `place - 1` and `place` of the main file; empty if unsure.
 
     Equal lines may stand in many places ("ok", "yes"), so the place in the backup is the one whose surroundings

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sessionary.codec import encode_document, encode_line
 from sessionary.disk.commit import COMMITTER, Durability
-from sessionary.errors import Conflict, NotFound, StorageFailed
+from sessionary.errors import Conflict, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
 from sessionary.layouts.amplifier.messages import as_dict, clean_dict, is_kept, redact, stamp, timestamp_of
 from sessionary.layouts.amplifier.recovery import (
@@ -26,7 +26,8 @@ from sessionary.layouts.amplifier.recovery import (
     read_transcript,
 )
 from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, lines_known
-from sessionary.model import Problem
+from sessionary.layouts.amplifier.surgery import Undone
+from sessionary.model import Problem, Severity
 
 OnConflict = Literal["keep_both", "raise"]
 
@@ -46,6 +47,7 @@ class Report:
         conflicts: files that keep what another writer had stored and this save displaced.
         quarantined: files that keep damaged content which was replaced.
         torn: file that keeps torn bytes which were cut off.
+        undone: what an `undo` took back, and what was added since; None if it brought a session from the trash.
     """
 
     operation: str = ""
@@ -58,6 +60,7 @@ class Report:
     conflicts: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
     torn: str | None = None
+    undone: Undone | None = None
 
 
 def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
@@ -121,7 +124,8 @@ class Writing:
                 self._append(raws, found)
                 self._remember(fresh, raws)
             else:
-                session.transcript.back_up(found, durable=self._durable)
+                inode = found.st_dev, found.st_ino
+                session.transcript.back_up(inode, found.st_size, durable=self._durable)
         else:
             self._save_compared(kept)
 
@@ -201,23 +205,6 @@ class Writing:
         if transcript.trouble is not None:
             self.report.problems = [*self.report.problems, transcript.trouble]
 
-    def restore_conflict(self) -> str:
-        """Swap the transcript with the version that was displaced last; returns the file that held that.
-
-        Raises:
-            NotFound: there is none.
-            StorageFailed: the disk refused; both versions are still there.
-        """
-        session = self.session
-        kept = session.transcript.conflicts()
-        if not kept:
-            message = f"Session '{self.report.session}' has no displaced version"
-            raise NotFound(message, path=session.folder, session=self.report.session)
-        self.report.conflicts = session.transcript.swap(kept[-1])
-        self.report.replaced = True
-        session.baseline = None
-        return kept[-1]
-
     def _write_back(self) -> None:
         """The transcript says nothing but its backup does: put the messages back before anything is added."""
         session = self.session
@@ -286,6 +273,21 @@ class Writing:
         if aside:
             self.report.quarantined.append(aside)
 
+    # -- what others left
+
+    def tell_recovered(self) -> None:
+        """Put into the report that an operation of a killed writer was finished, or taken back."""
+        recovered, self.session.recovered = self.session.recovered, None
+        if recovered is not None:
+            what = (
+                "was finished" if recovered.finished else "had not changed anything yet, and was cleared away"
+            )
+            message = f"a {recovered.operation or 'change'} that had been cut off {what}"
+            problem = Problem(
+                "operation_recovered", Severity.note, self.session.folder, None, None, message, None
+            )
+            self.report.problems = [*self.report.problems, problem]
+
     # -- durability
 
     def _settle(self) -> None:
@@ -297,8 +299,10 @@ class Writing:
 
     def commit(self) -> None:
         """Make the appended lines as durable as the level says. Without the lock, so that others go on meanwhile."""
+        if self.session.recovered is not None:
+            self.tell_recovered()
         if self.report.appended:
-            self.session.transcript.touch()
+            self.session.transcript.mark_active()
         if (self.report.appended and not self._settled) or self._must_flush:
             COMMITTER.commit(self.session.transcript.journal, self.durability, self.report.appended)
 

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
-from sessionary.disk import atomic
+from sessionary.disk import atomic, intent
 from sessionary.disk.commit import COMMITTER
 from sessionary.disk.fs import READ, Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
@@ -156,7 +156,7 @@ class TranscriptFile:
             return
         self.journal.append(data, found)
         if found is not None:
-            self.back_up(self.journal.stat(), durable=durable)
+            self.back_up(self.journal.identity, self.journal.size, durable=durable)
 
     def heal(self) -> str | None:
         """Make the tail whole; returns where torn bytes were stored."""
@@ -190,16 +190,9 @@ class TranscriptFile:
             raise storage_failed(error, "look into", self._folder) from error
         return [os.path.join(self._folder, name) for name in names]
 
-    def swap(self, kept: str) -> list[str]:
-        """Make a kept version the transcript, and keep the transcript in its stead; returns its new names."""
-        data = read_bytes(self._fs, kept) or b""
-        aside = [atomic.keep_aside(self.path, "conflict", fs=self._fs, now=self._now())]
-        self._put(data, backup=self.backup, durable=True)
-        try:
-            self._fs.unlink(kept)
-        except OSError as error:
-            raise storage_failed(error, "remove", kept) from error
-        return aside
+    def conflict_name(self, now: datetime) -> str:
+        """A free name for the version that stands now, if another is to displace it."""
+        return atomic.free_name(self.path, "conflict", fs=self._fs, now=now)
 
     def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
         try:
@@ -208,21 +201,25 @@ class TranscriptFile:
             if error.outcome == "unknown":
                 self.journal.distrust()
             raise
+        self.replaced()
+
+    def replaced(self) -> None:
+        """The file under the name is another one, put there by its owner."""
         self.journal.reopened()
         self._backed_up = -1
 
-    def back_up(self, found: os.stat_result, *, durable: bool) -> None:
+    def back_up(self, inode: tuple[int, int], size: int, *, durable: bool) -> None:
         """Refresh the backup if the file has doubled since: at least half of it is always held twice.
 
         A backup that cannot be written is told (`trouble`) and fails nothing: the messages are stored.
         """
-        if self._backed_up < 0 or (found.st_dev, found.st_ino) != self._inode:
-            self._inode = (found.st_dev, found.st_ino)
+        if self._backed_up < 0 or inode != self._inode:
+            self._inode = inode
             self._backed_up = 0
-        if _has_doubled(found.st_size, self._backed_up):
+        if _has_doubled(size, self._backed_up):
             self._backed_up = max(self._backed_up, self._backup_size())  # others may have refreshed it
-            if _has_doubled(found.st_size, self._backed_up):
-                self._refresh_backup(found.st_size, durable)
+            if _has_doubled(size, self._backed_up):
+                self._refresh_backup(size, durable)
 
     def _backup_size(self) -> int:
         """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
@@ -241,7 +238,7 @@ class TranscriptFile:
             self.trouble = _not_backed_up(self.backup, error)
         self._backed_up = size
 
-    def touch(self) -> None:
+    def mark_active(self) -> None:
         """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
         try:
             self._fs.utime(self._folder)
@@ -280,6 +277,7 @@ class Session:
         self._metadata_suspect = False
         self._metadata_backed_up = False
         self._swept = False
+        self.recovered: intent.Recovered | None = None
         self.users = 0
         self.dropped = False
 
@@ -298,13 +296,39 @@ class Session:
                 if not make:
                     raise
                 self._make()
-        if not self._swept:
+        if self.lock.abandoned or not self._swept:
             try:
-                atomic.sweep(self.folder, fs=self.fs)
-            except OSError as error:
+                self._tidy()
+            except BaseException:
+                self.lock.keep_note()
                 self.lock.release()
-                raise storage_failed(error, "look into", self.folder) from error
-            self._swept = True
+                raise
+
+    def _tidy(self) -> None:
+        """Deal with what a killed writer has left: temp files, and an operation over several files.
+
+        Looked for when this process takes the session for the first time, and whenever the last holder of the lock
+        has left its note there, which operations over several files write. So an append does not pay for it.
+        """
+        try:
+            atomic.sweep(self.folder, fs=self.fs)
+            self.recovered = intent.recover(self.fs, self.folder)
+        except OSError as error:
+            if isinstance(error, StorageFailed):
+                raise
+            raise storage_failed(error, "look into", self.folder) from error
+        if self.recovered is not None:
+            self.transcript.replaced()
+            self._metadata = None
+        self._swept = True
+        if self.lock.abandoned:
+            self.lock.clear_note()
+
+    def replaced(self) -> None:
+        """The files were replaced by their owner as a whole: nothing that was known of them counts any more."""
+        self.transcript.replaced()
+        self.baseline = None
+        self._metadata = None
 
     def is_there(self) -> bool:
         """True if the folder holds a session already."""

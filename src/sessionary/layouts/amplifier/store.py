@@ -14,14 +14,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
 from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
-from sessionary.layouts.amplifier import trash
+from sessionary.layouts.amplifier import surgery, trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import (
@@ -34,6 +34,12 @@ from sessionary.layouts.amplifier.recovery import (
 )
 from sessionary.layouts.amplifier.saving import OnConflict, Report, Writing, kept_of
 from sessionary.layouts.amplifier.session import Session, is_session, pool_of
+
+if TYPE_CHECKING:
+    from sessionary.layouts.amplifier.forks import ForkResult
+    from sessionary.layouts.amplifier.repairing import Repaired
+    from sessionary.layouts.amplifier.rewinding import Rewound
+    from sessionary.layouts.amplifier.surgery import Restored
 
 BUNDLE_PREFIX = "bundle:"
 _log = logging.getLogger("sessionary.amplifier")
@@ -78,6 +84,7 @@ class SessionStore:
         self.on_conflict = on_conflict
         self.last_report = Report()
         self._root = os.path.realpath(self.base_dir)
+        self._inside = os.path.join(self._root, "")
         self._fs: Fs = OS_FS
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._pool = pool_of(self._fs)
@@ -186,6 +193,7 @@ class SessionStore:
             except FileNotFoundError:
                 raise _missing(session_id, session.folder) from None
             try:
+                writing.tell_recovered()
                 return writing.merge_metadata(cleaned)
             finally:
                 session.leave()
@@ -253,7 +261,7 @@ class SessionStore:
             NotFound, InvalidId: as `load`.
         """
         check_id(session_id)
-        folder = os.path.join(self._root, session_id)
+        folder = self._folder_of(session_id)
         if not self._is_session(folder):
             raise _missing(session_id, folder)
         metadata = read_metadata(self._fs, folder, recovery_time=self._iso())
@@ -266,7 +274,7 @@ class SessionStore:
             check_id(session_id)
         except (Invalid, AttributeError, TypeError):
             return False
-        return self._is_session(os.path.join(self._root, session_id))
+        return self._is_session(self._folder_of(session_id))
 
     def list_sessions(self, *, top_level_only: bool = True) -> list[str]:
         """Ids of the project's sessions, the most recently active first (folder, transcript or metadata)."""
@@ -332,14 +340,118 @@ class SessionStore:
         self._pool.drop(session.folder)
 
     def undo(self, session_id: str | None = None) -> str:
-        """Bring back the session that was trashed last, or the last one of that id; returns its id.
+        """Take back the last rewind, repair, restore, undo or deletion, of any session or of that one; returns its id.
+
+        What was taken back is in ``last_report.undone``; None there if a session came back from the trash.
+
+        Durability: as of what is undone; see `surgery.undo`.
 
         Raises:
-            NotFound: the trash holds no such session.
-            AlreadyExists: a session of that id was made since.
+            NotFound: there is nothing to undo.
+            AlreadyExists: a session of the id that would come back from the trash was made since.
+            InvalidId, Locked, StorageFailed: as `save`.
         """
-        self.last_report = Report("undo", session_id or "")
-        return trash.bring_back(self._fs, self._root, session_id)
+        report = self.last_report = Report("undo", session_id or "")
+        trashed = trash.newest(self._fs, self._root, session_id)
+        done = self._last_operation(session_id)
+        if done is not None and (trashed is None or trashed[0] < done[0]):
+            report.session = done[1]
+            report.undone = surgery.undo(self._folder_of(done[1]), fs=self._fs, now=self._now)
+            return done[1]
+        report.session = trash.bring_back(self._fs, self._root, session_id)
+        return report.session
+
+    def _last_operation(self, session_id: str | None) -> tuple[str, str] | None:
+        """When the last operation that can be undone was done, and to which session."""
+        if session_id is not None:
+            check_id(session_id)
+        ids = self.list_sessions(top_level_only=False) if session_id is None else [session_id]
+        dated = [
+            (entries[-1].at, name)
+            for name in ids
+            if (entries := surgery.undo_entries(self._folder_of(name), fs=self._fs))
+        ]
+        return max(dated, default=None)
+
+    # -- operations over several files; each can be undone
+
+    def rewind(self, session_id: str, turn: int, *, dry_run: bool = False) -> Rewound:
+        """Take a session back to the end of a turn, 0 meaning before the first; see `rewinding.rewind`.
+
+        Durability: as there: the old session or the new one, transcript, metadata and events together.
+
+        Raises:
+            NotFound: no such session, or it has no transcript.
+            Invalid: it has no such turn (ValueError).
+            InvalidId, Locked, StorageFailed: as `save`.
+        """
+        from sessionary.layouts.amplifier.rewinding import (
+            rewind,
+        )  # here, since saving and listing do without it
+
+        self.last_report = Report("rewind", session_id)
+        folder = self._existing_folder(session_id)
+        return rewind(folder, turn, dry_run=dry_run, fs=self._fs, now=self._now)
+
+    def repair(self, session_id: str, *, orphans: str = "complete", dry_run: bool = False) -> Repaired:
+        """Put a session right that an agent refuses; see `repairing.repair`.
+
+        Durability: as there: the damaged session or the repaired one.
+
+        Raises:
+            NotFound: no such session, or no transcript.
+            Corrupt: nothing of it can be read.
+            Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``.
+        """
+        from sessionary.layouts.amplifier.repairing import repair
+
+        self.last_report = Report("repair", session_id)
+        folder = self._existing_folder(session_id)
+        return repair(folder, orphans=orphans, dry_run=dry_run, fs=self._fs, now=self._now)
+
+    def restore_backup(self, session_id: str, which: str = "transcript") -> Restored:
+        """Put the backup of the transcript (or of the ``metadata``) in its place; see `surgery.restore_backup`.
+
+        Durability: as there.
+
+        Raises:
+            NotFound: no such session, or no backup.
+            Corrupt: the backup cannot be read.
+            Invalid, InvalidId, Locked, StorageFailed: as `save`.
+        """
+        self.last_report = Report("restore_backup", session_id)
+        return surgery.restore_backup(self._existing_folder(session_id), which, fs=self._fs, now=self._now)
+
+    def fork(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        new_session_id: str | None = None,
+        *,
+        include_events: bool = True,
+        handle_orphaned_tools: str = "complete",
+    ) -> ForkResult:
+        """Make a new session of the first turns of another; see `forks.fork_session`.
+
+        Durability: as there: the whole fork, or none.
+
+        Raises:
+            NotFound, Invalid, InvalidId, AlreadyExists, Locked, StorageFailed: as there.
+        """
+        from sessionary.layouts.amplifier.forks import fork_session
+
+        report = self.last_report = Report("fork", session_id)
+        result = fork_session(
+            self._existing_folder(session_id),
+            turn=turn,
+            new_session_id=new_session_id,
+            include_events=include_events,
+            handle_orphaned_tools=handle_orphaned_tools,
+            fs=self._fs,
+            now=self._now,
+        )
+        report.problems = result.problems
+        return result
 
     def restore_conflict(self, session_id: str) -> str:
         """Put the version that a save displaced last back in its place; returns the file that held it.
@@ -352,16 +464,11 @@ class SessionStore:
             NotFound: no such session, or nothing was displaced.
             InvalidId, Locked, StorageFailed: as `save`.
         """
-        session = self._existing(session_id)
-        writing = self._writing("restore_conflict", session)
-        try:
-            session.enter(make=False)
-            try:
-                return writing.restore_conflict()
-            finally:
-                session.leave()
-        finally:
-            self._pool.put(session)
+        report = self.last_report = Report("restore_conflict", session_id)
+        folder = self._existing_folder(session_id)
+        file, report.conflicts = surgery.restore_conflict(folder, fs=self._fs, now=self._now)
+        report.replaced = True
+        return file
 
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
         """Move sessions without any activity for `days` days to the trash; returns how many.
@@ -383,16 +490,19 @@ class SessionStore:
                 gone += 1
             except (OSError, SessionaryError) as error:
                 _log.warning("could not clean up a session: %s", type(error).__name__)
-                report.problems.append(trash.not_moved(os.path.join(self._root, session_id), error))
+                report.problems.append(trash.not_moved(self._folder_of(session_id), error))
         self.last_report = report
         return gone
 
     # -- how it is done
 
+    def _folder_of(self, session_id: str) -> str:
+        return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time
+
     def _open(self, session_id: str) -> Session:
         """A session to write to, new or not."""
         check_id(session_id)
-        folder = os.path.join(self._root, session_id)
+        folder = self._folder_of(session_id)
         session = self._pool.get(folder, self._fs, self._now)
         if session.transcript.journal.size < 0 and not self._is_session(folder):
             try:
@@ -404,11 +514,14 @@ class SessionStore:
         return session
 
     def _existing(self, session_id: str) -> Session:
+        return self._pool.get(self._existing_folder(session_id), self._fs, self._now)
+
+    def _existing_folder(self, session_id: str) -> str:
         check_id(session_id)
-        folder = os.path.join(self._root, session_id)
+        folder = self._folder_of(session_id)
         if not self._is_session(folder):
             raise _missing(session_id, folder)
-        return self._pool.get(folder, self._fs, self._now)
+        return folder
 
     def _writing(self, operation: str, session: Session) -> Writing:
         report = self.last_report = Report(operation, session.session_id)

@@ -42,9 +42,14 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
         session.leave()
 
 
+def newest(fs: Fs, root: str, session_id: str | None) -> tuple[str, str] | None:
+    """When the session that was trashed last (of that id) was, and its id; None if the trash has none."""
+    return next((pair for pair in _trashed(fs, root) if session_id in (None, pair[1])), None)
+
+
 def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
     """Move the newest trashed session (of that id) back to its place; returns its id."""
-    found = next((pair for pair in _trashed(fs, root) if session_id in (None, pair[1])), None)
+    found = newest(fs, root, session_id)
     if found is None:
         message = f"Session '{session_id}' is not in the trash" if session_id else "The trash is empty"
         raise NotFound(message, path=os.path.join(root, TRASH), session=session_id)

@@ -1,29 +1,20 @@
-"""Rules over messages: who speaks, what a turn is, which result answers which tool call.
-
-A turn begins where a person speaks. The role alone does not tell: hooks put their reminders, and Anthropic-shaped
-agents their tool results, into messages of the role ``user`` too, and an agent that counts those tells its user
-about turns that nobody took.
-
-Tool calls come in three shapes: Amplifier's `tool_calls` list with ``tool`` and ``arguments``, OpenAI's with
-``function`` and its arguments as JSON text, and content blocks (``tool_call`` or ``tool_use``) with ``name`` and
-``input``. Amplifier stores the same call in a block and in the list. Results are messages of their own, or
-``tool_result`` blocks. What is read here was written by many hands, so no rule trusts a type, and none raises.
-"""
+"""What one message is and says: its speaker, its words, its tool calls and results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sessionary import codec
 
 Message = Mapping[str, Any]
-Place = TypeVar("Place")
 
 REMINDER = "<system-reminder>"
-_TEXT = ("text", "input_text", "output_text")
-_CALLS = ("tool_call", "tool_use")
+TEXT = ("text", "input_text", "output_text")
+CALLS = ("tool_call", "tool_use")
+RESULT = "tool_result"
+SPEAKERS = ("assistant", "system", "developer")
+"""Roles that never answer a call, whatever keys their messages carry."""
 
 
 class ToolCall(NamedTuple):
@@ -72,7 +63,7 @@ def is_real_user(message: Message) -> bool:
     texts = [text for block in blocks if (text := _block_text(block))]
     if texts:
         return any(not text.lstrip().startswith(REMINDER) for text in texts)
-    return not blocks or any(block.get("type") != "tool_result" for block in blocks)
+    return not blocks or any(block.get("type") != RESULT for block in blocks)
 
 
 def count_turns(messages: Iterable[Message]) -> int:
@@ -90,12 +81,11 @@ def text_of(message: Message) -> str:
 
 def tool_calls(message: Message) -> list[ToolCall]:
     """The tool calls of a message in their order; a call that stands in the list and in a block counts once."""
-    listed = message.get("tool_calls")
-    calls = [_listed(call) for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    calls = [_listed(call) for call in listed(message.get("tool_calls")) if isinstance(call, dict)]
     known = {call.call_id for call in calls} - {None}
     for block in _blocks(message.get("content")):
         call_id = _word(block.get("id"))
-        if block.get("type") in _CALLS and call_id not in known:
+        if block.get("type") in CALLS and call_id not in known:
             calls.append(ToolCall(call_id, _word(block.get("name")) or "?", block.get("input")))
     return calls
 
@@ -108,65 +98,59 @@ def results(message: Message) -> list[ToolResult]:
     return [
         ToolResult(_word(block.get("tool_use_id")), block.get("content"), block.get("is_error") is True)
         for block in _blocks(content)
-        if block.get("type") == "tool_result"
+        if block.get("type") == RESULT
     ]
 
 
-@dataclass(slots=True)
-class Pairing(Generic[Place]):
-    """Calls and results of one conversation, matched while its messages go by in order.
-
-    Attributes:
-        waiting: calls that have no result yet: id -> the place that `add` was told.
-        strays: results without a call before them, as (id, place).
-        repeats: results of calls that were answered already, as (id, place).
-    """
-
-    waiting: dict[str, Place] = field(default_factory=dict)
-    strays: list[tuple[str, Place]] = field(default_factory=list)
-    repeats: list[tuple[str, Place]] = field(default_factory=list)
-    _answered: set[str] = field(default_factory=set)
-
-    def add(self, message: Message, place: Place) -> None:
-        """Take the next message into account; `place` (an index, a line) is what the findings will carry."""
-        content = message.get("content")
-        if isinstance(content, list):
-            for block in content:
-                if isinstance(block, dict):
-                    self._block(block, place)
-        if "tool_call_id" in message:
-            self._answer(message["tool_call_id"], place)
-        listed = message.get("tool_calls")
-        if isinstance(listed, list):
-            for call in listed:
-                if isinstance(call, dict) and isinstance(call.get("id"), str):
-                    self.waiting[call["id"]] = place
-
-    def _block(self, block: Mapping[str, Any], place: Place) -> None:
-        kind = block.get("type")
-        if kind == "tool_result":
-            self._answer(block.get("tool_use_id"), place)
-        elif kind in _CALLS and isinstance(block.get("id"), str):
-            self.waiting[block["id"]] = place
-
-    def _answer(self, call_id: Any, place: Place) -> None:
-        if not isinstance(call_id, str):
-            return
-        if call_id in self.waiting:
-            del self.waiting[call_id]
-            self._answered.add(call_id)
-        elif call_id in self._answered:
-            self.repeats.append((call_id, place))
-        else:
-            self.strays.append((call_id, place))
+def is_result(message: Message) -> bool:
+    """True if the message as a whole answers a call; what its content holds is then the answer, whatever it is."""
+    return "tool_call_id" in message and message.get("role") not in SPEAKERS
 
 
-def unanswered(messages: Iterable[Message]) -> list[str]:
-    """The ids of the tool calls that no later message answers, in the order of the calls."""
-    pairing: Pairing[int] = Pairing()
-    for place, message in enumerate(messages):
-        pairing.add(message, place)
-    return list(pairing.waiting)
+def bears_results(message: Message) -> bool:
+    """True if a tool's answer may arrive in this message, with or without an id."""
+    role = message.get("role")
+    if role in SPEAKERS:
+        return False
+    return role == "tool" or is_result(message) or any(map(_is_result_block, listed(message.get("content"))))
+
+
+def holds_more(message: Message) -> bool:
+    """True if there is something beside the results: behind that, a further result would come too late."""
+    if is_result(message) or not bears_results(message):
+        return False
+    return not all(map(_is_result_block, listed(message.get("content"))))
+
+
+def called_name(call: Mapping[str, Any]) -> str | None:
+    """The name of the tool in an entry of `tool_calls` or in a block; None if there is none."""
+    function = call.get("function")
+    inner = function if isinstance(function, dict) else call
+    return _word(inner.get("name")) or _word(call.get("tool")) or None
+
+
+def block_answers(block: Any) -> str | None:
+    """The id of the call that this block answers, if it is a result and says so."""
+    return _word(block.get("tool_use_id")) if _is_result_block(block) else None
+
+
+def block_calls(block: Any) -> str | None:
+    """The id of the call that this block is, if it is one and has an id."""
+    return _word(block.get("id")) if isinstance(block, dict) and block.get("type") in CALLS else None
+
+
+def entry_calls(entry: Any) -> str | None:
+    """The id of an entry of `tool_calls`, if it has one."""
+    return _word(entry.get("id")) if isinstance(entry, dict) else None
+
+
+def listed(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def _is_result_block(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == RESULT
 
 
 def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
@@ -180,14 +164,13 @@ def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
 
 def _block_text(block: Mapping[str, Any]) -> str:
     text = block.get("text")
-    return text if isinstance(text, str) and block.get("type") in _TEXT else ""
+    return text if isinstance(text, str) and block.get("type") in TEXT else ""
 
 
 def _listed(call: Mapping[str, Any]) -> ToolCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
-    name = _word(inner.get("name")) or _word(call.get("tool")) or "?"
-    return ToolCall(_word(call.get("id")), name, inner.get("arguments"))
+    return ToolCall(_word(call.get("id")), called_name(call) or "?", inner.get("arguments"))
 
 
 def _word(value: Any) -> str | None:

@@ -1,0 +1,95 @@
+"""Which sessions a command is about: all, those of a project, one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from sessionary.cli import output
+from sessionary.cli.progress import Progress
+from sessionary.cli.text import one_line
+from sessionary.errors import NotFound, StorageFailed
+from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.model import SessionRef, Summary
+from sessionary.workspace import Workspace
+
+PARTLY = 3
+_SHOWN = 20
+
+
+def all_refs(workspace: Workspace) -> tuple[list[SessionRef], StorageFailed | None]:
+    """Every session, and what kept some of them from being found."""
+    refs: list[SessionRef] = []
+    try:
+        refs.extend(workspace.refs())
+    except StorageFailed as error:
+        return refs, error
+    return refs, None
+
+
+def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | None]:
+    """The summary of every session, and what kept some of them from being found."""
+    summaries: list[Summary] = []
+    try:
+        with Progress("reading sessions", None) as progress:
+            for summary in workspace.summaries():
+                summaries.append(summary)
+                progress.advance()
+    except StorageFailed as error:
+        return summaries, error
+    return summaries, None
+
+
+def chosen(
+    workspace: Workspace, refs: Iterable[SessionRef], *, project: str | None = None, top_level: bool = False
+) -> list[SessionRef]:
+    """Those of a project, with or without the sessions of sub-agents.
+
+    Raises:
+        NotFound: no project is called so.
+    """
+    found = list(refs)
+    if project is not None:
+        slugs = projects(found, project)
+        found = [ref for ref in found if ref.project in slugs]
+    return [ref for ref in found if not workspace.is_nested(ref)] if top_level else found
+
+
+def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
+    """The folder names of the projects that a word names: one by its name or path, else all that end with it.
+
+    Raises:
+        NotFound: there is none.
+    """
+    slugs = {ref.project for ref in refs if ref.project is not None}
+    wanted = {word}
+    if os.sep in word or word.startswith((".", "~")):
+        wanted.add(project_slug(os.path.expanduser(word)))
+    found = slugs & wanted
+    found = found or {slug for slug in slugs if slug.casefold().endswith("-" + word.casefold().strip("-"))}
+    if not found:
+        known = sorted(slugs)
+        raise NotFound(
+            f"no project is called {word}",
+            details={"matches": known[:_SHOWN], "count": len(known)},
+            hint=f"there are {len(known)} projects"
+            + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
+        )
+    return found
+
+
+def project_name(ref: SessionRef) -> str:
+    """The project of a session as short as it can be told: without the home of the one who looks."""
+    slug, home = ref.project or "", project_slug(os.path.expanduser("~"))
+    return "~" if slug == home else slug.removeprefix(f"{home}-")
+
+
+def tell_partly(failure: StorageFailed | None, what: str) -> int:
+    """Say which folders could not be looked into; the exit code."""
+    if failure is None:
+        return 0
+    for folder in failure.details.get("folders", [failure.path]):
+        output.aside(
+            f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not {what}"
+        )
+    return PARTLY

@@ -1,0 +1,292 @@
+"""`sessionary events`: what happened in a session, from its audit log, and never a whole huge line unless asked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary import codec
+from sessionary.cli import options, output, phrases
+from sessionary.cli.event_lines import PATHS, EventLines, detail
+from sessionary.cli.progress import Progress
+from sessionary.cli.targets import resolve
+from sessionary.cli.text import column, fit, harmless, one_line
+from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
+from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
+from sessionary.model import SessionRef
+from sessionary.workspace import Workspace
+
+VALUE = 200
+
+View = tuple[EventHead, dict[str, Any]]
+
+
+@click.command(
+    "events",
+    epilog="""\b
+Examples:
+  sessionary events 3f0c81d2 --summary
+  sessionary events 3f0c81d2 --level error
+  sessionary events 3f0c81d2 --event 'llm:*' --tail 20
+  sessionary events 3f0c81d2 --event llm:response --fields ts,data.usage.input_tokens
+  sessionary events 3f0c81d2 --cost --json | jq .total.cost_usd
+""",
+)
+@click.argument("session", metavar="ID | DIR | FILE")
+@options.home
+@click.option(
+    "--event",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Only events of this name; * and ? stand for anything. May be repeated.",
+)
+@click.option("--level", "levels", multiple=True, metavar="LEVEL", help="Only this level. May be repeated.")
+@click.option("--span", metavar="ID", help="Only this span, and the spans directly in it.")
+@options.since
+@options.until
+@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N of them.")
+@click.option(
+    "--fields", metavar="PATHS", help="Print these fields instead, such as ts,data.usage.input_tokens."
+)
+@click.option("--summary", "how", flag_value="summary", help="Count the events instead, by name and level.")
+@click.option("--cost", "how", flag_value="cost", help="Sum up tokens and cost instead, by model.")
+@click.option("--raw", "how", flag_value="raw", help="Print whole lines as they are stored, however long.")
+@options.as_json("the events", "one event")
+def events_command(
+    session: str,
+    home: Path | None,
+    names: tuple[str, ...],
+    levels: tuple[str, ...],
+    span: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    tail: int | None,
+    fields: str | None,
+    how: str | None,
+    json_: bool,
+    jsonl: bool,
+) -> int:
+    """Show the events of a session, one line each, never a whole record.
+
+    A line has the time, the level (✗ error, ! warning, · debug), the name, the duration, the size of the record, and
+    what tells most about it. A log can have millions of lines, and single ones of megabytes: begin with --summary.
+    FILE is any event log.
+    """
+    options.one_format(json_, jsonl)
+    _check_usage(how, fields, tail, json_ or jsonl)
+    found = resolve(Workspace(home), session)
+    path = found.folder if isinstance(found, SessionRef) else str(found)
+    wanted: EventFilter = {"since": since, "until": until, "span": span}
+    if names:
+        wanted["event"] = names
+    if levels:
+        wanted["level"] = levels
+    reader = EventReader(path)
+    if how == "summary":
+        with counting(path) as reader:
+            summary = reader.summary(**wanted)
+        _print_summary(summary, json_ or jsonl)
+    elif how == "cost":
+        with counting(path) as reader:
+            usage = reader.usage(**wanted)
+        _print_cost(usage, json_ or jsonl)
+    elif how == "raw":
+        _print_raw(reader.lines(last=tail, **wanted))
+    else:
+        paths = [path.strip() for path in fields.split(",")] if fields is not None else None
+        _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths, json_, jsonl)
+    _tell_damage(reader)
+    return 0
+
+
+@contextmanager
+def counting(path: str) -> Iterator[EventReader]:
+    """A reader of a whole log, with a bar that shows how far it has come."""
+    log = EventReader(path).path
+    with Progress("reading events", os.path.getsize(log) if os.path.exists(log) else 0) as progress:
+        yield EventReader(path, passed=progress.reach)
+
+
+def _check_usage(how: str | None, fields: str | None, tail: int | None, as_json: bool) -> None:
+    if how is not None and fields is not None:
+        raise click.UsageError(f"--fields and --{how} exclude each other")
+    if how in ("summary", "cost") and tail is not None:
+        raise click.UsageError(f"--tail and --{how} exclude each other; --since takes the newest ones")
+    if how == "raw" and as_json:
+        raise click.UsageError("--raw prints the lines as they are, which are JSON already")
+
+
+def as_object(head: EventHead, fields: dict[str, Any], paths: Sequence[str] | None) -> dict[str, Any]:
+    """An event with the field names of docs/cli-json.md."""
+    told: dict[str, Any] = {
+        "line": head.line,
+        "byte": head.byte,
+        "length": head.length,
+        "ts": head.ts,
+        "level": head.lvl,
+        "event": head.event,
+        "session": head.session_id,
+        "duration_ms": head.duration_ms,
+        "status": head.status,
+        "span": head.span_id,
+        "parent_span": head.parent_span_id,
+    }
+    if paths is None:
+        return told | {"detail": detail(head, fields)}
+    return told | {"fields": fields}
+
+
+def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, jsonl: bool) -> None:
+    if jsonl:
+        output.values(as_object(*view, paths) for view in views)
+    elif json_:
+        output.value([as_object(*view, paths) for view in views])
+    else:
+        with output.paged():
+            count = 0
+            draw = EventLines(output.room(), now=datetime.now(UTC))
+            for head, fields in views:
+                count += 1
+                output.lines(draw.lines(head, fields) if paths is None else [_row(paths, fields)])
+            if not count:
+                output.aside("no such events")
+
+
+def _row(paths: list[str], fields: dict[str, Any]) -> str:
+    """The values behind one another, with tabs between them; `-` where an event has none."""
+    return "\t".join(_value(fields[path]) if path in fields else "-" for path in paths)
+
+
+def _value(value: Any) -> str:
+    """A value on one line; of a long one the beginning, and how long it is."""
+    text = value if isinstance(value, str) else codec.encode_line(value).decode().rstrip("\n")
+    rest = len(text) - VALUE
+    return one_line(text[:VALUE]) + (f"… ({rest:,} more characters)" if rest > 0 else "")
+
+
+def _print_raw(lines: Iterable[bytes]) -> None:
+    """The bytes as they are; a terminal gets them with everything that it might obey written as an escape."""
+    if sys.stdout.isatty():
+        with output.paged():
+            for line in lines:
+                output.line(harmless(line.decode("utf-8", "backslashreplace")))
+        return
+    sys.stdout.flush()
+    for line in lines:
+        sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _print_summary(summary: EventSummary, as_json: bool) -> None:
+    if as_json:
+        output.value({
+            "total": summary.total,
+            "events": summary.events,
+            "levels": {level or "": count for level, count in summary.levels.items()},
+            "first": summary.first_ts,
+            "last": summary.last_ts,
+            "bytes": summary.bytes,
+            "longest": summary.longest,
+            "longest_at": summary.longest_at,
+            "skipped": summary.skipped,
+        })  # fmt: skip
+        return
+    output.lines(_summary_lines(summary))
+
+
+def _summary_lines(summary: EventSummary) -> Iterator[str]:
+    now = datetime.now(UTC)
+    yield output.paint(f"{phrases.count(summary.total, 'event')} in {phrases.size(summary.bytes)}", "bold")
+    if summary.first_ts and summary.last_ts:
+        yield f"from {phrases.stamp(summary.first_ts, now)} to {phrases.stamp(summary.last_ts, now)}"
+    if summary.longest:
+        yield f"the longest has {phrases.size(summary.longest)}, at byte {summary.longest_at:,}"
+    levels = sorted(summary.levels.items(), key=lambda level: -level[1])
+    if levels:
+        yield ", ".join(f"{count:,} {one_line(level or 'without a level')}" for level, count in levels)
+        yield ""
+    named = sorted(summary.events.items(), key=lambda event: (-event[1], event[0]))
+    counts = column([f"{count:,}" for _, count in named], right=True)
+    for (name, _), count in zip(named, counts, strict=True):
+        yield f"  {count}  {one_line(name) or '(no name)'}"
+
+
+def usage_object(usage: Usage) -> dict[str, Any]:
+    """Usage with the field names of docs/cli-json.md; the cost is text, as no digit of it may be lost."""
+    return {
+        "responses": usage.responses,
+        "tokens": usage.tokens,
+        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        "without_usage": usage.without_usage,
+        "without_cost": usage.without_cost,
+    }
+
+
+def _print_cost(totals: UsageTotals, as_json: bool) -> None:
+    if as_json:
+        models = [{"model": model, **usage_object(usage)} for model, usage in totals.models.items()]
+        output.value({"total": usage_object(totals.total), "models": models})
+        return
+    if not totals.total.responses:
+        output.aside("no responses of a model in this log")
+        return
+    output.lines(
+        usage_table({model or "(not named)": usage for model, usage in totals.models.items()}, "MODEL")
+    )
+    tell_silent(totals.total)
+
+
+def usage_table(usages: dict[str, Usage], what: str, *, by_name: bool = False) -> Iterator[str]:
+    """A table of usages, the dearest first (or the last by name), with a sum below if there are several."""
+    rows = sorted(usages.items(), reverse=True)
+    if not by_name:
+        rows.sort(key=lambda one: (one[1].cost_usd or 0, one[1].responses), reverse=True)
+    table = [(what, "RESPONSES", "TOKENS IN", "TOKENS OUT", "COST"), *(_cells(*row) for row in rows)]
+    if len(rows) > 1:
+        table.append(_cells("all", _sum(usages.values())))
+    names, *numbers = zip(*table, strict=True)
+    room = output.room()
+    columns = [column(texts, right=True) for texts in numbers]
+    left = None if room is None else room - sum(len(texts[0]) + 2 for texts in columns)
+    columns.insert(0, column([name if left is None else fit(name, max(left, 8)) for name in names]))
+    for at, row in enumerate(zip(*columns, strict=True)):
+        line = "  ".join(row)
+        yield output.paint(line, "bold") if not at else line
+
+
+def _cells(name: str, usage: Usage) -> tuple[str, ...]:
+    tokens = [usage.tokens.get(f"{way}_tokens") for way in ("input", "output")]
+    told = ["-" if number is None else f"{number:,}" for number in tokens]
+    cost = "-" if usage.cost_usd is None else f"${usage.cost_usd:,.4f}"
+    return one_line(name), f"{usage.responses:,}", *told, cost
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    total = Usage()
+    for usage in usages:
+        total.merge(usage)
+    return total
+
+
+def tell_silent(total: Usage) -> None:
+    """Say what the sums do not hold."""
+    if total.without_usage:
+        output.aside(f"{phrases.count(total.without_usage, 'response')} tell nothing of their tokens")
+    if total.without_cost:
+        output.aside(f"{phrases.count(total.without_cost, 'response')} tell no cost; nothing is guessed")
+
+
+def _tell_damage(reader: EventReader) -> None:
+    if count := len(reader.problems):
+        first = reader.problems[0]
+        output.aside(
+            f"{phrases.count(count, 'damaged place')} skipped, the first at byte {first.byte or 0:,}: {first.message}"
+        )

@@ -1,0 +1,109 @@
+"""Who comes from whom: sessions below the ones that they were forked from or begun by.
+
+Both a fork and the session of a sub-agent name a parent. It may be gone, or in another project, and files that were
+edited or copied may name each other in a circle. Everything is shown all the same, each session once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sessionary.model import SessionRef, Summary
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Kin:
+    """A session among its kin.
+
+    Attributes:
+        summary: what it is.
+        relation: ``root`` (a person began it), ``fork`` or ``sub`` (a sub-agent's).
+        parent: what it comes from, if that is there.
+        children: what comes from it, the oldest first.
+        orphan: True if it names a parent that is not there.
+        loop: True if its parent comes from itself; it is then shown as if it had none.
+    """
+
+    summary: Summary
+    relation: str
+    parent: Kin | None = None
+    children: list[Kin] = field(default_factory=list)
+    orphan: bool = False
+    loop: bool = False
+
+    @property
+    def ref(self) -> SessionRef:
+        """Where it lies."""
+        return self.summary.ref
+
+
+def families(summaries: Iterable[Summary], is_nested: Callable[[SessionRef], bool]) -> list[Kin]:
+    """The sessions that come from no other, each with all that comes from it; the one that changed last first."""
+    kin = [Kin(summary, _relation(summary, is_nested)) for summary in summaries]
+    kin.sort(key=_age)
+    by_id: dict[str, list[Kin]] = {}
+    for one in kin:
+        by_id.setdefault(one.ref.session_id, []).append(one)
+    tops = [one for one in kin if not _joins_parent(one, by_id)]
+    seen = {id(one) for top in tops for one, _ in descent(top)}
+    for one in reversed(kin):  # whoever is left comes from a circle
+        if id(one) not in seen:
+            top = _loose_end(one)
+            tops.append(top)
+            seen |= {id(below) for below, _ in descent(top)}
+    return sorted(tops, key=lambda top: max(_age(one) for one, _ in descent(top)), reverse=True)
+
+
+def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
+    """A session and all that comes from it; for each level above whether more follows there. No session twice."""
+    todo: list[tuple[Kin, list[bool]]] = [(top, [])]
+    seen: set[int] = set()
+    while todo:
+        one, levels = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one, levels
+        last = len(one.children) - 1
+        todo += [(one.children[at], [*levels, at < last]) for at in range(last, -1, -1)]
+
+
+def _relation(summary: Summary, is_nested: Callable[[SessionRef], bool]) -> str:
+    if is_nested(summary.ref):
+        return "sub"
+    return "fork" if summary.parent is not None else "root"
+
+
+def _joins_parent(one: Kin, by_id: dict[str, list[Kin]]) -> bool:
+    """Put a session among the children of its parent, if that is there; of two of that id, the one in its project."""
+    if one.summary.parent is None:
+        return False
+    parents = by_id.get(one.summary.parent, [])
+    if not parents:
+        one.orphan = True
+        return False
+    near = [parent for parent in parents if parent.ref.project == one.ref.project]
+    one.parent = (near or parents)[0]
+    one.parent.children.append(one)
+    return True
+
+
+def _loose_end(one: Kin) -> Kin:
+    """Open the circle that a session comes from, and give the one of it that has no parent any more."""
+    passed: set[int] = set()
+    while id(one) not in passed:
+        passed.add(id(one))
+        assert one.parent is not None, "who has no parent is at the top already"
+        one = one.parent
+    assert one.parent is not None
+    one.parent.children = [child for child in one.parent.children if child is not one]
+    one.parent, one.loop = None, True
+    return one
+
+
+def _age(one: Kin) -> tuple[datetime, str]:
+    return one.summary.updated or _OLDEST, one.ref.session_id

@@ -1,0 +1,320 @@
+"""`sessionary search`: which messages hold these words, newest sessions first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import options, output, phrases
+from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly
+from sessionary.cli.progress import Progress
+from sessionary.cli.text import cells, fit, harmless, one_line
+from sessionary.layouts.amplifier.recovery import TRANSCRIPT
+from sessionary.model import Problem, SessionRef
+from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
+from sessionary.workspace import Workspace
+
+LIMIT = 50
+_ROLES = (PERSON, "user", "assistant", "tool", "system", "developer")
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+_WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
+
+
+@click.command(
+    "search",
+    epilog="""\b
+Examples:
+  sessionary search "race condition"
+  sessionary search cache invalidation --role person --since "last week"
+  sessionary search pytest --tool bash --project app --limit 0
+  sessionary search deadlock --jsonl | jq -r .locator
+  sessionary show 3f0c81d2:14        open a hit at its message
+""",
+)
+@click.argument("words", nargs=-1, metavar="[WORDS]...")
+@options.home
+@click.option(
+    "--role",
+    "roles",
+    type=click.Choice(_ROLES),
+    multiple=True,
+    metavar="ROLE",
+    help="Only messages of this role; `person` is what a person wrote. May be repeated.",
+)
+@click.option(
+    "--in",
+    "parts",
+    type=click.Choice(PARTS),
+    multiple=True,
+    metavar="PART",
+    help="Look only into: text, thinking, call (what a tool is given) or result. May be repeated.",
+)
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    metavar="NAME",
+    help="Look only into calls of this tool. May be repeated.",
+)
+@options.project
+@click.option("--session", metavar="ID", help="Only this session; the beginning of its id is enough.")
+@options.top_level
+@options.since
+@options.until
+@click.option("--case", is_flag=True, help="Tell upper from lower case.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=LIMIT,
+    show_default=True,
+    metavar="N",
+    help="Stop after so many hits, and say so; 0: never.",
+)
+@options.as_json("the hits", "one hit")
+def search_command(
+    words: tuple[str, ...],
+    home: Path | None,
+    roles: tuple[str, ...],
+    parts: tuple[str, ...],
+    tools: tuple[str, ...],
+    project: str | None,
+    session: str | None,
+    top_level: bool,
+    since: datetime | None,
+    until: datetime | None,
+    case: bool,
+    limit: int,
+    json_: bool,
+    jsonl: bool,
+) -> int:
+    """Find messages by their words, in all sessions, those of sub-agents too; the newest sessions come first.
+
+    A message is found if it holds all WORDS, each anywhere in it; quote a phrase to find it as a whole. Case and the
+    kind of blanks between words do not matter. Looked into is the text as it was said, called and answered, never the
+    JSON around it. A message without a time has that of the last one before it.
+
+    Each hit begins with ID:INDEX, which `sessionary show` opens at that message.
+    """
+    options.one_format(json_, jsonl)
+    if not words and not tools:
+        raise click.UsageError("give words to look for, or --tool")
+    workspace = Workspace(home)
+    needles = tuple(Needle(word, case=case) for word in words)
+    query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
+    refs, failure = all_refs(workspace)
+    wanted = [workspace.find(session)] if session else refs
+    places = _places(workspace, chosen(workspace, wanted, project=project, top_level=top_level))
+    search = Search(query)
+    hits = _Hits(search, places, limit)
+    if jsonl:
+        for hit in hits:
+            output.values([as_object(hit)])
+            output.flush()
+    elif json_:
+        output.value(_report(list(hits), hits, search.told))
+    else:
+        with output.paged():
+            _print(workspace, refs, hits)
+            _tell(hits, search.told, len(places))
+    _tell_problems(search.told)
+    unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
+    return tell_partly(failure, "searched") or (3 if unread else 0)
+
+
+def as_object(hit: Hit) -> dict[str, Any]:
+    """A hit with the field names of docs/cli-json.md."""
+    return {
+        "locator": f"{hit.ref.session_id}:{hit.index}",
+        "id": hit.ref.session_id,
+        "project": hit.ref.project,
+        "index": hit.index,
+        "role": hit.role,
+        "person": hit.person,
+        "timestamp": hit.time,
+        "about": hit.about,
+        "part": hit.part,
+        "tool": hit.tool,
+        "text": hit.text,
+        "marks": hit.marks,
+        "cut": hit.cut,
+        "path": hit.ref.folder,
+    }
+
+
+class _Hits:
+    """The hits up to the limit, with the progress bar that stands between them.
+
+    Attributes:
+        count: hits so far.
+        sessions: sessions that have one.
+        stopped: whether the limit ended the search.
+    """
+
+    def __init__(self, search: Search, places: list[Place], limit: int) -> None:
+        self._search = search
+        self._places = places
+        self._limit = limit
+        self.count = 0
+        self.sessions: set[str] = set()
+        self.stopped = False
+
+    def __iter__(self) -> Iterator[Hit]:
+        with Progress("searching", sum(place.size for place in self._places)) as progress:
+            for hit in self._search.hits(self._places, passed=progress.advance):
+                if self._limit and self.count == self._limit:
+                    self.stopped = True
+                    return
+                self.count += 1
+                self.sessions.add(hit.ref.folder)
+                progress.pause()
+                yield hit
+
+
+def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
+    """Where to look, the conversation that changed last first."""
+    places = []
+    for ref in refs:
+        path = f"{ref.folder}/{TRANSCRIPT}"
+        changed, size = None, 0
+        try:
+            found = os.stat(path)
+            changed, size = datetime.fromtimestamp(found.st_mtime, UTC), found.st_size
+        except (OSError, ValueError, OverflowError):
+            pass  # the search itself tells what cannot be read
+        places.append(Place(ref, workspace.layout_of(ref), path, changed, size))
+    places.sort(key=lambda place: (place.changed or _OLDEST, place.ref.session_id), reverse=True)
+    return places
+
+
+class _Shown(NamedTuple):
+    """What is printed of a hit: where, who and when, what."""
+
+    place: str
+    who: str
+    text: str
+
+
+def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:
+    """Each hit as soon as it is found, under the title of its session."""
+    now = datetime.now(UTC)
+    short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
+    last = None
+    for hit in hits:
+        if hit.ref.folder != last:
+            if last is not None:
+                output.line()
+            output.lines(_title(hit.ref, workspace.layout_of(hit.ref).summary(hit.ref).title))
+            last = hit.ref.folder
+        output.lines(_told(hit, short.get(hit.ref.folder, hit.ref.session_id), now))
+        output.flush()
+
+
+def _title(ref: SessionRef, title: str | None) -> Iterator[str]:
+    """The title of a session, with its project at the right."""
+    width = output.width()
+    project = fit(one_line(project_name(ref)), width // 3, keep_end=True)
+    name = fit(one_line(title or ref.session_id), width - cells(project) - 2)
+    gap = " " * (width - cells(name) - cells(project))
+    yield (
+        output.paint(name, "bold") + gap + output.paint(project, "dim")
+        if project
+        else output.paint(name, "bold")
+    )
+
+
+def _told(hit: Hit, short: str, now: datetime) -> Iterator[str]:
+    """Two lines: where to find it, who said it and when; and its words, the found ones between » and «."""
+    facts = [_who(hit)]
+    if hit.about is not None:
+        facts.append(("" if hit.time else "after ") + phrases.stamp(hit.about, now))
+    yield f"  {output.paint(one_line(f'{short}:{hit.index}'), 'cyan')}  {' · '.join(facts)}"
+    yield "    " + _marked(hit, output.width() - 4)
+
+
+def _who(hit: Hit) -> str:
+    who = "You" if hit.person else _WHO.get(hit.role or "", one_line(hit.role or "?"))
+    if hit.part == "call":
+        return f"{who} calls {fit(one_line(hit.tool or '?'), 30)}"
+    if hit.part == "result":
+        return "Tool" if hit.role == "tool" else "Tool result"
+    return f"{who}, thinking" if hit.part == "thinking" else who
+
+
+def _marked(hit: Hit, room: int) -> str:
+    """The excerpt on one line, cut around the first mark."""
+    if not hit.marks:
+        return fit(harmless(hit.text), room)
+    first, *others = hit.marks
+    found = _mark(hit.text, first)
+    after = "".join(_pieces(hit.text, first.end, others))
+    before = harmless(hit.text[: first.start])
+    lead = max(room - cells(found) - cells(after), (room - cells(found)) // 3, 0)
+    if cells(before) + bool(hit.cut[0]) > lead:
+        before = fit("…" + before[-lead:], lead, keep_end=True) if lead > 1 else ""
+    elif hit.cut[0]:
+        before = "…" + before
+    tail = max(room - cells(before) - cells(found), 0)
+    after = fit(after + ("…" if hit.cut[1] else ""), tail) if tail else ""
+    return before + output.paint(fit(found, room - cells(before)), "yellow") + after
+
+
+def _pieces(text: str, start: int, marks: list[Span]) -> Iterator[str]:
+    """What follows the first mark, with the marks in it."""
+    for mark in marks:
+        yield harmless(text[start : mark.start])
+        yield _mark(text, mark)
+        start = mark.end
+    yield harmless(text[start:])
+
+
+def _mark(text: str, mark: Span) -> str:
+    return f"»{harmless(text[mark.start : mark.end])}«"
+
+
+def _report(found: list[Hit], hits: _Hits, told: Told) -> dict[str, Any]:
+    return {
+        "hits": list(map(as_object, found)),
+        "complete": not hits.stopped,
+        "sessions": told.sessions,
+        "bytes": told.bytes,
+        "older": told.older,
+        "undated": told.undated,
+        "problems": [{"session": _session_of(problem), **problem.as_dict()} for problem in told.problems],
+    }
+
+
+def _tell(hits: _Hits, told: Told, places: int) -> None:
+    """How much was found in how much."""
+    if hits.stopped:
+        output.aside(
+            f"stopped after {phrases.count(hits.count, 'hit')}; there are more, and --limit 0 shows them all"
+        )
+        return
+    left_out = f", {told.older:,} of them older than --since" if told.older else ""
+    where = f"{phrases.count(places, 'session')} ({phrases.size(told.bytes)} read{left_out})"
+    if hits.count:
+        output.aside(f"{phrases.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
+    else:
+        output.aside(f"nothing found in {where}")
+    if told.undated:
+        what = phrases.count(told.undated, "message")
+        output.aside(f"{what} with these words left out: neither they nor any before them bear a time")
+
+
+def _tell_problems(told: Told) -> None:
+    """What could not be looked into, one line for each session."""
+    sessions: dict[str, list[Problem]] = {}
+    for problem in told.problems:
+        sessions.setdefault(_session_of(problem), []).append(problem)
+    for session, problems in sessions.items():
+        what = phrases.count(len(problems), "damaged place")
+        output.aside(f"{what} not searched; `sessionary check {one_line(session)}` tells more")
+
+
+def _session_of(problem: Problem) -> str:
+    return os.path.basename(os.path.dirname(problem.path))

@@ -1,0 +1,141 @@
+"""`sessionary tree`: sessions with their sub-agents and forks below them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import list_cmd, options, output, phrases
+from sessionary.cli.choice import all_summaries, chosen, project_name, tell_partly
+from sessionary.cli.family import Kin, descent, families
+from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.workspace import Workspace
+
+Row = tuple[Kin, list[bool]]
+
+
+@click.command(
+    "tree",
+    epilog="""\b
+Examples:
+  sessionary tree
+  sessionary tree 3f0c81d2           the family of this session
+  sessionary tree --json | jq '.[] | select(.relation == "fork") | .id'
+""",
+)
+@click.argument("session", metavar="[ID]", required=False)
+@options.home
+@options.project
+@options.as_json("the sessions", "one session")
+def tree_command(
+    session: str | None, home: Path | None, project: str | None, json_: bool, jsonl: bool
+) -> int:
+    """Show which session comes from which: sub-agents and forks below the session that they come from.
+
+    With ID, only the family of that session, which is marked with ▶. A session whose parent is gone stands at the left
+    and says so, and so does one that comes from itself, as edited files may have it.
+    """
+    options.one_format(json_, jsonl)
+    workspace = Workspace(home)
+    summaries, failure = all_summaries(workspace)
+    refs = [summary.ref for summary in summaries]
+    wanted = None if session is None else workspace.find(session)
+    if project is not None:
+        kept = {ref.folder for ref in chosen(workspace, refs, project=project)}
+        summaries = [summary for summary in summaries if summary.ref.folder in kept]
+    tops = families(summaries, workspace.is_nested)
+    if wanted is not None:
+        tops = [top for top in tops if any(one.ref.folder == wanted.folder for one, _ in descent(top))]
+    if jsonl:
+        output.values(_objects(tops))
+    elif json_:
+        output.value(list(_objects(tops)))
+    else:
+        short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
+        with output.paged():
+            output.lines(_drawn(tops, short, wanted.folder if wanted else None))
+            if not tops:
+                output.aside(f"no sessions in {workspace.home}; --home names another place")
+    return tell_partly(failure, "shown")
+
+
+def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
+    """The sessions with the field names of docs/cli-json.md, each behind its parent."""
+    for top in tops:
+        for one, levels in descent(top):
+            yield {
+                **list_cmd.as_object(one.summary),
+                "relation": one.relation,
+                "depth": len(levels),
+                "orphan": one.orphan,
+                "loop": one.loop,
+            }
+
+
+def _drawn(tops: list[Kin], short: dict[str, str], marked: str | None) -> Iterator[str]:
+    """The tree; a blank line between families of more than one."""
+    now = datetime.now(UTC)
+    room = output.room() or output.WIDEST
+    paint = output.painter()
+    if tops:
+        heads = "ID".ljust(10) + "TITLE"
+        yield paint(heads.ljust(room - 26) + " MSGS      WHEN  HEALTH", "bold")
+    several, project = len({top.ref.project for top in tops}) > 1, None
+    for top in sorted(tops, key=lambda one: _place_of(one, tops)) if several else tops:
+        if several and top.ref.project != project:
+            if project is not None:
+                yield ""
+            project = top.ref.project
+            yield paint(fit(one_line(project_name(top.ref)) or "(no project)", room, keep_end=True), "bold")
+        for one, levels in descent(top):
+            yield _line(one, levels, short[one.ref.folder], room, now, paint, one.ref.folder == marked)
+
+
+def _place_of(one: Kin, tops: list[Kin]) -> int:
+    """Where a family stands so that those of a project stand together, in the order of the newest of each."""
+    return next(at for at, top in enumerate(tops) if top.ref.project == one.ref.project)
+
+
+def _line(
+    one: Kin,
+    levels: list[bool],
+    short: str,
+    room: int,
+    now: datetime,
+    paint: Callable[[str, str], str],
+    marked: bool,
+) -> str:
+    summary = one.summary
+    facts = f"{summary.messages:>5,}  {phrases.ago(summary.updated, now):>8}  "
+    verdict = phrases.verdict(summary.health)
+    left = max(room - cells(facts) - 8, 12)
+    branch = _branch(levels)
+    name = fit(f"{branch}{'▶ ' if marked else ''}{one_line(short)}  {_title(one)}", left)
+    return f"{pad(name, left)} {facts}{paint(verdict, phrases.colour(summary.health))}"
+
+
+def _branch(levels: list[bool]) -> str:
+    """The lines that lead from the sessions above to this one."""
+    if not levels:
+        return ""
+    return "".join("│ " if more else "  " for more in levels[:-1]) + ("├ " if levels[-1] else "└ ")
+
+
+def _title(one: Kin) -> str:
+    """What it is, in words: how it came to be, what is odd about that, and its title."""
+    summary = one.summary
+    words = []
+    if one.relation == "sub":
+        words.append(one_line(summary.ref.session_id.rpartition("_")[2]) + ":")
+    elif one.relation == "fork":
+        words.append("fork:")
+    if one.orphan:
+        words.append(f"(parent {one_line(summary.parent or '')[:8]}… is gone)")
+    if one.loop:
+        words.append("(comes from itself)")
+    words.append(one_line(summary.title) if summary.title else "-")
+    return " ".join(words)

@@ -1,0 +1,376 @@
+"""Forks: a new session that begins where a turn of another one ended.
+
+    fork_session(parent_session_dir, *, turn=None, new_session_id=None, target_dir=None, include_events=True,
+                 handle_orphaned_tools="complete") -> ForkResult
+    fork_session_in_memory(messages, *, turn=None, parent_id=None, handle_orphaned_tools="complete") -> ForkResult
+    get_fork_preview(parent_session_dir, turn) -> dict
+
+Names of arguments, fields of results and texts of errors are the original's, so that its callers need change nothing.
+What differs, on purpose: a person's turns are counted, not reminders and tool results; an id that exists, or that
+leads out of the folder, is refused; name, working directory and the configuration of the agent go along; damaged
+parents are read as `SessionStore.load` reads them; events are told apart as in `event_cut`.
+
+A fork is built in a hidden folder beside its place and renamed into it when all of it is flushed, so there never
+is half a fork. A hidden folder that a killed fork has left is removed by the next one; its lock tells that nobody
+is at work in it. The parent is only read. Its lock is held, so that messages and events are of one moment.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from sessionary.codec import encode_document, encode_line
+from sessionary.disk import atomic
+from sessionary.disk.cutting import content
+from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.lock import FileLock
+from sessionary.disk.scan import LineFile
+from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
+from sessionary.layouts.amplifier.event_fork import ForkedEvents
+from sessionary.layouts.amplifier.ids import check_new_id
+from sessionary.layouts.amplifier.messages import redact
+from sessionary.layouts.amplifier.recovery import (
+    CONFIG,
+    EVENTS,
+    LOCK,
+    METADATA,
+    TRANSCRIPT,
+    StoredTranscript,
+    read_metadata,
+    read_transcript,
+)
+from sessionary.layouts.amplifier.rewinding import TurnCut, cut_behind, find_event_cut
+from sessionary.layouts.amplifier.surgery import Clock, operating, utc_now
+from sessionary.layouts.amplifier.turn_marks import all_answered, read_marks
+from sessionary.model import Problem
+from sessionary.turns import boundaries, slice_to_turn, text_of, unanswered
+
+BUILDING = ".fork-"
+ORPHAN_RULES = ("complete", "remove", "error")
+PREVIEW = 100
+
+_OWN = frozenset(
+    "session_id parent_id forked_from_turn forked_at created turn_count last_updated"
+    " trace_id child_span recovered recovery_time".split()
+)
+"""What a session says of itself alone; all else of its metadata goes along with a fork."""
+
+
+@dataclass
+class ForkResult:
+    """What a fork is.
+
+    Attributes:
+        session_id: its id.
+        session_dir: its folder; None in memory.
+        parent_id: the session that it comes from.
+        forked_from_turn: after which turn of that.
+        message_count: how many messages it has.
+        messages: those messages; only in memory.
+        events_count: lines of its event log; only on disk.
+        problems: what could not be read of the parent, and so did not come along.
+    """
+
+    session_id: str
+    session_dir: Path | None
+    parent_id: str
+    forked_from_turn: int
+    message_count: int
+    messages: list[dict[str, Any]] | None = None
+    events_count: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+
+def fork_session(
+    parent_session_dir: str | os.PathLike[str],
+    *,
+    turn: int | None = None,
+    new_session_id: str | None = None,
+    target_dir: str | os.PathLike[str] | None = None,
+    include_events: bool = True,
+    handle_orphaned_tools: str = "complete",
+    fs: Fs = OS_FS,
+    now: Clock = utc_now,
+    new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+) -> ForkResult:
+    """Make a new session of the first turns of another one.
+
+    Args:
+        parent_session_dir: the folder of the session.
+        turn: the last turn to take, from 1; None takes all.
+        new_session_id: the id of the new session; None makes one up.
+        target_dir: the folder to make it in; None is that of the parent.
+        include_events: take the events of those turns along.
+        handle_orphaned_tools: what becomes of tool calls without a result: ``complete`` adds one that says so,
+            ``remove`` takes the calls away, ``error`` refuses.
+        fs: the file system.
+        now: the clock.
+        new_id: makes up an id.
+
+    Durability: when this returns, the fork survives a power cut. If it does not return, there is no fork, or it
+    is there whole.
+
+    Raises:
+        NotFound: no such session, or it has no transcript (FileNotFoundError).
+        Invalid: no such turn, or the session has none (ValueError).
+        InvalidId: the id cannot name a session (ValueError).
+        AlreadyExists: there is a session of that id; it was left as it is.
+        Locked, StorageFailed: as every write.
+    """
+    parent = os.path.realpath(os.path.expanduser(parent_session_dir))
+    _want_transcript(
+        fs, parent, f"No {TRANSCRIPT} in {parent}. This doesn't appear to be a valid session directory."
+    )
+    session_id = check_new_id(new_session_id or new_id())
+    base = os.path.dirname(parent) if target_dir is None else os.path.realpath(os.path.expanduser(target_dir))
+    target = os.path.join(base, session_id)
+    if look(fs, target) is not None:
+        raise _exists(session_id, target)
+    with operating(parent, "fork", fs, now) as session:
+        plan = _plan(fs, session.folder, turn, handle_orphaned_tools)
+        with _building(fs, base) as place:
+            count = _build(
+                fs, session.folder, place, plan, session_id, include_events, now().astimezone(UTC).isoformat()
+            )
+            try:
+                atomic.move_folder(place, target, fs=fs)
+            except AlreadyExists:
+                raise _exists(session_id, target) from None
+    return ForkResult(
+        session_id,
+        Path(target),
+        plan.parent_id,
+        plan.turn,
+        plan.messages,
+        events_count=count,
+        problems=plan.problems,
+    )
+
+
+def fork_session_in_memory(
+    messages: Sequence[dict[str, Any]],
+    *,
+    turn: int | None = None,
+    parent_id: str | None = None,
+    handle_orphaned_tools: str = "complete",
+) -> ForkResult:
+    """The messages that a fork would have, without touching a file. Without any turn it is empty.
+
+    Raises:
+        Invalid: no such turn (ValueError).
+    """
+    turns = len(boundaries(messages))
+    chosen = turns if turn is None else turn
+    kept = slice_to_turn(messages, chosen, handle_orphaned_tools) if turns else []  # type: ignore[arg-type]
+    return ForkResult(
+        session_id=str(uuid.uuid4()),
+        session_dir=None,
+        parent_id=parent_id or "unknown",
+        forked_from_turn=chosen if turns else 0,
+        message_count=len(kept),
+        messages=kept,
+    )
+
+
+def get_fork_preview(
+    parent_session_dir: str | os.PathLike[str], turn: int, *, fs: Fs = OS_FS
+) -> dict[str, Any]:
+    """What a fork after `turn` would hold.
+
+    Returns:
+        ``parent_id``, ``turn``, ``max_turns``, ``message_count``, ``has_orphaned_tools``, ``orphaned_tool_count``,
+        and the first 100 characters of ``last_user_message`` and ``last_assistant_message`` ("" without one).
+
+    Raises:
+        NotFound: no such session, or it has no transcript (FileNotFoundError).
+        Invalid: no such turn (ValueError).
+    """
+    parent = os.path.realpath(os.path.expanduser(parent_session_dir))
+    _want_transcript(fs, parent, f"No {TRANSCRIPT} in {parent}")
+    messages = read_transcript(fs, parent).values
+    starts = boundaries(messages)
+    if not 1 <= turn <= len(starts):
+        raise Invalid(f"Turn {turn} out of range (1-{len(starts)})", operation="fork", path=parent)
+    kept = messages[: starts[turn] if turn < len(starts) else len(messages)]
+    orphans = unanswered(kept)
+    return {
+        "parent_id": _parent_id(parent, read_metadata(fs, parent, recovery_time="").value),
+        "turn": turn,
+        "max_turns": len(starts),
+        "message_count": len(kept),
+        "has_orphaned_tools": bool(orphans),
+        "orphaned_tool_count": len(orphans),
+        "last_user_message": text_of(kept[starts[turn - 1]])[:PREVIEW],
+        "last_assistant_message": _last_answer(kept)[:PREVIEW],
+    }
+
+
+def _last_answer(messages: Sequence[Mapping[str, Any]]) -> str:
+    answers = (text_of(message) for message in reversed(messages) if message.get("role") == "assistant")
+    return next(filter(None, answers), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The parent, read, and what a fork takes of it."""
+
+    parent_id: str
+    turn: int
+    metadata: dict[str, Any]
+    transcript: Iterable[bytes]
+    messages: int
+    found: TurnCut
+    problems: list[Problem] = field(default_factory=list)
+
+
+def _plan(fs: Fs, folder: str, turn: int | None, orphans: str) -> _Plan:
+    metadata = read_metadata(fs, folder, recovery_time="", to_write=True).value
+    path = os.path.join(folder, TRANSCRIPT)
+    marks = read_marks(fs, path)
+    if not marks.plain or orphans not in ORPHAN_RULES:
+        return _patient_plan(fs, folder, metadata, turn, orphans)
+    chosen = _chosen(len(marks.starts), turn, folder)
+    found = cut_behind(fs, path, marks, chosen)
+    if not all_answered(fs, path, found.byte):
+        return _patient_plan(fs, folder, metadata, turn, orphans)
+    parent_id = _parent_id(folder, metadata)
+    return _Plan(parent_id, chosen, metadata, content(fs, path, 0, found.byte), found.kept, found)
+
+
+def _patient_plan(fs: Fs, folder: str, metadata: dict[str, Any], turn: int | None, orphans: str) -> _Plan:
+    """The plan for a parent that is damaged, or has tool calls without a result."""
+    stored = read_transcript(fs, folder, to_write=True)
+    messages = stored.values
+    starts = boundaries(messages)
+    chosen = _chosen(len(starts), turn, folder)
+    kept = slice_to_turn(messages, chosen, orphans)  # type: ignore[arg-type]
+    end = starts[chosen] if chosen < len(starts) else len(messages)
+    found = TurnCut(len(starts), -1, end, messages[starts[chosen - 1] : end], messages[end:])
+    data = (line + b"\n" for line in _lines_of(kept, stored))
+    return _Plan(_parent_id(folder, metadata), chosen, metadata, data, len(kept), found, stored.problems)
+
+
+def _chosen(turns: int, turn: int | None, folder: str) -> int:
+    if not turns:
+        raise Invalid("Cannot fork: session has no user messages", operation="fork", path=folder)
+    chosen = turns if turn is None else turn
+    if not 1 <= chosen <= turns:
+        message = f"Turn {chosen} out of range. Valid range: 1-{turns}"
+        raise Invalid(message, operation="fork", path=folder)
+    return chosen
+
+
+def _lines_of(kept: Sequence[dict[str, Any]], stored: StoredTranscript) -> list[bytes]:
+    """Messages that are the parent's own keep the bytes of their lines."""
+    raws = {id(value): raw for value, raw in zip(stored.values, stored.raws, strict=True)}
+    return [raws.get(id(message)) or encode_line(message) for message in kept]
+
+
+def _parent_id(folder: str, metadata: Mapping[str, Any]) -> str:
+    told = metadata.get("session_id")
+    return told if isinstance(told, str) and told else os.path.basename(folder)
+
+
+def _build(
+    fs: Fs, parent: str, place: str, plan: _Plan, session_id: str, include_events: bool, time: str
+) -> int:
+    """Write all files of the fork and flush them; returns the number of its events. Raises OSError."""
+    atomic.write_new(fs, os.path.join(place, TRANSCRIPT), plan.transcript, None)
+    document = encode_document(redact(_metadata(plan, session_id, time)))
+    atomic.write_new(fs, os.path.join(place, METADATA), (document,), None)
+    config = read_bytes(fs, os.path.join(parent, CONFIG))
+    if config is not None:
+        atomic.write_new(fs, os.path.join(place, CONFIG), (config,), None)
+    count = _write_events(fs, parent, place, plan, session_id) if include_events else 0
+    sync_dir(fs, place)
+    return count
+
+
+def _write_events(fs: Fs, parent: str, place: str, plan: _Plan, session_id: str) -> int:
+    path, target = os.path.join(parent, EVENTS), os.path.join(place, EVENTS)
+    if look(fs, path) is None:
+        atomic.write_new(fs, target, (), None)
+        return 0
+    cut = find_event_cut(fs, path, plan.found)[0] if plan.found.dropped else None
+    with LineFile(path, fs) as log:
+        events = ForkedEvents(log, cut, session_id, plan.parent_id)
+        atomic.write_new(fs, target, events.blocks(), None)
+    return events.count
+
+
+def _metadata(plan: _Plan, session_id: str, time: str) -> dict[str, Any]:
+    carried = {name: value for name, value in plan.metadata.items() if name not in _OWN}
+    return {
+        "session_id": session_id,
+        "parent_id": plan.parent_id,
+        "forked_from_turn": plan.turn,
+        "forked_at": time,
+        "created": time,
+        "turn_count": plan.turn,
+        "bundle": None,
+        "model": None,
+        **carried,
+    }
+
+
+@contextmanager
+def _building(fs: Fs, base: str) -> Iterator[str]:
+    """A hidden folder to build in, with its lock held; removed unless it was moved away.
+
+    Raises:
+        StorageFailed: it cannot be made, or something in it cannot be written.
+    """
+    place = os.path.join(base, f"{BUILDING}{secrets.token_hex(8)}")
+    lock = FileLock(os.path.join(place, LOCK), fs)
+    try:
+        make_dirs(fs, base)
+        _remove_abandoned(fs, base)
+        fs.mkdir(place)
+        with lock.held():
+            try:
+                yield place
+            except BaseException:
+                with suppress(OSError):
+                    atomic.erase_tree(place, fs=fs)
+                raise
+    except OSError as error:
+        if isinstance(error, SessionaryError):
+            raise
+        raise storage_failed(error, "fork into", base) from error
+    finally:
+        lock.close()
+
+
+def _remove_abandoned(fs: Fs, base: str) -> None:
+    """Remove the building sites of forks that were killed: nobody holds their locks."""
+    for name in fs.listdir(base):
+        place = os.path.join(base, name)
+        if not name.startswith(BUILDING) or look(fs, os.path.join(place, LOCK)) is None:
+            continue
+        lock = FileLock(os.path.join(place, LOCK), fs)
+        with suppress(OSError, Locked), lock.held(timeout=0):
+            atomic.erase_tree(place, fs=fs)
+        lock.close()
+
+
+def _want_transcript(fs: Fs, parent: str, message: str) -> None:
+    if look(fs, os.path.join(parent, TRANSCRIPT)) is None:
+        raise NotFound(message, operation="fork", path=parent)
+
+
+def _exists(session_id: str, target: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"Session '{session_id}' exists already",
+        operation="fork",
+        path=target,
+        session=session_id,
+        hint="choose another id, or none: then one is made up",
+    )

@@ -1,0 +1,27 @@
+"""Search: which messages hold these words, over every conversation, read as they lie on the disk.
+
+needle   words -> the bytes that may give them away, and their places in a text
+words    a message -> the texts that are looked into
+clean    which lines are plainly records
+scan     conversations -> hits
+"""
+
+from sessionary.search.needle import Needle, Probe, Span, one_spaced
+from sessionary.search.scan import PERSON, Hit, Place, Query, Search, Told
+from sessionary.search.words import PARTS, Piece, pieces
+
+__all__ = [
+    "PARTS",
+    "PERSON",
+    "Hit",
+    "Needle",
+    "Piece",
+    "Place",
+    "Probe",
+    "Query",
+    "Search",
+    "Span",
+    "Told",
+    "one_spaced",
+    "pieces",
+]

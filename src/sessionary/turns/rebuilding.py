@@ -1,0 +1,248 @@
+"""Writing a conversation anew with a few changes, so that whatever is not concerned stays the very same object.
+
+What is to change is collected first, by place; then one pass carries it out. Only here is it decided where a result
+goes: right behind the message that made the call, after the results that are there already. A result in a block joins
+the last message there that brings such blocks, because providers want all answers of one message in one. A result
+that is a message goes before a message in which a person speaks as well, because behind that it would come too late.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessionary.turns.bounds import open_ends
+from sessionary.turns.matching import Call, result_run
+from sessionary.turns.messages import (
+    RESULT,
+    TEXT,
+    Message,
+    bears_results,
+    block_calls,
+    entry_calls,
+    holds_more,
+    is_result,
+    listed,
+)
+from sessionary.turns.synthetic import Words, closing
+
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message of the conversation under way, and the index of the one that it comes from or belongs to.
+
+    `made` is True for what we made up, and for a message that a made-up result has joined.
+    """
+
+    index: int
+    message: Message
+    made: bool = False
+
+
+@dataclass(slots=True)
+class Edit:
+    """What changes in one message.
+
+    Attributes:
+        gone: the whole message goes.
+        results_out: numbers of the blocks that go.
+        result_ids: new ids of answers, by block; None is the message itself.
+        call_ids: new ids of calls, by old id and `Call.nth`; a call whose new id is None goes.
+    """
+
+    gone: bool = False
+    results_out: set[int] = field(default_factory=set)
+    result_ids: dict[int | None, str] = field(default_factory=dict)
+    call_ids: dict[tuple[str, int], str | None] = field(default_factory=dict)
+
+    @property
+    def removes(self) -> bool:
+        """True if a part of the message goes."""
+        return bool(self.results_out) or None in self.call_ids.values()
+
+
+@dataclass(slots=True)
+class Additions:
+    """Results that go behind one message: as messages, and as blocks."""
+
+    rows: list[Row] = field(default_factory=list)
+    blocks: list[tuple[dict[str, Any], bool]] = field(default_factory=list)  # with True where we made it up
+
+
+@dataclass(slots=True)
+class Plan:
+    """Everything that changes, by the index of the message."""
+
+    edits: dict[int, Edit] = field(default_factory=dict)
+    additions: dict[int, Additions] = field(default_factory=dict)
+
+    def edit(self, index: int) -> Edit:
+        """The changes of that message, to be added to."""
+        return self.edits.setdefault(index, Edit())
+
+    def behind(self, index: int) -> Additions:
+        """The results that go behind that message, to be added to."""
+        return self.additions.setdefault(index, Additions())
+
+
+def rebuild(messages: Sequence[Any], calls: Sequence[Call], plan: Plan) -> tuple[list[Row], list[int]]:
+    """Carry out the plan.
+
+    Returns:
+        The new conversation, and the indices of the messages that are not in it because nothing was left of them.
+    """
+    calling = frozenset(call.index for call in calls)
+    rows: list[Row] = []
+    emptied: list[int] = []
+    index = 0
+    while index < len(messages):
+        run = result_run(messages, index, calling) if index in calling else range(index + 1, index + 1)
+        kept = []
+        for place in (index, *run):
+            edit = plan.edits.get(place)
+            if edit is None:
+                kept.append(Row(place, messages[place]))
+            elif not edit.gone:
+                message = edited(messages[place], edit)
+                if edit.removes and says_nothing(message):
+                    emptied.append(place)
+                else:
+                    kept.append(Row(place, message))
+        head = kept[:1] if kept and kept[0].index == index else []
+        rows += head + _joined(index, kept[len(head) :], plan.additions.get(index))
+        index = run.stop
+    return rows, emptied
+
+
+def _joined(index: int, run: list[Row], additions: Additions | None) -> list[Row]:
+    """The results behind message `index`, with those that are added."""
+    if additions is None:
+        return run
+    run, more = list(run), list(additions.rows)
+    if additions.blocks:
+        blocks = [block for block, _made in additions.blocks]
+        made = any(made for _block, made in additions.blocks)
+        host = next((at for at in reversed(range(len(run))) if _hosts_blocks(run[at].message)), None)
+        if host is None:
+            more.append(Row(index, {"role": "user", "content": blocks}, made))
+        else:
+            run[host] = Row(run[host].index, _with_blocks(run[host].message, blocks), made)
+    end = (
+        len(run) - 1
+        if run and (holds_more(run[-1].message) or not bears_results(run[-1].message))
+        else len(run)
+    )
+    return [*run[:end], *more, *run[end:]]
+
+
+def _hosts_blocks(message: Message) -> bool:
+    return not is_result(message) and any(map(_is_answer, listed(message.get("content"))))
+
+
+def _is_answer(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == RESULT
+
+
+def _with_blocks(message: Message, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    content = message["content"]
+    behind = 1 + max(number for number, block in enumerate(content) if _is_answer(block))
+    return {**message, "content": [*content[:behind], *blocks, *content[behind:]]}
+
+
+def edited(message: Message, edit: Edit) -> dict[str, Any]:
+    """The message with the changes; a list that loses its last call goes altogether."""
+    changed = dict(message)
+    if None in edit.result_ids:
+        changed["tool_call_id"] = edit.result_ids[None]
+    if isinstance(content := message.get("content"), list):
+        changed["content"] = _edited_blocks(content, edit)
+    if edit.call_ids and isinstance(calls := message.get("tool_calls"), list):
+        changed["tool_calls"] = _edited_calls(calls, edit)
+        if not changed["tool_calls"]:
+            del changed["tool_calls"]
+    return changed
+
+
+def _edited_blocks(content: list[Any], edit: Edit) -> list[Any]:
+    seen: Counter[str] = Counter()
+    kept = []
+    for number, block in enumerate(content):
+        if number in edit.results_out:
+            continue
+        call_id = block_calls(block)
+        if call_id is not None:
+            new = edit.call_ids.get((call_id, seen[call_id]), call_id)
+            seen[call_id] += 1
+            if new is not None:
+                kept.append(block if new == call_id else {**block, "id": new})
+        elif number in edit.result_ids:
+            kept.append({**block, "tool_use_id": edit.result_ids[number]})
+        else:
+            kept.append(block)
+    return kept
+
+
+def _edited_calls(calls: list[Any], edit: Edit) -> list[Any]:
+    seen: Counter[str] = Counter()
+    kept = []
+    for entry in calls:
+        call_id = entry_calls(entry)
+        if call_id is None:
+            kept.append(entry)
+            continue
+        new = edit.call_ids.get((call_id, seen[call_id]), call_id)
+        seen[call_id] += 1
+        if new is not None:
+            kept.append(entry if new == call_id else {**entry, "id": new})
+    return kept
+
+
+def says_nothing(message: Message) -> bool:
+    """True if no call is left in a message and nothing that anyone said; thinking alone answers nobody."""
+    if message.get("tool_calls"):
+        return False
+    content = message.get("content")
+    if isinstance(content, list):
+        return all(map(_is_silent, content))
+    return content is None or (isinstance(content, str) and not content.strip())
+
+
+def _is_silent(block: Any) -> bool:
+    if isinstance(block, str):
+        return not block.strip()
+    if not isinstance(block, dict):
+        return block is None
+    text = block.get("text")
+    if block.get("type") in TEXT:
+        return text is None or (isinstance(text, str) and not text.strip())
+    return block.get("type") in _THINKING
+
+
+def closed(
+    rows: list[Row], words: Words, *, made_only: bool = False, at_end: bool = False
+) -> tuple[list[Row], list[int]]:
+    """The conversation with a closing text wherever a turn has an open end before the next person speaks.
+
+    Args:
+        rows: the conversation.
+        words: what the text says.
+        made_only: only where the last result is made up.
+        at_end: at the end of the conversation, too.
+
+    Returns:
+        The conversation, and `Row.index` of each last result that got an end.
+    """
+    ends: dict[int, int] = {}
+    for last, following in open_ends([row.message for row in rows]):
+        if (following is not None or at_end) and (rows[last].made or not made_only):
+            ends[len(rows) if following is None else following] = rows[last].index
+    out: list[Row] = []
+    for place in range(len(rows) + 1):
+        if place in ends:
+            out.append(Row(ends[place], closing(words), True))
+        out += rows[place : place + 1]
+    return out, list(ends.values())

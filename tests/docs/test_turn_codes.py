@@ -1,0 +1,48 @@
+"""Every finding and every change of a conversation is in docs/turns.md, with the severity that the code gives it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessionary import turns
+
+REPO = Path(__file__).resolve().parents[2]
+PAGE = (REPO / "docs" / "turns.md").read_text("utf-8")
+SOURCE = REPO / "src" / "sessionary" / "turns"
+
+
+def calls_of(name: str) -> Iterator[ast.Call]:
+    for path in sorted(SOURCE.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                yield node
+
+
+def section(heading: str) -> str:
+    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_every_finding_has_a_row() -> None:
+    codes = {call.args[0].value for call in calls_of("Finding") if isinstance(call.args[0], ast.Constant)}
+    assert "orphaned_call" in codes
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section("What `diagnose` finds"), re.MULTILINE)
+    assert sorted(code for code, _ in rows) == sorted(map(str, codes))
+    notes = {code for code, severity in rows if severity == "note"}
+    source = (SOURCE / "diagnosis.py").read_text("utf-8")
+    assert notes == set(re.findall(r'Finding\(\s*"(\w+)", NOTE', source))
+
+
+def test_every_change_has_a_row() -> None:
+    source = (SOURCE / "mending.py").read_text("utf-8")
+    codes = set(re.findall(r'"((?:completed|dropped|moved|renamed|closed|removed|named)_\w+)"', source))
+    made = {call.args[1].value for call in calls_of("Change") if isinstance(call.args[1], ast.Constant)}
+    assert made <= codes
+    rows = re.findall(r"^\| `(\w+)` \|", section("What `mend` does"), re.MULTILINE)
+    assert sorted(rows) == sorted(codes)
+
+
+def test_every_function_of_the_table_is_there() -> None:
+    names = re.findall(r"^\| `(\w+)\(", section("Turns"), re.MULTILINE)
+    assert len(names) == 7
+    assert [name for name in names if not callable(getattr(turns, name))] == []

@@ -1,0 +1,154 @@
+"""The bytes that give a line away never miss it, in whatever way JSON has written its text."""
+
+import json
+import re
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from sessionary.errors import Invalid
+from sessionary.search import Needle, Probe, Span, one_spaced
+from sessionary.search.needle import _CASED
+
+# Letters that fold in every odd way, blanks, and whatever JSON writes with a backslash.
+ALPHABET = 'aAbsSßẞſkKKiİıIfﬀﬁﬃlﬄtǰj\u030cʼnŉéÉeσςΣµμ在庫я🌡𐐀𐐨 \t\n\u2028\x1b"\\/\u00a0-1'
+texts = st.text(ALPHABET, max_size=30)
+
+
+def spans(needle: str, text: str, *, case: bool = False) -> list[tuple[int, int]]:
+    return [(start, end) for start, end in Needle(needle, case=case).spans(one_spaced(text))]
+
+
+def is_found(text: str, needle: str, *, case: bool) -> bool:
+    """The rule itself, in one line."""
+    fold = str if case else str.casefold
+    return fold(one_spaced(needle)) in fold(one_spaced(text))
+
+
+def candidates(line: bytes, *needles: Needle) -> list[bytes]:
+    data = b'{"role":"other"}\n' + line + b'\n{"role":"other"}\n'
+    return [data[start:end] for start, end in Probe(needles).lines(data, len(data))]
+
+
+@st.composite
+def written(draw: st.DrawFn, text: str) -> str:
+    """The text as a JSON string: each character raw or by its number, in either case, or with its short escape."""
+    out = []
+    for char in text:
+        ways = [json.dumps(char)[1:-1]]
+        units = char.encode("utf-16-be")
+        numbers = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+        ways += [numbers, re.sub(r"(?<=\\u)....", lambda four: four[0].upper(), numbers)]
+        if char >= " " and char not in '"\\':
+            ways.append(char)
+        if char == "/":
+            ways.append("\\/")
+        out.append(draw(st.sampled_from(ways)))
+    return '"' + "".join(out) + '"'
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[str, str]:
+    """A text and a piece of it, perhaps in another case or with other blanks."""
+    text = draw(texts)
+    start = draw(st.integers(0, max(len(text) - 1, 0)))
+    piece = text[start : start + draw(st.integers(1, 8))]
+    return text, draw(st.sampled_from([piece, piece.upper(), piece.casefold(), piece.replace(" ", "\n")]))
+
+
+@given(st.data(), cuts(), st.booleans(), st.booleans())
+@example(None, ("Straße", "tras"), False, False)
+@example(None, ("the \u212aelvin", "kelvin"), False, False)
+def test_a_line_that_holds_the_words_is_a_candidate(
+    data: st.DataObject | None, cut: tuple[str, str], case: bool, nested: bool
+) -> None:
+    text, needle = cut
+    assume(one_spaced(needle) and is_found(text, needle, case=case))
+    inner = data.draw(written(text)) if data else json.dumps(text)
+    if nested:
+        inner = data.draw(written(inner)) if data else json.dumps(inner)
+    line = f'{{"role":"user","content":{inner}}}'.encode()
+    assert line in candidates(line, Needle(needle, case=case))
+
+
+@given(cuts() | st.tuples(texts, texts), st.booleans())
+def test_places_are_those_of_the_words(cut: tuple[str, str], case: bool) -> None:
+    text, needle = cut
+    assume(one_spaced(needle))
+    found = spans(needle, text, case=case)
+    assert bool(found) == is_found(text, needle, case=case)
+    wanted = Needle(needle, case=case).folded
+    for start, end in found:
+        piece = one_spaced(text)[start:end]
+        assert wanted in (piece if case else piece.casefold())
+
+
+def test_a_place_in_a_text_that_folding_lengthens() -> None:
+    assert spans("strasse", "in der Straße 5") == [(7, 13)]
+    assert spans("5", "Straße 5") == [(7, 8)]
+    assert spans("ras", "Straße") == [(2, 5)]
+
+
+def test_case_counts_only_if_asked() -> None:
+    assert spans("make", "Make make") == [(0, 4), (5, 9)]
+    assert spans("make", "Make make", case=True) == [(5, 9)]
+
+
+def test_runs_of_blanks_are_one_blank() -> None:
+    assert spans("race  condition", "the race\n\tcondition") == [(4, 18)]
+
+
+def test_other_lines_are_no_candidates() -> None:
+    needle = Needle("lock")
+    assert candidates(b'{"content":"nothing \\u001b[31m \\u00e9"}', needle) == []
+    assert candidates(b'{"content":"a LOCK"}', needle) == [b'{"content":"a LOCK"}']
+
+
+def test_all_needles_must_be_there_so_the_longest_is_looked_for() -> None:
+    assert candidates(b'{"content":"a b"}', Needle("a"), Needle("deadlock")) == []
+
+
+def test_what_has_no_plain_character_makes_every_line_a_candidate() -> None:
+    probe = Probe([Needle('"')])
+    assert probe.blind
+    assert list(probe.lines(b"a\nb\n", 4)) == [Span(0, 1), Span(2, 3)]
+    assert Probe([Needle("\u03a2")]).blind
+    assert Probe([]).blind
+
+
+def test_bytes_that_are_no_text_hide_nothing_behind_them() -> None:
+    data = b'\xf0\n{"content":"needle"}\n\xff\xe2\n{"content":"NEEDLE"}\n'
+    found = [data[start:end] for start, end in Probe([Needle("needle")]).lines(data, len(data))]
+    assert found == [b'{"content":"needle"}', b'{"content":"NEEDLE"}']
+
+
+def test_only_the_asked_part_of_the_bytes_is_searched() -> None:
+    assert list(Probe([Needle("x")]).lines(b"a\nx\n", 2)) == []
+
+
+def test_no_other_character_folds() -> None:
+    cased = {code for some in _CASED for code in some}
+    others = (chr(code) for code in range(0x110000) if code not in cased)
+    assert [hex(ord(char)) for char in others if char.casefold() != char] == []
+
+
+def test_python_and_the_search_fold_alike() -> None:
+    """Every character that folds is found by what it folds to, and by each piece of that."""
+    missed = []
+    for code in (*range(0xD800), *range(0xE000, 0x110000)):
+        folded = chr(code).casefold()
+        if folded != chr(code):
+            line = f'{{"c":"x{chr(code)}y"}}'.encode()
+            missed += [
+                (hex(code), piece)
+                for piece in {folded, "x" + folded, folded + "y", folded[1:] + "y", "x" + folded[0]}
+                if not candidates(line, Needle(piece))
+            ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\udc80"])
+def test_nothing_to_look_for(text: str) -> None:
+    with pytest.raises(Invalid):
+        Needle(text)

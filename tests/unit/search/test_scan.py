@@ -1,0 +1,334 @@
+"""The scan finds what a reader of every record would find, in any file, and tells what it could not read."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.model import SessionRef
+from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, scan
+from sessionary.testing import strategies
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+Put = Callable[..., Place]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def put(home: Path) -> Put:
+    """Make a session with this transcript, and give the place to search."""
+
+    def put(data: bytes, name: str = "s1", changed: datetime | None = None) -> Place:
+        folder = home / "projects" / "-p" / "sessions" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "transcript.jsonl").write_bytes(data)
+        return place_of(home, folder, changed)
+
+    return put
+
+
+def place_of(home: Path, folder: Path, changed: datetime | None = None) -> Place:
+    path = folder / "transcript.jsonl"
+    ref = SessionRef("amplifier", folder.name, str(folder), "-p")
+    return Place(ref, AmplifierLayout(home), str(path), changed, path.stat().st_size)
+
+
+def lines(*messages: Mapping[str, Any]) -> bytes:
+    return b"".join(json.dumps(message, ensure_ascii=False).encode() + b"\n" for message in messages)
+
+
+def said(text: str, role: str = "user", **fields: Any) -> dict[str, Any]:
+    return {"role": role, "content": text, **fields}
+
+
+def query(*words: str, case: bool = False, **conditions: Any) -> Query:
+    return Query(tuple(Needle(word, case=case) for word in words), **conditions)
+
+
+def search(wanted: Query, *places: Place) -> tuple[list[Hit], scan.Told]:
+    one = Search(wanted)
+    return list(one.hits(places)), one.told
+
+
+def indexes(wanted: Query, *places: Place) -> list[int]:
+    return [hit.index for hit in search(wanted, *places)[0]]
+
+
+# exactness
+
+MANY = said("nothing here " * 40)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """Transcripts in every style of JSON and state of health."""
+    out = []
+    for message in draw(st.lists(st.one_of(strategies.messages(), st.just(MANY)), max_size=10)):
+        ascii_only, tight = draw(st.booleans()), draw(st.booleans())
+        text = json.dumps(message, ensure_ascii=ascii_only, separators=(",", ":") if tight else None)
+        line = text.encode("utf-8", "surrogatepass")
+        match draw(st.integers(0, 14)):
+            case 0:
+                line = line[: draw(st.integers(0, len(line)))]
+            case 1:
+                line = b""
+            case 2:
+                line += line
+            case 3:
+                line = line.replace(b", ", b"\n", 1)
+            case 4:
+                line += b"\r"
+            case 5:
+                line = b"\xef\xbb\xbf" + line
+            case 6:
+                line = b"\0" * 20
+            case 7:
+                line = b" " + line
+        out.append(line)
+    return b"\n".join(out) + draw(st.sampled_from([b"\n", b"\n", b"\n", b""]))
+
+
+def by_reading_everything(place: Place, needle: str, case: bool) -> Iterator[int]:
+    """The rule, with no short cut."""
+    fold = str if case else str.casefold
+    wanted = fold(one_spaced(needle))
+    for entry in place.layout.entries(place.ref):
+        if any(wanted in fold(one_spaced(piece.text)) for piece in pieces(entry.record.value)):
+            yield entry.index
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=files(), draw=st.data(), case=st.booleans(), window=st.sampled_from([16, 300, 1 << 18]))
+def test_the_hits_are_those_of_reading_everything(
+    put: Put, data: bytes, draw: st.DataObject, case: bool, window: int
+) -> None:
+    place = put(data)
+    texts = [piece.text for entry in place.layout.entries(place.ref) for piece in pieces(entry.record.value)]
+    text = draw.draw(st.one_of(st.sampled_from([*texts, "a"]), strategies.text(max_size=6)))
+    at = draw.draw(st.integers(0, max(len(text) - 1, 0)))
+    needle = re.sub("[\ud800-\udfff]", "", text[at : at + draw.draw(st.integers(1, 8))])
+    needle = needle if one_spaced(needle) else "a"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "WINDOW", window)
+        found = indexes(query(needle, case=case), place)
+    assert found == list(by_reading_everything(place, needle, case))
+
+
+def test_hits_across_windows_and_in_lines_longer_than_one(put: Put) -> None:
+    long = said("x" * (3 * scan.WINDOW) + " needle " + "y" * scan.WINDOW)
+    place = put(lines(*[MANY] * 2000, said("Needle one"), long, *[MANY] * 2000, said("needle two")))
+    assert indexes(query("needle"), place) == [2000, 2001, 4002]
+
+
+def test_words_in_keys_roles_and_names_are_not_found(put: Put) -> None:
+    call = {"id": "toolu_1", "tool": "bash", "arguments": {"command": "ls"}}
+    place = put(lines(said("Hi"), {"role": "assistant", "content": "", "tool_calls": [call]}))
+    for word in ("role", "user", "assistant", "content", "command", "bash", "toolu_1"):
+        assert indexes(query(word), place) == []
+    assert indexes(query("ls"), place) == [1]
+
+
+def test_all_words_must_be_in_the_message_each_in_any_of_its_texts(put: Put) -> None:
+    both = {
+        "role": "assistant",
+        "content": "The lock",
+        "tool_calls": [{"id": "1", "tool": "b", "arguments": "race"}],
+    }
+    place = put(lines(said("the lock"), said("a race"), both))
+    assert indexes(query("race", "LOCK"), place) == [2]
+
+
+# what a hit tells
+
+
+def test_a_hit_tells_where_who_and_when(put: Put) -> None:
+    place = put(lines(said("Hi", timestamp="2026-03-01T09:00:00Z"), said("Found the race.", "assistant")))
+    (hit,) = search(query("RACE"), place)[0]
+    assert (hit.ref.session_id, hit.index, hit.role, hit.person) == ("s1", 1, "assistant", False)
+    assert (hit.part, hit.tool, hit.text, hit.marks) == ("text", None, "Found the race.", [(10, 14)])
+    assert (hit.time, hit.about) == (None, START)
+    assert hit.byte == len(lines(said("Hi", timestamp="2026-03-01T09:00:00Z")))
+
+
+def test_a_long_text_is_cut_around_its_first_mark(put: Put) -> None:
+    place = put(lines(said("before " * 100 + "the race\nand a race " + "after " * 100)))
+    (hit,) = search(query("race"), place)[0]
+    assert hit.cut == (True, True)
+    assert hit.text.startswith("before ")
+    assert hit.text.endswith(" after")
+    assert [hit.text[start:end] for start, end in hit.marks] == ["race", "race"]
+    assert len(hit.text) <= 2 * scan.AROUND + 4
+
+
+def test_marks_that_touch_are_one(put: Put) -> None:
+    (hit,) = search(query("dead", "lock"), put(lines(said("a deadlock"))))[0]
+    assert hit.marks == [(2, 10)]
+
+
+def test_a_mark_that_is_longer_than_an_excerpt(put: Put) -> None:
+    (hit,) = search(query("ab" * 1000), put(lines(said("ab" * 1000))))[0]
+    assert hit.marks == [(0, 2000)]
+
+
+# conditions
+
+
+def test_roles(put: Put) -> None:
+    reminder = said("<system-reminder>race</system-reminder>")
+    place = put(
+        lines(said("race"), said("race", "assistant"), said("race", "tool", tool_call_id="1"), reminder)
+    )
+    assert indexes(query("race", roles=frozenset({"assistant", "tool"})), place) == [1, 2]
+    assert indexes(query("race", roles=frozenset({"user"})), place) == [0, 3]
+    assert indexes(query("race", roles=frozenset({"person"})), place) == [0]
+
+
+def test_tools(put: Put) -> None:
+    def calls(tool: str, command: str) -> dict[str, Any]:
+        return said(
+            "race", "assistant", tool_calls=[{"id": "1", "tool": tool, "arguments": {"command": command}}]
+        )
+
+    place = put(lines(calls("bash", "grep race"), calls("bash", "ls"), calls("read", "race.py")))
+    assert indexes(query("race", tools=frozenset({"bash"})), place) == [0]
+    assert indexes(query(tools=frozenset({"bash"})), place) == [0, 1]
+    assert indexes(query("race", tools=frozenset({"bash", "read"})), place) == [0, 2]
+
+
+def test_a_call_that_names_no_tool(put: Put) -> None:
+    place = put(lines(said("race", "assistant", tool_calls=[{"id": "1", "arguments": {"a": "race"}}])))
+    assert indexes(query(tools=frozenset({"?"})), place) == [0]
+
+
+def test_parts(put: Put) -> None:
+    place = put(lines(said("race"), said("race", "tool", tool_call_id="1")))
+    assert indexes(query("race", parts=frozenset({"result"})), place) == [1]
+
+
+def test_times_are_those_of_the_message_or_of_the_last_one_that_bears_one(put: Put) -> None:
+    def at(hours: int) -> str:
+        return (START + timedelta(hours=hours)).isoformat()
+
+    place = put(
+        lines(
+            said("race 0", timestamp=at(0)),
+            said("race 1", "assistant"),
+            said("nothing", metadata={"timestamp": at(2)}),
+            said("race 3", "assistant"),
+            said("race 4", timestamp=at(4)),
+        )
+    )
+    assert indexes(query("race", since=START + timedelta(hours=1)), place) == [3, 4]
+    assert indexes(query("race", until=START + timedelta(hours=1)), place) == [0, 1]
+    assert indexes(query("race", since=START, until=START + timedelta(hours=4)), place) == [0, 1, 3]
+
+
+def test_a_message_before_every_time_is_told_where_it_is_left_out(put: Put) -> None:
+    place = put(lines(said("race")), changed=START)
+    assert indexes(query("race", until=START + timedelta(days=1)), place) == [0]
+    hits, told = search(query("race", since=START - timedelta(days=1)), place)
+    assert (hits, told.undated) == ([], 1)
+    hits, told = search(query("race", until=START), place)
+    assert (hits, told.undated) == ([], 1)
+
+
+def test_a_conversation_that_ended_before_is_not_read(put: Put) -> None:
+    place = put(b"", changed=START)
+    _, told = search(query("race", since=START + timedelta(days=3)), place)
+    assert (told.older, told.sessions) == (1, 0)
+
+
+# damage
+
+
+def test_a_damaged_line_that_may_hold_the_words_is_told(put: Put) -> None:
+    good = lines(said("race one"))
+    torn = b'{"role": "user", "content": "race tw\n'
+    place = put(good + torn + lines(said("race three")))
+    hits, told = search(query("race"), place)
+    assert [hit.index for hit in hits] == [0, 1]
+    assert [(problem.code, problem.line, problem.byte) for problem in told.problems] == [
+        ("bad_json", 2, len(good))
+    ]
+
+
+def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
+    place = put(lines(said("one")) + b"{broken\n" + lines(said("race")))
+    (hit,), told = search(query("race"), place)
+    (entry,) = [entry for entry in place.layout.entries(place.ref) if entry.index == hit.index]
+    assert entry.record.value == said("race")
+    assert [problem.code for problem in told.problems] == ["bad_json"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a":' + b"1" * 5000 + b"}",
+        b'{"a":"\xff"}',
+        b'{"\xe2\x82":1}',
+        b'{"a":"\x01"}',
+        b'{"a":"\\x"}',
+        b'{"role":"user","content":"to{"role":"user"}',
+        b'{"a":1}{"b":2}',
+        b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"a":\n{"role":"user","content":"race"}\n}',
+    ],
+)
+def test_a_line_that_only_looks_like_a_record_is_not_counted(put: Put, line: bytes) -> None:
+    place = put(lines(said("race"), MANY) + line + b"\n" + lines(MANY, said("race")))
+    assert indexes(query("race"), place) == [0, 3] == list(by_reading_everything(place, "race", False))
+
+
+@pytest.mark.parametrize("line", [b'{"a":"\\ud83d"}', b'{"a":1e999}', b'{"a":NaN}', b"{}", b' {"a":1}'])
+def test_an_odd_record_is_counted(put: Put, line: bytes) -> None:
+    place = put(lines(said("race"), MANY) + line + b"\n" + lines(MANY, said("race")))
+    assert indexes(query("race"), place) == [0, 4] == list(by_reading_everything(place, "race", False))
+
+
+def test_unanswered_calls_hide_no_words(put: Put) -> None:
+    call = said("race", "assistant", tool_calls=[{"id": "1", "tool": "bash", "arguments": {}}])
+    _, told = search(query("race"), put(lines(call)[:-1]))
+    assert told.problems == []
+
+
+def test_a_file_that_is_no_text_is_told(put: Put) -> None:
+    place = put("race".encode("utf-16"))
+    hits, told = search(query("race"), place)
+    assert (hits, [problem.code for problem in told.problems]) == ([], ["not_text"])
+
+
+def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Path) -> None:
+    bad = put(b"", "bad")
+    Path(bad.path).unlink()
+    Path(bad.path).mkdir()
+    good = put(lines(said("race")), "good")
+    hits, told = search(query("race"), bad, good)
+    assert [hit.ref.session_id for hit in hits] == ["good"]
+    assert [(problem.code, problem.path) for problem in told.problems] == [("unreadable_file", bad.path)]
+
+
+def test_a_session_without_a_conversation(put: Put) -> None:
+    place = put(b"")
+    Path(place.path).unlink()
+    hits, told = search(query("race"), place)
+    assert (hits, told.problems, told.sessions) == ([], [], 1)
+
+
+def test_what_was_passed_is_told_as_it_goes(put: Put) -> None:
+    places = [put(lines(said("race")), "a"), put(lines(said("no")), "b")]
+    passed: list[int] = []
+    one = Search(query("race"))
+    assert len(list(one.hits(places, passed=passed.append))) == 1
+    assert passed == [place.size for place in places]
+    assert one.told.bytes == sum(passed)
