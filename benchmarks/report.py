@@ -45,7 +45,7 @@ def table(results: Sequence[Result], machine: str) -> str:
                 row.work,
                 row.peer,
                 str(row.limit),
-                f"**{figure(row, measured)}**",
+                figure(row, measured) if told == "ok" else f"**{figure(row, measured)}**",
                 told if told == "ok" else f"**{told}**",
                 measured.numbers,
             )

@@ -133,6 +133,19 @@ def test_hits_stand_under_their_session_with_locator_and_mark(make: Make, run: R
     assert result.code == 0
 
 
+def test_a_session_without_a_name_is_called_by_what_a_person_said_first(make: Make, run: Run) -> None:
+    reminder = {"role": "user", "content": "<system-reminder>be brief</system-reminder>"}
+    make(
+        ROOT,
+        reminder,
+        {"role": "assistant", "content": "Hi"},
+        {"role": "user", "content": " Find\nthe race "},
+    )
+    assert run("search", "race").out.startswith("Find the race  ")
+    make(OTHER, {"role": "assistant", "content": "no quarry"})
+    assert run("search", "quarry").out.startswith(f"{OTHER}  ")
+
+
 def size_of(run: Run) -> str:
     total = run("search", "race", "--json").json["bytes"]
     return f"{total} B"

@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from sessionary.cli import output
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import one_line
+from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.model import SessionRef, Summary
+from sessionary.turns import is_real_user, text_of
 from sessionary.workspace import Workspace
 
 PARTLY = 3
@@ -76,6 +79,21 @@ def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
             + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
         )
     return found
+
+
+def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
+    """The title of a session, as in a list, without a look at more of its conversation than the beginning.
+
+    A summary has it too, but reads all of what may be megabytes, and the first hit of a search should not wait.
+    """
+    name = read_metadata(OS_FS, ref.folder, recovery_time="").value.get("name")
+    if isinstance(name, str) and name.strip():
+        return name
+    try:
+        messages = (entry.record.value for entry in workspace.layout_of(ref).entries(ref))
+        return next((text for one in messages if is_real_user(one) and (text := text_of(one).strip())), None)
+    except (NotFound, StorageFailed):
+        return None
 
 
 def project_name(ref: SessionRef) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly
+from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.recovery import TRANSCRIPT
@@ -208,7 +208,7 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
         if hit.ref.folder != last:
             if last is not None:
                 output.line()
-            output.lines(_title(hit.ref, workspace.layout_of(hit.ref).summary(hit.ref).title))
+            output.lines(_title(hit.ref, title_of(workspace, hit.ref)))
             last = hit.ref.folder
         output.lines(_told(hit, short.get(hit.ref.folder, hit.ref.session_id), now))
         output.flush()
@@ -218,7 +218,7 @@ def _title(ref: SessionRef, title: str | None) -> Iterator[str]:
     """The title of a session, with its project at the right."""
     width = output.width()
     project = fit(one_line(project_name(ref)), width // 3, keep_end=True)
-    name = fit(one_line(title or ref.session_id), width - cells(project) - 2)
+    name = fit(one_line((title or ref.session_id)[: 4 * width]), width - cells(project) - 2)
     gap = " " * (width - cells(name) - cells(project))
     yield (
         output.paint(name, "bold") + gap + output.paint(project, "dim")
