@@ -47,7 +47,9 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     (home,) = tmp_path.iterdir()
     (session,) = (home / "projects" / "-demo" / "sessions").iterdir()
     kept = [path.stat().st_size for path in session.glob("transcript.jsonl.torn-*")]
-    assert sum(kept) == sum(torn)
+    # A writer that is killed after it has kept a half line, and before it has cut it off, leaves it to be kept again.
+    assert set(kept) == set(torn)
+    assert len(kept) >= len(set(torn))
     assert len(list(session.glob("transcript.jsonl.corrupt-*"))) == 1
     messages = re.search(r"the backup fills the gap, all (\d+) messages are there", done.stdout)
     assert messages

@@ -1,6 +1,7 @@
 """Bytes and JSON values: what is written, and what can be read of what anybody wrote. Pure: no file is touched here.
 
 sanitize     anything a program holds     -> JSON-able value     (the table of forms is in its module)
+is_plain     anything a program holds     -> whether sanitize would leave it as it is
 encode_line  JSON-able value              -> one line            encode_document: -> a whole file
 decode       one line or file             -> value, or Undecodable
 read_lines   a whole JSON Lines file      -> Reading: records, and the problems in between
@@ -14,7 +15,7 @@ from sessionary.codec.decode import Undecodable, decode, original_accepts
 from sessionary.codec.encode import encode_document, encode_line
 from sessionary.codec.lines import Reading, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
-from sessionary.codec.sanitize import sanitize
+from sessionary.codec.sanitize import is_plain, sanitize
 from sessionary.codec.snapshot import NotPlain, snapshot
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "encode_document",
     "encode_line",
     "for_strict_reader",
+    "is_plain",
     "original_accepts",
     "problem",
     "read_lines",

@@ -146,6 +146,24 @@ class _Scan:
         self._starts: list[int] | None = None
 
     def run(self) -> Reading:
+        if not self.run_clean():
+            self.run_each()
+        self.note_line_ends()
+        self.problems.sort(key=lambda found: found.byte or 0)
+        return self.reading()
+
+    def run_clean(self) -> bool:
+        """Nearly every file: each line is a record. False, and nothing done, if one is not."""
+        try:
+            values = list(map(fast_decode, self.trimmed))
+        except REFUSED:
+            return False
+        if any(type(value) is not dict or not value for value in values):
+            return False
+        self.values, self.raws, self.places.rows = values, list(self.trimmed), list(range(len(values)))
+        return True
+
+    def run_each(self) -> None:
         values, raws, rows = self.values.append, self.raws.append, self.places.rows.append
         for row, raw in self.source:
             try:
@@ -159,9 +177,6 @@ class _Scan:
                 rows(row)
             else:
                 self.unusual(row, raw, value)
-        self.note_line_ends()
-        self.problems.sort(key=lambda found: found.byte or 0)
-        return self.reading()
 
     def reading(self) -> Reading:
         end = self.places.byte + self.data.rfind(b"\n") + 1
@@ -231,6 +246,9 @@ class _Scan:
         """What there is to say of the ends of lines: CR, blank lines, a last line without a newline."""
         if self.has_cr and (with_cr := [row for row, raw in enumerate(self.lines) if raw.endswith(b"\r")]):
             self.add("crlf", with_cr[0], message=f"{len(with_cr):,} lines end in CR LF")
+        for row, raw in zip(self.places.rows, self.raws, strict=True) if self.has_cr else ():
+            if b"\r" in raw:
+                self.add("carriage_return", row)
         if self.blank:
             words = f"{len(self.blank):,} blank lines, the first one here"
             self.add("blank_lines", self.blank[0], message=words)

@@ -69,6 +69,13 @@ CODES: Final[dict[str, Code]] = {
     ),
     "not_an_object": Code(Severity.cosmetic, False, "JSON, but not an object", "set the line aside"),
     "conflict_marker": Code(Severity.cosmetic, True, "a line that a merge left behind", "set the line aside"),
+    # To JSON it is a blank between two tokens; to whoever opens the file as text it ends the line.
+    "carriage_return": Code(
+        Severity.cosmetic,
+        True,
+        "a carriage return within a record, where text readers end the line",
+        _REWRITE,
+    ),
     "not_text": Code(Severity.hides_data, True, "the whole file is something else than JSON Lines"),
     "missing_newline": Code(Severity.note, False, "the last record is whole, but its line is not ended"),
     "unknown_record": Code(Severity.note, False, "an empty object"),

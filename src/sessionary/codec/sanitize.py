@@ -42,6 +42,7 @@ CYCLE: Final = "<cycle>"
 MAX_DEPTH: Final = 100
 # The largest size in bits at which an integer has no more than the 4,300 digits that Python itself reads back.
 _MAX_BITS: Final = 14_284
+_WIDE: Final = 1 << _MAX_BITS
 
 
 def sanitize(value: Any) -> Any:
@@ -50,6 +51,26 @@ def sanitize(value: Any) -> Any:
     Never raises for what it is given, however deep, cyclic or hostile.
     """
     return _walk(value, 1, set())
+
+
+def is_plain(value: Any, room: int = MAX_DEPTH) -> bool:
+    """True if `sanitize` would change nothing in the value, which may then be encoded as it is.
+
+    It takes half the time of the copy. `room` is how deep the value may be nested.
+    """
+    kind = type(value)
+    if kind is dict:
+        if not room:
+            return False
+        for key, item in value.items():
+            if type(key) is not str or (type(item) is not str and not is_plain(item, room - 1)):
+                return False
+        return True
+    if kind is list:
+        return room > 0 and all(type(item) is str or is_plain(item, room - 1) for item in value)
+    if kind is int:
+        return bool(-_WIDE < value < _WIDE)
+    return kind is str or value is None or kind is bool or (kind is float and isfinite(value))
 
 
 def _walk(value: Any, depth: int, path: set[int]) -> Any:

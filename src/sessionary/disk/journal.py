@@ -20,6 +20,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
 
@@ -61,8 +62,8 @@ def is_json_text(data: bytes) -> bool:
     try:
         text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         for line in text.split("\n"):
-            if line.strip():
-                json.loads(line)
+            if record := line.strip():
+                json.loads(record)
     except (ValueError, RecursionError):
         return False
     return True
@@ -96,6 +97,17 @@ class _OpenFile:
             last = self._users == 0
         if last:
             self.fs.close(self.fd)
+
+    def abandon(self) -> None:
+        """Close it whoever uses it: in a forked child, where a thread that is not here may hold the guard."""
+        self._users = 0
+        self.fs.close(self.fd)
+
+    def __del__(self) -> None:
+        if self._users:  # its journal was forgotten without being closed
+            self._users = 0
+            with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+                self.fs.close(self.fd)
 
 
 class Journal:
@@ -222,7 +234,7 @@ class Journal:
         file, self._open_file = self._open_file, None
         self.size = -1
         if file is not None:
-            self._fs.close(file.fd)  # not by drop(): a thread that the child does not have may hold its guard
+            file.abandon()
 
     def distrust(self) -> None:
         """The file was replaced, and whether that survives is unknown: the next append writes it anew."""

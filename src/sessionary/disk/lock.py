@@ -116,6 +116,11 @@ class FileLock:
             with suppress(OSError):
                 self._fs.close(fd)
 
+    def __del__(self) -> None:
+        with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+            if not self._thread.locked():  # one that is held stays held until the process ends
+                self.close()
+
     def _wait(self, timeout: float, exclusive: bool) -> None:
         deadline = 0.0
         pause = FIRST_PAUSE

@@ -72,8 +72,8 @@ def _transcript(folder: Path) -> tuple[list[Any], Source]:
 def _strict_lines(path: Path) -> Iterator[Any]:
     with open(path, encoding="utf-8") as file:  # text mode: a lone carriage return ends a line as well
         for line in file:
-            if line.strip():
-                yield json.loads(line)
+            if text := line.strip():  # of any blank that Unicode knows, which json alone would refuse
+                yield json.loads(text)
 
 
 def load_metadata(folder: Path) -> dict[str, Any]:

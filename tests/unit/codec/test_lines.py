@@ -236,7 +236,10 @@ def test_a_lone_cr_is_blank_to_json_but_ends_a_line_for_the_original() -> None:
     data, _ = with_line(4, record(4).replace(b'"user", ', b'"user",\r'))
     reading = read(data)
     assert numbers(reading) == list(range(8))
-    assert (reading.problems, reading.strict) == ([], False)
+    assert ([(found.code, found.line) for found in reading.problems], reading.strict) == (
+        [("carriage_return", 5)],
+        False,
+    )
     data, _ = with_line(4, record(4) + b"\r" + record(5), instead=2)
     reading = read(data)
     assert [found.code for found in reading.problems] == ["glued_records"]

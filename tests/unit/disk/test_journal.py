@@ -246,6 +246,7 @@ def test_a_forked_child_can_append_and_batch_on_its_own(path: Any) -> None:
         (b'{"a": 1}\r{"b": 2}', True),
         ('{"a": "\u2028"}'.encode(), True),
         (b"\xef\xbb\xbf{}", True),
+        (b'\x0b{"a": 1}\xc2\xa0', True),
         (b'{"a"', False),
         (b"\0\0\0", False),
         (b'{"a": "\xe6\x87"}', False),

@@ -31,10 +31,18 @@ def test_two_locks_on_one_file_exclude_each_other(path: Any) -> None:
 
 def test_the_waiting_one_gets_it_when_the_other_lets_go(path: Any) -> None:
     first, second = FileLock(path), FileLock(path)
+    order: list[str] = []
+
+    def let_go() -> None:
+        order.append("let go")
+        first.release()
+
     first.acquire()
-    threading.Timer(0.05, first.release).start()
+    threading.Timer(0.05, let_go).start()
     second.acquire(timeout=5)
+    order.append("got it")
     second.release()
+    assert order == ["let go", "got it"]
 
 
 def test_threads_sharing_one_object_exclude_each_other(path: Any) -> None:

@@ -1,6 +1,7 @@
 """SessionStore: the drop-in face, the cost of a save, recovery, two writers, taking away."""
 
 import errno
+import gc
 import json
 import logging
 import os
@@ -617,6 +618,16 @@ def test_both_copies_unreadable_is_empty_but_nothing_is_buried(store: Any, base:
     assert aside.read_bytes() == b"junk\n"
 
 
+def test_a_carriage_return_within_a_record_is_told_and_gone_after_a_save(store: Any, base: Any) -> None:
+    (base / "s").mkdir(parents=True)
+    path_of(base).write_bytes(b'{"role": "user",\r "content": "a", "timestamp": "1"}\r\n')
+    messages, _, report = store.load_with_report("s")
+    assert messages == [say("a", timestamp="1")]
+    assert {p.code for p in report.problems} == {"carriage_return", "crlf"}
+    store.save("s", [*messages, say("b", timestamp="2")], META)
+    assert load_transcript(base / "s") == [say("a", timestamp="1"), say("b", timestamp="2")]
+
+
 def test_a_byte_order_mark_is_read_and_gone_after_a_save(store: Any, base: Any) -> None:
     (base / "s").mkdir(parents=True)
     line = json.dumps(say("a", timestamp="1")).encode() + b"\n"
@@ -929,3 +940,13 @@ def test_many_sessions_do_not_use_up_the_descriptors(base: Any) -> None:
     if before:
         assert len(os.listdir("/proc/self/fd")) - before <= 2 * 64 + 8
     assert texts(store, "s0") == ["x", "y"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the table of open files is Linux's")
+def test_a_file_system_that_is_forgotten_takes_its_descriptors_with_it(base: Any) -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        SessionStore.over(OsFs(), base).append("s", [say("x")])
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) - before <= 2

@@ -87,6 +87,9 @@ def test_what_is_not_sure_is_not_said(tmp_path: Path) -> None:
     block = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "x"}]}
     path.write_bytes(lines([block]))
     assert not all_answered(OS_FS, str(path), path.stat().st_size)
+    call = {"role": "user", "content": "hi", "tool_calls": [{"id": "a"}]}
+    path.write_bytes(lines([call, {"role": "assistant", "content": "hi", "tool_call_id": "a"}]))
+    assert not all_answered(OS_FS, str(path), path.stat().st_size)  # an assistant answers nobody
     answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
     path.write_bytes(lines([block, answer]))
     assert all_answered(OS_FS, str(path), path.stat().st_size)

@@ -17,7 +17,7 @@ import msgspec
 
 from sessionary.codec import encode_line
 from sessionary.layouts.amplifier.messages import timestamp_of
-from sessionary.layouts.amplifier.recovery import StoredTranscript
+from sessionary.layouts.amplifier.recovery import StoredTranscript, one_line
 
 STAMP = "timestamp"
 
@@ -38,7 +38,7 @@ class Plan:
 def align(messages: list[dict[str, Any]], stored: StoredTranscript, now: Callable[[], str]) -> Plan:
     """Find for each cleaned message its line: the stored one if it is there, else a new one with a time."""
     same = _common_prefix(messages, stored)
-    raws = stored.raws[:same]
+    raws = [one_line(raw) for raw in stored.raws[:same]]
     extends = same == len(stored.raws)
     if same < len(messages):
         raws += _rest(messages, stored, same, now)
@@ -80,7 +80,7 @@ def _rest(
     lines = []
     for offset, (message, taken) in enumerate(zip(messages[same:], found, strict=True)):
         if taken is not None:
-            lines.append(stored.raws[taken])
+            lines.append(one_line(stored.raws[taken]))
         else:
             old = stored.values[same + offset] if edited[offset] else {}
             lines.append(_new_line(message, old, now))

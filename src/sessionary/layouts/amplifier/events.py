@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from sessionary.codec import encode_line, sanitize
+from sessionary.codec import encode_line, is_plain, sanitize
 from sessionary.disk.commit import COMMITTER, check_durability
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
@@ -82,7 +82,8 @@ class EventsLog:
         if self._closed:
             raise Invalid("the log is closed", path=self._journal.path, hint="open a new EventsLog")
         now = self._now()
-        line = encode_line(sanitize(self._ordered(event, now))) + b"\n"
+        ordered = self._ordered(event, now)
+        line = encode_line(ordered if is_plain(ordered) else sanitize(ordered)) + b"\n"
         self._take_lock()
         try:
             self._journal.append(line, self._journal.look())

@@ -87,7 +87,7 @@ def timestamp_of(message: Mapping[str, Any]) -> str | None:
     Writers put it in three places: ``timestamp``, ``ts`` and ``metadata.timestamp``; the first that is filled counts.
     """
     metadata = message.get("metadata")
-    inner = metadata.get("timestamp") if isinstance(metadata, Mapping) else None
+    inner = metadata.get("timestamp") if metadata is not None and isinstance(metadata, Mapping) else None
     for found in (message.get("timestamp"), message.get("ts"), inner):
         text = "" if found is None else str(found)
         if text.strip():

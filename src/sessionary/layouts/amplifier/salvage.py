@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sessionary.codec import Reading, Undecodable, decode, encode_line, read_lines, split_glued
 from sessionary.codec.damage import MAX_JOINED_LINES, joined_record
 from sessionary.codec.decode import BOM
-from sessionary.layouts.amplifier.recovery import between
+from sessionary.layouts.amplifier.recovery import between, one_line
 from sessionary.model import Severity
 
 _BLANK = b" \t\r\n\0"
@@ -94,6 +94,10 @@ def salvage(data: bytes, backup: Reading | None = None) -> Salvaged:
             _put_right(piece, done, reading, backup if damaged else None)
         else:
             done.add(*piece)
+    for problem in reading.problems:
+        if problem.code == "carriage_return":
+            done.fixes.append(Fix(problem.line or 0, problem.code, "a carriage return became a blank"))
+    done.fixes.sort(key=lambda fix: fix.line)
     if any(problem.code == "bom" for problem in reading.problems):
         done.fixes.insert(0, Fix(1, "bom", "a byte order mark was removed"))
     return done
@@ -111,9 +115,15 @@ def _pieces(data: bytes, reading: Reading) -> Iterator[_Stretch | Message]:
         at = len(data) if behind < 0 else behind + 1
         number = record.line + 1
         place += 1
-        yield data[start:at].removesuffix(b"\n").removeprefix(BOM), record.value
+        yield _line_of(data[start:at].removesuffix(b"\n").removeprefix(BOM)), record.value
     if data[at:].strip():
         yield _Stretch(number, data[at:], place)
+
+
+def _line_of(line: bytes) -> bytes:
+    """A readable line as it is, but for carriage returns within it, at which text readers would cut it."""
+    body = line.removesuffix(b"\r")
+    return one_line(body) if b"\r" in body else line
 
 
 def _put_right(stretch: _Stretch, done: Salvaged, reading: Reading, backup: Reading | None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sessionary.codec import encode_document, encode_line
+from sessionary.codec import encode_document, encode_line, is_plain
 from sessionary.disk.commit import COMMITTER, Durability
 from sessionary.errors import Conflict, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
@@ -22,6 +22,7 @@ from sessionary.layouts.amplifier.recovery import (
     TRANSCRIPT,
     StoredMetadata,
     StoredTranscript,
+    one_line,
     read_metadata,
     read_transcript,
 )
@@ -96,9 +97,10 @@ class Writing:
 
     def line_of(self, message: dict[str, Any]) -> bytes:
         """The line of a message that is not stored yet: cleaned, with a time."""
-        clean = clean_dict(message)
+        plain = is_plain(message) and "thinking_block" not in message
+        clean = message if plain else clean_dict(message)
         if timestamp_of(clean) is None:
-            clean["timestamp"] = stamp(self._now())
+            clean = {**clean, "timestamp": stamp(self._now())}
         return encode_line(clean)
 
     def save_transcript(self, kept: list[dict[str, Any]]) -> None:
@@ -213,7 +215,8 @@ class Writing:
         if stored.source == "backup":
             self.report.recovered_from = "backup"
             keep = ["corrupt"] if stored.size >= 0 else []
-            aside = session.transcript.replace(stored.raws, keep=keep, durable=self._durable)
+            raws = [one_line(raw) for raw in stored.raws]
+            aside = session.transcript.replace(raws, keep=keep, durable=self._durable)
             self.report.quarantined = aside
 
     def _unknown_lines(self, stored: StoredTranscript, raws: list[bytes]) -> int:

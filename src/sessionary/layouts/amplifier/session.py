@@ -30,6 +30,7 @@ from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSC
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
+_POOL = "_sessionary_pool"
 
 Identity = tuple[int, int, int, int]
 
@@ -407,11 +408,11 @@ class Session:
 class SessionPool:
     """The sessions of one file system that this process has touched; the least recently used give up descriptors."""
 
-    def __init__(self, fs: Fs) -> None:
-        self._fs = weakref.ref(fs)
+    def __init__(self) -> None:
         self._guard = threading.Lock()
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._known: dict[str, Baseline] = {}
+        _pools.add(self)
 
     def get(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> Session:
         """The session in `folder`, in use until `put`: nobody takes its descriptors away meanwhile."""
@@ -460,16 +461,21 @@ class SessionPool:
             session.users = 0
 
 
-_pools: weakref.WeakKeyDictionary[Fs, SessionPool] = weakref.WeakKeyDictionary()
+_pools: weakref.WeakSet[SessionPool] = weakref.WeakSet()
 
 
 def pool_of(fs: Fs) -> SessionPool:
-    """The one pool of this process for a file system."""
-    return _pools.get(fs) or _pools.setdefault(fs, SessionPool(fs))
+    """The one pool of this process for a file system.
+
+    It hangs on the file system itself and goes with it: in a table of its own the sessions, which know their file
+    system, would keep it and their descriptors for ever.
+    """
+    pool: SessionPool | None = vars(fs).get(_POOL)
+    return pool if pool is not None else vars(fs).setdefault(_POOL, SessionPool())
 
 
 def _after_fork_in_child() -> None:
-    for pool in list(_pools.values()):
+    for pool in list(_pools):
         pool.forget_threads()
 
 

@@ -19,6 +19,7 @@ from sessionary.codec import read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
 from sessionary.disk.fs import READ, Fs, read_all, storage_failed
 from sessionary.turns import boundaries, is_real_user
+from sessionary.turns.messages import SPEAKERS
 
 # Small enough to stay in the cache of the processor for all that is looked for in it.
 WINDOW = 1 << 17
@@ -126,6 +127,7 @@ class _Block(msgspec.Struct, gc=False):
 
 
 class _Line(msgspec.Struct, gc=False):
+    role: str | None = None
     content: msgspec.Raw = msgspec.Raw(b"")
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
@@ -161,9 +163,11 @@ def all_answered(fs: Fs, path: str, end: int) -> bool:
 
 
 def _ids(line: Any) -> tuple[set[str], set[str]]:
-    """The ids of the calls in a message, and of the calls that it answers."""
+    """The ids of the calls in a message, and of the calls that it answers; by the rules of `turns.Pairing`."""
+    if line.tool_call_id and line.role not in SPEAKERS:
+        return set(), {line.tool_call_id}
     made = {call.id for call in line.tool_calls} if line.tool_calls else set()
-    answered = {line.tool_call_id} if line.tool_call_id else set()
+    answered: set[Any] = set()
     content = memoryview(line.content)
     if bytes(content[:1]) == b"[" and find(content, _TOOL) >= 0:
         for block in _decode_blocks(content):

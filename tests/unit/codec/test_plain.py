@@ -1,0 +1,79 @@
+"""What `is_plain` lets pass is what `sanitize` would leave as it is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any
+
+import pytest
+
+from sessionary.codec import is_plain, sanitize
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for level in range(depth):
+        value = [value] if level % 2 else {"k": value}
+    return value
+
+
+PLAIN = [
+    None,
+    True,
+    0,
+    -(10**4299),
+    1.5,
+    -0.0,
+    "text \ud800",
+    [],
+    {},
+    {"a": [1, {"b": None}], "c": "d"},
+    nested(100),
+]
+OTHER = [
+    float("nan"),
+    float("inf"),
+    10**4300,
+    (1, 2),
+    {1: "a"},
+    {"a": {2}},
+    [b"x"],
+    Number.ONE,
+    OrderedDict(a=1),
+    {"at": datetime(2026, 1, 1, tzinfo=UTC)},
+    nested(101),
+]
+
+
+def itself() -> list[Any]:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    return cycle
+
+
+def unchanged(value: Any) -> bool:
+    """Whether `sanitize` returns the same, as far as equality and the outermost type tell."""
+    clean = sanitize(value)
+    return type(clean) is type(value) and bool(clean == value)
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=range(len(PLAIN)))
+def test_plain_values_are_what_sanitize_would_return(value: Any) -> None:
+    assert is_plain(value)
+    assert unchanged(value)
+
+
+@pytest.mark.parametrize("value", OTHER, ids=range(len(OTHER)))
+def test_what_sanitize_would_change_is_not_plain(value: Any) -> None:
+    assert not is_plain(value)
+    assert not unchanged(value)
+
+
+def test_what_holds_itself_is_not_plain() -> None:
+    assert not is_plain(itself())
