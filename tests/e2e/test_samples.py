@@ -1,7 +1,10 @@
 """The main job on real input: session trees that the original wrote, and files damaged in every way reported so far."""
 
 import json
+import os
 import re
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,10 +100,26 @@ def test_the_layout_says_the_same(key: str) -> None:
     assert unanswered(records) == session["tool_calls_without_result"]
 
 
+@pytest.fixture
+def aged(tmp_path: Path) -> Callable[[str], Path]:
+    """Copy a session with times of yesterday: a temp file that was laid down just now would count as alive."""
+
+    def aged(directory: str) -> Path:
+        yesterday = time.time() - 86_400
+        copy = Path(shutil.copytree(SAMPLES / directory, tmp_path / "copy"))
+        for file in copy.iterdir():
+            os.utime(file, (yesterday, yesterday))
+        return copy
+
+    return aged
+
+
 @pytest.mark.parametrize("key", expected())
-def test_the_check_finds_what_the_original_diagnosis_misses_and_nothing_else(read: Read, key: str) -> None:
+def test_the_check_finds_what_the_original_diagnosis_misses_and_nothing_else(
+    read: Read, aged: Callable[[str], Path], key: str
+) -> None:
     session = expected()[key]
-    code, document = read("check", str(SAMPLES / session["dir"]))
+    code, document = read("check", str(aged(session["dir"])))
     found = {problem["code"]: problem for problem in document["problems"] if problem["severity"] != "note"}
     wanted = {"orphaned_call"} if session["tool_calls_without_result"] else set()
     if any(name.endswith(".tmp") for name in session["files"]):
@@ -111,8 +130,8 @@ def test_the_check_finds_what_the_original_diagnosis_misses_and_nothing_else(rea
         assert call in found["orphaned_call"]["message"]
 
 
-def test_the_unfinished_save_is_named_with_what_it_holds(read: Read) -> None:
-    _, document = read("check", str(SAMPLES / expected()["s6"]["dir"]))
+def test_the_unfinished_save_is_named_with_what_it_holds(read: Read, aged: Callable[[str], Path]) -> None:
+    _, document = read("check", str(aged(expected()["s6"]["dir"])))
     (problem,) = (problem for problem in document["problems"] if problem["code"] == "orphan_temp")
     assert problem["severity"] == "hides_data"
     assert "21 whole messages, where the transcript has 20" in problem["message"]
