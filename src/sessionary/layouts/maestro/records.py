@@ -1,0 +1,357 @@
+"""The two records of a work session as Python objects, and the rules by which a JSON document becomes one.
+
+Both are mutable and take their fields in the order of the specification, because callers build and change them. A
+key that this version does not know lies in `unknown_keys`, outside of the fields: it is written back, and never
+makes a record unreadable. What a document lacks is filled with what says nothing; what cannot be told apart from
+another kind of file (no id, no type) is refused, with every fault at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+from sessionary.errors import SchemaError
+from sessionary.layouts.maestro.times import is_stamp, iso, parse_time, stamp_of, utc_now
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class SessionStatus(Enum):
+    """Where a work session stands."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+class SessionType(Enum):
+    """What kind of work a session does. Another word is allowed, and `check` tells of it."""
+
+    WORK_TRACK = "work_track"
+    WORK_PHASE = "work_phase"
+    WORK_TASK = "work_task"
+    WORK_ISSUE = "work_issue"
+    WORK_SUBWORK = "work_subwork"
+    DISCUSSION = "discussion"
+    ANALYZE = "analyze"
+    FIX = "fix"
+
+
+STATUSES: Final = frozenset(status.value for status in SessionStatus)
+TYPES: Final = frozenset(kind.value for kind in SessionType)
+CLOSED: Final = frozenset({"completed", "interrupted", "failed"})
+
+
+def state_of(status: str) -> str:
+    """The state that a status means: ``running``, ``paused`` or ``closed``."""
+    return "closed" if status in CLOSED else "paused" if status == "paused" else "running"
+
+
+def _now() -> str:
+    return iso(utc_now())
+
+
+@dataclass
+class WorkSession:
+    """One work session: what its session.json says.
+
+    Attributes:
+        session_id: its id, and the name of its folder; the cookie that senders of breadcrumbs name.
+        session_type: a value of `SessionType`.
+        parent_session_id: the session that began this one; where it differs from the place, this counts.
+        status: a value of `SessionStatus`.
+        created, modified: ISO 8601; empty where the file does not say.
+        related_entity: what the work is about: ``track_id``, ``phase_id``, ``task_id``, ``issue_id``, ``name``.
+        breadcrumbs_dir: where its breadcrumbs lie, relative to the project; told, never trusted.
+        metadata: whatever else.
+        parent_wsession_id: the same as `parent_session_id`; either fills the other.
+        children_wsession_ids: the sessions that were begun below this one; their own parent ids count.
+        state: ``running``, ``paused`` or ``closed``; follows from `status`.
+        purpose: a line for people.
+        context: ``{"kind": …, "ref": …}``.
+        created_at: the same as `created`.
+        closed_at: when it was closed, None while it is open.
+        unknown_keys: keys of the document that are none of these, kept as they were (no field).
+    """
+
+    session_id: str
+    session_type: str
+    parent_session_id: str | None = None
+    status: str = SessionStatus.RUNNING.value
+    created: str = field(default_factory=_now)
+    modified: str = field(default_factory=_now)
+    related_entity: dict[str, Any] = field(default_factory=dict)
+    breadcrumbs_dir: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    parent_wsession_id: str | None = None
+    children_wsession_ids: list[str] = field(default_factory=list)
+    state: str = "running"
+    purpose: str | None = None
+    context: dict[str, Any] = field(default_factory=dict)
+    created_at: str | None = None
+    closed_at: str | None = None
+
+    # No fields: a class attribute without annotation, so that `asdict` gives what the original can read.
+    unknown_keys = NOTHING
+    baseline = b""
+    """The bytes of the file as this object was loaded from it or last saved to it; a save compares with them."""
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the parent, by whichever of the two names it is given."""
+        return self.parent_wsession_id or self.parent_session_id or None
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the session is completed, interrupted or failed."""
+        return self.status in CLOSED
+
+
+@dataclass
+class Breadcrumb:
+    """One interaction, or one message to whoever works on the session: what a breadcrumb file says.
+
+    Attributes:
+        timestamp: ``YYYYMMDD_HHMMSS_microseconds``, UTC.
+        breadcrumb_id: its identity (a UUID); a copy under another name is still the same one.
+        prompt, response: texts; the response may be JSON text.
+        tools_called: ``{"tool", "args", "result", "error", "timestamp"}`` each.
+        files_modified: ``{"path", "operation", "diff", "timestamp", "size"}`` each; the operation is ``create``,
+            ``modify`` or ``delete``.
+        parent_session_id: the parent of a sub-worker's session, else None.
+        depth_level: depth in the session tree, 0 at the top; the name of the folder that holds the file.
+        model_used: the model's name; ``manual`` for a person.
+        token_count: ``{"input": n, "output": m}``.
+        cost: US dollars; None where nobody knows.
+        error: what went wrong, None if nothing did.
+        kind: ``note``, ``decision``, ``result``, ``handoff``, ``gate``, …
+        tags: words to find it by.
+        payload: data for programs.
+        unknown_keys: keys of the document that are none of these, kept as they were (no field).
+    """
+
+    timestamp: str
+    breadcrumb_id: str
+    prompt: str
+    response: str
+    tools_called: list[dict[str, Any]]
+    files_modified: list[dict[str, Any]]
+    parent_session_id: str | None
+    depth_level: int
+    model_used: str
+    token_count: dict[str, int]
+    cost: float | None
+    error: str | None
+    kind: str = "note"
+    tags: list[str] = field(default_factory=list)
+    payload: dict[str, Any] | None = None
+
+    unknown_keys = NOTHING
+
+
+SESSION_KEYS: Final = tuple(each.name for each in fields(WorkSession))
+CRUMB_KEYS: Final = tuple(each.name for each in fields(Breadcrumb))
+
+_KNOWN_SESSION: Final = frozenset(SESSION_KEYS)
+_KNOWN_CRUMB: Final = frozenset(CRUMB_KEYS)
+
+# What each key of a breadcrumb must be, and what stands for a key that is missing or null.
+_CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] | None]]] = {
+    "timestamp": (str, None),
+    "breadcrumb_id": (str, None),
+    "prompt": (str, str),
+    "response": (str, str),
+    "tools_called": (list, list),
+    "files_modified": (list, list),
+    "parent_session_id": ((str, type(None)), lambda: None),
+    "depth_level": (int, int),
+    "model_used": (str, str),
+    "token_count": (dict, dict),
+    "cost": ((int, float, type(None)), lambda: None),
+    "error": ((str, type(None)), lambda: None),
+    "kind": (str, lambda: "note"),
+    "tags": (list, list),
+    "payload": ((dict, type(None)), lambda: None),
+}
+_SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
+    "status": (str, lambda: SessionStatus.RUNNING.value),
+    "created": (str, str),
+    "modified": (str, str),
+    "related_entity": (dict, dict),
+    "breadcrumbs_dir": (str, str),
+    "metadata": (dict, dict),
+    "children_wsession_ids": (list, list),
+    "state": (str, str),
+    "context": (dict, dict),
+}
+_OPTIONAL_TEXTS: Final = (
+    "parent_session_id",
+    "parent_wsession_id",
+    "purpose",
+    "created_at",
+    "closed_at",
+)
+
+
+def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
+    """The breadcrumb that a JSON document holds.
+
+    Args:
+        document: the decoded document.
+        name: the name of its file: it stands for a missing timestamp.
+
+    Raises:
+        SchemaError: it is no breadcrumb; `details["faults"]` names every fault.
+    """
+    try:
+        crumb = Breadcrumb(**document)
+    except TypeError:  # keys that nobody knows, or missing ones
+        return _patiently(document, name)
+    return crumb if _is_sound(crumb) else _patiently(document, name)
+
+
+def _is_sound(crumb: Breadcrumb) -> bool:
+    """True for the usual case; what is odd is judged by the table, which takes its time."""
+    return (
+        type(crumb.breadcrumb_id) is str
+        and crumb.breadcrumb_id != ""
+        and type(crumb.timestamp) is str
+        and type(crumb.depth_level) is int
+        and crumb.depth_level >= 0
+        and type(crumb.prompt) is str is type(crumb.response)
+        and type(crumb.tools_called) is list is type(crumb.files_modified) is type(crumb.tags)
+        and type(crumb.token_count) is dict
+        and type(crumb.model_used) is str is type(crumb.kind)
+        and (crumb.payload is None or type(crumb.payload) is dict)
+        and (crumb.cost is None or type(crumb.cost) in (float, int))
+        and (crumb.error is None or type(crumb.error) is str)
+        and (crumb.parent_session_id is None or type(crumb.parent_session_id) is str)
+    )
+
+
+def _patiently(document: Any, name: str) -> Breadcrumb:
+    if type(document) is not dict:
+        raise SchemaError(
+            "not a breadcrumb: no JSON object", faults=[f"it is a {_word(document)}, not an object"]
+        )
+    values: dict[str, Any] = {}
+    faults: list[str] = []
+    for key, (wanted, default) in _CRUMB_TYPES.items():
+        value = document.get(key)
+        if value is None and default is not None:
+            value = default()
+        elif key == "timestamp" and value is None:
+            value = name.removesuffix(".json") or None
+        if not isinstance(value, wanted) or isinstance(value, bool) or (key == "breadcrumb_id" and not value):
+            faults.append(f"{key} is missing" if value in (None, "") else f"{key} is a {_word(value)}")
+        values[key] = value
+    if not faults and values["depth_level"] < 0:
+        faults.append("depth_level is negative")
+    if faults:
+        raise SchemaError(f"not a breadcrumb: {'; '.join(faults)}", faults=faults)
+    crumb = Breadcrumb(**values)
+    unknown = {key: value for key, value in document.items() if key not in _KNOWN_CRUMB}
+    if unknown:
+        crumb.unknown_keys = unknown
+    return crumb
+
+
+def missing_keys(document: Mapping[str, Any]) -> list[str]:
+    """Keys of the specification that a breadcrumb document lacks; those that came later may be missing."""
+    return [key for key in CRUMB_KEYS[:12] if key not in document]
+
+
+def session_of(document: Any) -> WorkSession:
+    """The work session that a JSON document holds.
+
+    Raises:
+        SchemaError: it is none; `details["faults"]` names every fault, `details["legacy"]` is set for a session.json
+            of Maestro's older kind of session.
+    """
+    faults = session_faults(document)
+    if faults:
+        legacy = is_legacy(document)
+        words = (
+            "a session of Maestro's older kind, which work sessions replaced"
+            if legacy
+            else f"not a work session: {'; '.join(faults)}"
+        )
+        raise SchemaError(words, faults=faults, details={"legacy": True} if legacy else None)
+    values = {key: document[key] for key in SESSION_KEYS if document.get(key) is not None}
+    for key, (_, default) in _SESSION_TYPES.items():
+        if key not in values:
+            values[key] = default()
+    session = WorkSession(**values)
+    session.parent_session_id = session.parent_session_id or session.parent_wsession_id
+    session.parent_wsession_id = session.parent_wsession_id or session.parent_session_id
+    session.state = state_of(session.status)
+    session.created_at = session.created_at or session.created or None
+    if len(values) < len(document):
+        unknown = {key: value for key, value in document.items() if key not in _KNOWN_SESSION}
+        if unknown:
+            session.unknown_keys = unknown
+    return session
+
+
+def session_faults(document: Any) -> list[str]:
+    """Why a document is no work session; empty if it is one."""
+    if type(document) is not dict:
+        return [f"it is a {_word(document)}, not an object"]
+    get = document.get
+    faults = [f"{key} is missing" for key in ("session_id", "session_type") if not get(key)]
+    for key in ("session_id", "session_type", *_OPTIONAL_TEXTS):
+        if get(key) is not None and type(get(key)) is not str:
+            faults.append(f"{key} is a {_word(get(key))}")
+    for key, (wanted, _) in _SESSION_TYPES.items():
+        value = get(key)
+        if value is not None and type(value) is not wanted:
+            faults.append(f"{key} is a {_word(value)}")
+    status = get("status")
+    if type(status) is str and status not in STATUSES:
+        faults.append(f"the status {status!r} is none of {', '.join(sorted(STATUSES))}")
+    return faults
+
+
+def is_legacy(document: Any) -> bool:
+    """True for a session.json of Maestro's older kind of session, which lies in the same folders."""
+    return (
+        type(document) is dict
+        and "session_id" not in document
+        and "id" in document
+        and ("root_task" in document or "subtasks" in document)
+    )
+
+
+def document_of(session: WorkSession) -> dict[str, Any]:
+    """The document to write: the fields in order, the derived ones put right, then what nobody knows."""
+    document: dict[str, Any] = {key: getattr(session, key) for key in SESSION_KEYS}
+    document["parent_session_id"] = document["parent_wsession_id"] = session.parent
+    document["state"] = state_of(session.status)
+    document["created_at"] = session.created_at or session.created or None
+    document.update(session.unknown_keys)
+    return document
+
+
+def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
+    """The document to write: the keys of the original, then those that were read and are known to nobody."""
+    return {**{key: getattr(crumb, key) for key in CRUMB_KEYS}, **crumb.unknown_keys}
+
+
+def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:
+    """The order of breadcrumbs: by time, depth, id. A time of another form is compared by its instant."""
+    stamp = crumb.timestamp
+    if not (len(stamp) == 22 and is_stamp(stamp)):
+        moment = parse_time(stamp)
+        stamp = stamp_of(moment) if moment else stamp
+    return stamp, crumb.depth_level, crumb.breadcrumb_id
+
+
+def _word(value: Any) -> str:
+    words = {dict: "object", list: "list", str: "text", bool: "boolean", type(None): "null"}
+    return words.get(type(value), "number")

@@ -1,0 +1,57 @@
+"""Times: UTC out, tolerant in.
+
+Sessions have ISO 8601 times, breadcrumbs the form `20250131_120000_123456`, which sorts as text and can be a file
+name. The original wrote both in local time without saying which; such a time is read as UTC, because no file says
+where it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+STAMP = "%Y%m%d_%H%M%S_%f"
+
+_STAMP = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9]{6}")
+_STEP = timedelta(microseconds=1)
+
+
+def utc_now() -> datetime:
+    """The time now, with its zone."""
+    return datetime.now(UTC)
+
+
+def iso(moment: datetime) -> str:
+    """A session time: `2025-01-31T12:00:00.123456+00:00`, always with microseconds, so that text sorts as time."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def stamp_of(moment: datetime) -> str:
+    """A breadcrumb time: `20250131_120000_123456`, UTC."""
+    return moment.astimezone(UTC).strftime(STAMP)
+
+
+def is_stamp(text: object) -> bool:
+    """True for a text of the form of a breadcrumb time, which is also safe as a file name."""
+    return isinstance(text, str) and _STAMP.fullmatch(text) is not None
+
+
+def next_stamp(stamp: str) -> str:
+    """The time one microsecond later."""
+    return (datetime.strptime(stamp, STAMP).replace(tzinfo=UTC) + _STEP).strftime(STAMP)
+
+
+def parse_time(value: Any) -> datetime | None:
+    """The instant that a text of either form means; a time without a zone is UTC. None if it means none."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if not isinstance(value, str):
+        return None
+    try:
+        if _STAMP.fullmatch(value):
+            return datetime.strptime(value, STAMP).replace(tzinfo=UTC)
+        found = datetime.fromisoformat(value.strip())
+        return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
