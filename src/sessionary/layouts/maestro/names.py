@@ -28,13 +28,13 @@ _ID = re.compile(r"[^\s./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
 _DEPTH = re.compile(r"[0-9]{1,9}")
 
 
-def check_id(session_id: str) -> str:
+def check_id(session_id: object) -> str:
     """Refuse an id that could not name a folder of its own below the root.
 
     Raises:
         InvalidId: empty, blank, a path, beginning with a dot, the name `breadcrumbs`, too long, or no text.
     """
-    if not isinstance(session_id, str) or not _ID.fullmatch(session_id) or session_id == BREADCRUMBS:
+    if not isinstance(session_id, str) or session_id == BREADCRUMBS or not _ID.fullmatch(session_id):
         raise InvalidId(
             f"{session_id!r} cannot be the id of a work session",
             session=str(session_id),

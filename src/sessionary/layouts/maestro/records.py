@@ -179,6 +179,10 @@ _CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] |
     "tags": (list, list),
     "payload": ((dict, type(None)), lambda: None),
 }
+_USUAL: Final[dict[str, frozenset[type]]] = {
+    key: frozenset(wanted if isinstance(wanted, tuple) else (wanted,))
+    for key, (wanted, _) in _CRUMB_TYPES.items()
+}
 _SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
     "status": (str, lambda: SessionStatus.RUNNING.value),
     "created": (str, str),
@@ -218,21 +222,13 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
 
 def _is_sound(crumb: Breadcrumb) -> bool:
     """True for the usual case; what is odd is judged by the table, which takes its time."""
-    return (
-        type(crumb.breadcrumb_id) is str
-        and crumb.breadcrumb_id != ""
-        and type(crumb.timestamp) is str
-        and type(crumb.depth_level) is int
-        and crumb.depth_level >= 0
-        and type(crumb.prompt) is str is type(crumb.response)
-        and type(crumb.tools_called) is list is type(crumb.files_modified) is type(crumb.tags)
-        and type(crumb.token_count) is dict
-        and type(crumb.model_used) is str is type(crumb.kind)
-        and (crumb.payload is None or type(crumb.payload) is dict)
-        and (crumb.cost is None or type(crumb.cost) in (float, int))
-        and (crumb.error is None or type(crumb.error) is str)
-        and (crumb.parent_session_id is None or type(crumb.parent_session_id) is str)
-    )
+    values = crumb.__dict__
+    if len(values) != len(_USUAL) or not crumb.breadcrumb_id:
+        return False
+    for key, kinds in _USUAL.items():
+        if type(values[key]) not in kinds:
+            return False
+    return crumb.depth_level >= 0
 
 
 def _patiently(document: Any, name: str) -> Breadcrumb:
@@ -305,9 +301,11 @@ def session_faults(document: Any) -> list[str]:
         return [f"it is a {_word(document)}, not an object"]
     get = document.get
     faults = [f"{key} is missing" for key in ("session_id", "session_type") if not get(key)]
-    for key in ("session_id", "session_type", *_OPTIONAL_TEXTS):
-        if get(key) is not None and type(get(key)) is not str:
-            faults.append(f"{key} is a {_word(get(key))}")
+    faults += [
+        f"{key} is a {_word(get(key))}"
+        for key in ("session_id", "session_type", *_OPTIONAL_TEXTS)
+        if get(key) is not None and type(get(key)) is not str
+    ]
     for key, (wanted, _) in _SESSION_TYPES.items():
         value = get(key)
         if value is not None and type(value) is not wanted:

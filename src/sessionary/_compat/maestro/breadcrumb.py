@@ -1,0 +1,41 @@
+"""The import name that callers of Maestro's breadcrumbs use; the code lives in `sessionary`."""
+
+from sessionary.layouts.maestro import (
+    Breadcrumb,
+    auto_breadcrumb_wrapper,
+    calculate_cost,
+    capture_tool_call,
+    create_breadcrumb,
+    dataclass_to_dict,
+    dict_to_breadcrumb,
+    estimate_tokens,
+    generate_breadcrumb_id,
+    generate_timestamp,
+    get_breadcrumb_summary,
+    list_breadcrumbs,
+    load_breadcrumb,
+    parse_ai_dialog,
+    reconstruct_session_timeline,
+    track_file_modification,
+    write_breadcrumb,
+)
+
+__all__ = [
+    "Breadcrumb",
+    "auto_breadcrumb_wrapper",
+    "calculate_cost",
+    "capture_tool_call",
+    "create_breadcrumb",
+    "dataclass_to_dict",
+    "dict_to_breadcrumb",
+    "estimate_tokens",
+    "generate_breadcrumb_id",
+    "generate_timestamp",
+    "get_breadcrumb_summary",
+    "list_breadcrumbs",
+    "load_breadcrumb",
+    "parse_ai_dialog",
+    "reconstruct_session_timeline",
+    "track_file_modification",
+    "write_breadcrumb",
+]

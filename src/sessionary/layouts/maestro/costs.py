@@ -1,0 +1,51 @@
+"""What a call of a model cost, by a table that the caller may replace. A model that is not in it has no known cost.
+
+A guess would be worse than none: it disappears in a sum, and nobody sees that it was one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sessionary.errors import Invalid
+
+Prices = Mapping[str, tuple[float, float]]
+"""Model name in lower case -> US dollars for 1,000 tokens in, and for 1,000 tokens out."""
+
+PRICES: Final[Prices] = {
+    "sonnet": (0.003, 0.015),
+    "opus": (0.015, 0.075),
+    "haiku": (0.00025, 0.00125),
+}
+
+
+def calculate_cost(
+    input_tokens: int, output_tokens: int, model: str, prices: Prices = PRICES
+) -> float | None:
+    """US dollars for a call; None for a model without a price."""
+    rate = prices.get(model.lower())
+    return None if rate is None else (input_tokens * rate[0] + output_tokens * rate[1]) / 1000
+
+
+def prices_of(table: Mapping[str, Any]) -> Prices:
+    """A price table from a JSON object: ``{"sonnet": {"input": 0.003, "output": 0.015}}``, US dollars for 1,000 tokens.
+
+    Raises:
+        Invalid: a price is missing or no number of 0 or more.
+    """
+    prices: dict[str, tuple[float, float]] = {}
+    for model, rate in table.items():
+        pair: list[Any] = [rate.get("input"), rate.get("output")] if isinstance(rate, Mapping) else [None]
+        if any(type(price) not in (int, float) or price < 0 for price in pair):
+            raise Invalid(
+                f"the price of {model} is {rate!r}",
+                hint='give {"input": dollars, "output": dollars} for 1,000 tokens',
+            )
+        prices[model.lower()] = (float(pair[0]), float(pair[1]))
+    return prices
+
+
+def estimate_tokens(text: str, model: str = "claude") -> int:
+    """A rough count of tokens: four characters each, whatever the model."""
+    return len(text) // 4

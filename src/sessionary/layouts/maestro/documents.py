@@ -1,0 +1,202 @@
+"""session.json: read it, and write to it what a caller changed.
+
+Every write happens under the lock of the session's folder, begins by reading what lies there now, and replaces the
+file as a whole. So a reader, who takes no lock, finds the old document or the new one, and of two writers neither
+undoes what the other did.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
+from sessionary.disk.lock import FileLock
+from sessionary.errors import Corrupt, SchemaError
+from sessionary.layouts.maestro.merging import merge, same
+from sessionary.layouts.maestro.names import LOCK
+from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
+from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
+from sessionary.layouts.maestro.times import iso, utc_now
+
+PATIENCE = 30.0
+"""Seconds to wait for another writer of a session; each holds the lock for the length of one flush."""
+
+Clock = Callable[[], datetime]
+
+
+@contextmanager
+def locked(fs: Fs, folder: str) -> Iterator[None]:
+    """The lock on a session's folder for the length of a ``with`` block. What dead writers left is swept away.
+
+    Raises:
+        NotFound: there is no such folder.
+        Locked: another process held it all the time.
+    """
+    lock = FileLock(f"{folder}/{LOCK}", fs)
+    try:
+        try:
+            lock.acquire(PATIENCE)
+        except FileNotFoundError:
+            raise not_found(folder, f"there is no folder {folder}") from None
+        try:
+            atomic.sweep(folder, fs=fs)
+            yield
+        finally:
+            lock.release()
+    finally:
+        lock.close()
+
+
+def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
+    """The work session that a session.json holds.
+
+    Raises:
+        NotFound: there is no such file.
+        Corrupt: it is not JSON.
+        SchemaError: it is no work session, but for example one of Maestro's older kind.
+        StorageFailed: it cannot be read.
+    """
+    data = read_bytes(fs, path, operation="load")
+    if data is None:
+        raise not_found(path, f"there is no work session in {path}")
+    return parse_session(data, path)
+
+
+def parse_session(data: bytes, path: str) -> WorkSession:
+    """The work session that the bytes of a session.json hold. Raises Corrupt and SchemaError as `read_session`."""
+    try:
+        session = session_of(decode(data))
+    except Undecodable as error:
+        raise Corrupt(
+            f"{path} cannot be read: {error}",
+            operation="load",
+            path=path,
+            hint="the next save puts the file aside and writes a new one",
+        ) from error
+    except SchemaError as error:
+        error.operation, error.path = "load", path
+        error.message = f"{path}: {error.message}"
+        raise
+    session.baseline = data
+    return session
+
+
+def save_session(session: WorkSession, path: str, *, fs: Fs = OS_FS, now: Clock = utc_now) -> bool:
+    """Store what was changed in a session since it was loaded; returns False if that is nothing.
+
+    The file is read again under the lock, and the changes are put into what lies there (see `merging`). `modified`
+    becomes the present time, also in `session`; what others changed is not brought into it: load it again for that.
+    A file that cannot be read is kept as ``session.json.corrupt-<time>`` before a new one takes its place.
+
+    Durability: when this returns, the document survives a power cut. Cut off, a reader finds the old document or
+    the new one.
+
+    Raises:
+        NotFound: the folder of `path` is not there.
+        SchemaError: another kind of file lies there, or the session breaks the format.
+        TransitionError: the stored session has ended since, and its status was changed to something else.
+        Locked: another process holds the session.
+        StorageFailed: the disk refused; `outcome` says what became of the write.
+    """
+    check_status(session.status)
+    mine = sanitize(document_of(session))
+    session_of(mine)
+    with locked(fs, os.path.dirname(path) or "."):
+        theirs = _stored(fs, path)
+        merged = dict(mine) if theirs is None else merge(_base(session), mine, theirs)
+        if theirs is not None and same(merged, theirs):
+            return False
+        _check_end(session, theirs, merged)
+        _finish(merged, theirs, mine, now)
+        atomic.replace(path, (encode_document(merged),), fs=fs)
+    session.modified = mine["modified"] = merged["modified"]
+    session.state, session.created_at = mine["state"], mine["created_at"]
+    session.closed_at = mine["closed_at"]
+    session.baseline = encode_line(mine)
+    return True
+
+
+def edit_session(
+    path: str, change: Callable[[WorkSession], object], *, fs: Fs = OS_FS, now: Clock = utc_now
+) -> WorkSession:
+    """Change the stored session itself. The lock of its folder must be held: nobody comes between reading and writing.
+
+    `change` gets the session and changes it; what it raises is raised, and nothing is written then.
+
+    Durability: as `save_session`.
+
+    Raises:
+        NotFound, Corrupt, SchemaError: as `read_session`.
+        StorageFailed: the disk refused.
+    """
+    session = read_session(path, fs=fs)
+    before = sanitize(document_of(session))
+    change(session)
+    after = sanitize(document_of(session))
+    if not same(before, after):
+        session.modified = after["modified"] = iso(now())
+        data = encode_document(after)
+        atomic.replace(path, (data,), fs=fs)
+        session.baseline = data
+    return session
+
+
+def create_document(session: WorkSession, path: str, *, fs: Fs = OS_FS) -> None:
+    """Write the session.json of a session that is new. Durability: it survives a power cut when this returns.
+
+    Raises:
+        AlreadyExists: there is one.
+        StorageFailed: the disk refused.
+    """
+    document = sanitize(document_of(session))
+    session_of(document)
+    data = encode_document(document)
+    atomic.create(path, data, fs=fs)
+    session.baseline = data
+
+
+def _base(session: WorkSession) -> dict[str, Any]:
+    """The document as the caller loaded it; empty if the session was made by hand."""
+    return document_of(session_of(decode(session.baseline))) if session.baseline else {}
+
+
+def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
+    """The document that lies there, its derived keys put right; None where there is none that can be read."""
+    data = read_bytes(fs, path, operation="save")
+    if data is None:
+        return None
+    try:
+        return document_of(session_of(decode(data)))
+    except Undecodable:
+        atomic.keep_aside(path, "corrupt", fs=fs)
+        return None
+    except SchemaError as error:
+        error.operation, error.path = "save", path
+        error.message = f"{path}: {error.message}"
+        error.hint = "it was left as it is; save under another name"
+        raise
+
+
+def _check_end(session: WorkSession, theirs: dict[str, Any] | None, merged: dict[str, Any]) -> None:
+    """Refuse to reopen what has ended. Other ways may have led through several statuses in memory."""
+    if theirs is None or theirs["status"] not in FINAL or merged["status"] == theirs["status"]:
+        return
+    stored = session_of(theirs)
+    raise refusal(stored, session.status)
+
+
+def _finish(merged: dict[str, Any], theirs: dict[str, Any] | None, mine: dict[str, Any], now: Clock) -> None:
+    """Put in what follows from the rest."""
+    moment = iso(now())
+    merged["modified"] = moment
+    merged["state"] = state_of(merged["status"])
+    if theirs is None or theirs["status"] != merged["status"]:
+        closed = merged["status"] in CLOSED
+        merged["closed_at"] = (merged.get("closed_at") or moment) if closed else None
+        mine["closed_at"] = merged["closed_at"]

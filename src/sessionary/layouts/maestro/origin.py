@@ -1,0 +1,43 @@
+"""In which git branch a session was begun: read from the files of git, which every version of it understands."""
+
+from __future__ import annotations
+
+import os
+
+from sessionary.disk.fs import Fs, read_bytes
+from sessionary.errors import StorageFailed
+
+_BRANCH = "ref: refs/heads/"
+_LINK = "gitdir: "
+
+
+def git_facts(fs: Fs, folder: str) -> dict[str, str]:
+    """`git_branch` and `git_root` of the work tree around a folder; empty where there is none."""
+    place = os.path.abspath(folder)
+    while True:
+        head = _head(fs, f"{place}/.git")
+        if head is not None:
+            branch = head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else "HEAD"
+            return {"git_branch": branch, "git_root": place}
+        parent = os.path.dirname(place)
+        if parent == place:
+            return {}
+        place = parent
+
+
+def _head(fs: Fs, git: str) -> str | None:
+    """What HEAD says; in a second work tree `.git` is a file that names the folder."""
+    text = _text(fs, f"{git}/HEAD")
+    if text is None:
+        link = _text(fs, git)
+        if link is not None and link.startswith(_LINK):
+            text = _text(fs, os.path.join(os.path.dirname(git), link.removeprefix(_LINK), "HEAD"))
+    return text
+
+
+def _text(fs: Fs, path: str) -> str | None:
+    try:
+        data = read_bytes(fs, path)
+    except StorageFailed:  # a folder, no permission, a file where a folder was looked for
+        return None
+    return None if data is None else data.decode("utf-8", "replace").strip()

@@ -1,0 +1,133 @@
+"""From which status to which. Pure: the functions change the session in memory, and whoever keeps it saves it.
+
+    running      -> paused, completed, interrupted, failed
+    paused       -> running, completed, interrupted, failed
+    interrupted  -> running
+    completed, failed: the end
+
+To the status that a session has already is always allowed and changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from sessionary.errors import Invalid, TransitionError
+from sessionary.layouts.maestro.records import CLOSED, STATUSES, WorkSession, state_of
+from sessionary.layouts.maestro.times import iso, utc_now
+
+_OPEN_ENDS: Final = frozenset({"completed", "interrupted", "failed"})
+NEXT: Final[dict[str, frozenset[str]]] = {
+    "running": _OPEN_ENDS | {"paused"},
+    "paused": _OPEN_ENDS | {"running"},
+    "interrupted": frozenset({"running"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+}
+RESULT_ID: Final = "parent_result_breadcrumb_id"
+FINAL: Final = frozenset({"completed", "failed"})
+
+
+def check_status(status: str) -> str:
+    """Refuse a word that is no status.
+
+    Raises:
+        Invalid: it is none.
+    """
+    if status not in STATUSES:
+        raise Invalid(
+            f"{status!r} is no status of a work session", hint=f"use one of {', '.join(sorted(STATUSES))}"
+        )
+    return status
+
+
+def move(session: WorkSession, status: str, *, now: datetime | None = None) -> bool:
+    """Give a session another status, in memory; returns False if it has that already.
+
+    Raises:
+        TransitionError: the status cannot be reached from the present one.
+    """
+    check_status(status)
+    if session.status == status:
+        return False
+    if status not in NEXT.get(session.status, STATUSES):
+        raise refusal(session, status)
+    if session.status == "interrupted":
+        # What it had handed to its parent was part of the work; what it does from now on has a result of its own.
+        session.metadata.pop(RESULT_ID, None)
+    settle(session, status, now=now)
+    return True
+
+
+def settle(session: WorkSession, status: str, *, now: datetime | None = None) -> None:
+    """Set a status with all that follows from it: state, time of the change, time of the end."""
+    moment = iso(now or utc_now())
+    session.status = status
+    session.state = state_of(status)
+    session.modified = moment
+    session.closed_at = moment if status in CLOSED else None
+    if status == "completed":
+        session.metadata["completion_time"] = moment
+
+
+def refusal(session: WorkSession, status: str) -> TransitionError:
+    """The error for a status that cannot be reached."""
+    if session.status in FINAL:
+        hint = "it has ended; begin a new session"
+    elif session.status == "interrupted":
+        hint = "resume it first"
+    else:
+        hint = f"from {session.status} it can become {', '.join(sorted(NEXT[session.status]))}"
+    return TransitionError(
+        f"the session {session.session_id} is closed ({session.status}) and cannot become {status}"
+        if session.is_closed
+        else f"the session {session.session_id} is {session.status} and cannot become {status}",
+        operation="change status",
+        session=session.session_id,
+        details={"status": session.status, "wanted": status},
+        hint=hint,
+    )
+
+
+def pause_session(session: WorkSession) -> WorkSession:
+    """Pause a running session, in memory. Raises TransitionError for one that has ended."""
+    move(session, "paused")
+    return session
+
+
+def resume_session(session: WorkSession) -> WorkSession:
+    """Let a paused or interrupted session run again, in memory.
+
+    Raises:
+        TransitionError: it is completed or failed (ValueError).
+    """
+    move(session, "running")
+    return session
+
+
+def complete_session(session: WorkSession) -> WorkSession:
+    """Complete a session, in memory. Whether children are open knows only a `WorkStore`.
+
+    Raises:
+        TransitionError: it is interrupted or failed.
+    """
+    move(session, "completed")
+    return session
+
+
+def interrupt_session(session: WorkSession, reason: str | None = None) -> WorkSession:
+    """Interrupt a session, in memory; the reason goes to its metadata.
+
+    Raises:
+        TransitionError: it is completed or failed.
+    """
+    move(session, "interrupted")
+    if reason:
+        session.metadata["interruption_reason"] = reason
+    return session
+
+
+def is_session_closed(session: WorkSession) -> bool:
+    """True if the session is completed, interrupted or failed."""
+    return session.is_closed

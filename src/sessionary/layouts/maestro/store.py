@@ -1,0 +1,526 @@
+"""WorkStore: the work sessions below one root.
+
+A session is the folder that holds its session.json; what a session is and who its parent is say the documents. All
+that changes a session happens under the lock of its folder, and what concerns a parent and a child at once (begin a
+child, complete a parent) under that of the parent, so that no child can slip in behind a parent that has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, not_found, storage_failed
+from sessionary.errors import (
+    AmbiguousId,
+    Invalid,
+    NotFound,
+    SessionaryError,
+    StorageFailed,
+    TransitionError,
+)
+from sessionary.layouts.maestro import statuses, subwork
+from sessionary.layouts.maestro.costs import PRICES, Prices
+from sessionary.layouts.maestro.crumbs import write_crumb
+from sessionary.layouts.maestro.documents import (
+    Clock,
+    create_document,
+    edit_session,
+    locked,
+    read_session,
+    save_session,
+)
+from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
+from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
+from sessionary.layouts.maestro.origin import git_facts
+from sessionary.layouts.maestro.placement import find_folder, mailboxes, walk
+from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, state_of
+from sessionary.layouts.maestro.times import iso, utc_now
+from sessionary.model import Problem
+
+LATEST = "latest"
+MIN_PREFIX = 4
+_SHOWN = 20
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a look at all sessions found.
+
+    Attributes:
+        sessions: those that can be read, in the order of their folders.
+        folders: their folders, in the same order.
+        problems: what could not be read, what is of another kind, what cannot be looked into.
+    """
+
+    sessions: list[WorkSession] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class WorkStore:
+    """The work sessions below one root.
+
+    Args:
+        root: the folder that holds them, by custom `docs/sessions` of a project. It is made by the first write.
+        prices: what models cost (see `costs`); a model that is not in it has no known cost.
+
+    Attributes:
+        root: the root, as a Path.
+        fs, now, new_id: the file system, the clock and the source of ids; see `over`.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
+        self.root = Path(root).expanduser()
+        self.prices = prices
+        self._root = os.path.abspath(self.root)
+        self.fs: Fs = OS_FS
+        self.now: Clock = utc_now
+        self.new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+
+    @classmethod
+    def over(
+        cls,
+        fs: Fs,
+        root: str | os.PathLike[str],
+        *,
+        now: Clock | None = None,
+        new_id: Callable[[], str] | None = None,
+    ) -> Self:
+        """A store over another file system seam, clock or source of ids: for proofs and doubles."""
+        store = cls(root)
+        store.fs = fs
+        store.now = now or store.now
+        store.new_id = new_id or store.new_id
+        return store
+
+    # -- sessions
+
+    def create(
+        self,
+        session_type: str,
+        parent: str | None = None,
+        *,
+        related_entity: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        status: str | None = None,
+        purpose: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        allow_orphan: bool = False,
+        change_parent: Callable[[WorkSession], object] | None = None,
+    ) -> WorkSession:
+        """Begin a session, inside of the folder of its parent if it has one; the parent's list of children grows.
+
+        Args:
+            session_type: a value of `SessionType`, or a word of one's own.
+            parent: the id of the parent.
+            related_entity: what the work is about.
+            metadata: whatever else; `cookie`, and in a git work tree `git_branch` and `git_root`, are added.
+            status: by default ``running``.
+            purpose: a line for people.
+            context: ``{"kind": …, "ref": …}``.
+            allow_orphan: begin it even if no session has the id `parent`.
+            change_parent: changes the parent in the same write; what it raises is raised before anything is made.
+
+        Durability: when this returns, the session survives a power cut. Cut off, there is no session, or the whole
+        one; its parent may not list it yet, which nobody relies on.
+
+        Raises:
+            NotFound: there is no such parent.
+            Invalid: the type, the status or the id of the parent is none.
+            Locked: another process holds the parent.
+            StorageFailed: the disk refused.
+        """
+        if not session_type.strip():
+            raise Invalid("a work session needs a type", hint="for example 'work_task'")
+        session = self._new_session(session_type, statuses.check_status(status or "running"))
+        session.related_entity = dict(related_entity or {})
+        session.purpose, session.context = purpose, dict(context or {})
+        session.metadata = dict(metadata or {})
+        session.metadata.setdefault("cookie", session.session_id)
+        session.metadata = git_facts(self.fs, self._root) | session.metadata
+        if parent is None:
+            self._place(session, self._root)
+        else:
+            self._place_below(session, parent, allow_orphan, change_parent)
+        return session
+
+    def load(self, session_id: str) -> WorkSession:
+        """The session of exactly this id.
+
+        Raises:
+            NotFound: there is none.
+            Corrupt: its document cannot be parsed.
+            SchemaError: its document is no work session.
+        """
+        return read_session(self._path(session_id), fs=self.fs)
+
+    def save(self, session: WorkSession) -> bool:
+        """Store what was changed in a session since it was loaded; see `documents.save_session`.
+
+        Returns False if that is nothing.
+
+        Durability: when this returns, the document survives a power cut. Cut off, it is the old one or the new one.
+
+        Raises:
+            NotFound: the session is not there any more.
+            TransitionError: it has ended since.
+            Locked: another process holds it.
+            StorageFailed: the disk refused.
+        """
+        return save_session(session, self._path(session.session_id), fs=self.fs, now=self.now)
+
+    def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession:
+        """Change the stored session under its lock: `change` gets it as it is now. Returns it as it is then.
+
+        Durability: as `save`. Raises as `load` and `save`, and whatever `change` raises; then nothing is written.
+        """
+        path = self._path(session_id)
+        with locked(self.fs, os.path.dirname(path)):
+            return edit_session(path, change, fs=self.fs, now=self.now)
+
+    def find(self, name: str) -> WorkSession:
+        """The session of this id, the one whose id begins so, or for ``latest`` the one that changed last.
+
+        A whole id wins; a beginning needs four characters or more.
+
+        Raises:
+            NotFound: there is none.
+            AmbiguousId: several begin so; `details["matches"]` names them.
+        """
+        if name == LATEST:
+            found = self.latest()
+            if found is None:
+                raise NotFound("there is no work session", path=self._root, hint="begin one")
+            return found
+        return self.load(self.resolve(name))
+
+    def resolve(self, name: str) -> str:
+        """The id that `name` means; see `find`. Reads names only, but for ``latest``."""
+        if name == LATEST:
+            return self.find(name).session_id
+        check_id(name)
+        ids = {place.name for place in walk(self.fs, self._root) if place.is_session}
+        if name in ids:
+            return name
+        matches = sorted(each for each in ids if each.startswith(name)) if len(name) >= MIN_PREFIX else []
+        if len(matches) > 1:
+            raise AmbiguousId(
+                f"{len(matches)} work sessions begin with {name}",
+                session=name,
+                details={"matches": matches[:_SHOWN], "count": len(matches)},
+                hint=f"give more of the id: {', '.join(matches[:3])}, …",
+            )
+        return matches[0] if matches else self._missing(name)
+
+    def folder(self, session_id: str) -> str:
+        """The folder of the session of exactly this id.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return os.path.dirname(self._path(session_id))
+
+    def list_sessions(self, session_type: str | None = None, status: str | None = None) -> list[WorkSession]:
+        """Every session that can be read, of a type or a status if one is given. What cannot be is in `scan`."""
+        return [
+            session
+            for session in self.scan().sessions
+            if session_type in (None, session.session_type) and status in (None, session.status)
+        ]
+
+    def scan(self) -> Scan:
+        """Read every session.json below the root. One that is bad hides none of the others."""
+        found = Scan()
+        closed: list[StorageFailed] = []
+        for place in walk(self.fs, self._root, closed):
+            if not place.is_session:
+                continue
+            path = f"{place.folder}/{SESSION}"
+            try:
+                found.sessions.append(read_session(path, fs=self.fs))
+            except NotFound:
+                continue
+            except SessionaryError as error:
+                found.problems.append(of_session_file(path, error))
+                continue
+            found.folders.append(place.folder)
+        found.problems += map(of_closed_folder, closed)
+        return found
+
+    def tree(self) -> list[Node]:
+        """All sessions as trees, by their parent ids; orphans and rings are at the top, with a flag."""
+        return forest(self.scan().sessions)
+
+    def latest(self) -> WorkSession | None:
+        """The session that changed last, open or closed; None if there is none. Breadcrumbs change no session."""
+        return max(self.scan().sessions, key=latest_key, default=None)
+
+    def children(self, session_id: str, *, only_open: bool = False) -> list[WorkSession]:
+        """The sessions whose parent this one is, oldest first; with `only_open` those that are not closed."""
+        found = [session for session in self.scan().sessions if session.parent == session_id]
+        return sorted((each for each in found if not (only_open and each.is_closed)), key=age_key)
+
+    def depth(self, session_id: str) -> int:
+        """How many parents a session has above it; a parent that is missing ends the count."""
+        seen: set[str] = set()
+        parent = self.load(session_id).parent
+        while parent is not None and parent not in seen:
+            seen.add(parent)
+            try:
+                parent = self.load(parent).parent
+            except SessionaryError:
+                return len(seen) - 1
+        return len(seen)
+
+    # -- statuses
+
+    def pause(self, session_id: str) -> WorkSession:
+        """Pause a running session. Durability and errors as `update`; TransitionError if it has ended."""
+        return self._move(session_id, "paused")
+
+    def resume(self, session_id: str) -> WorkSession:
+        """Let a paused or interrupted session run again. Durability and errors as `pause`."""
+        return self._move(session_id, "running")
+
+    def interrupt(self, session_id: str, reason: str | None = None) -> WorkSession:
+        """Interrupt a session; the reason goes to its metadata. Durability and errors as `pause`."""
+        reasons = {"interruption_reason": reason} if reason else {}
+        return self._move(session_id, "interrupted", reasons)
+
+    def fail(self, session_id: str) -> WorkSession:
+        """End a session as failed. Durability and errors as `pause`."""
+        return self._move(session_id, "failed")
+
+    def complete(self, session_id: str) -> WorkSession:
+        """End a session as completed.
+
+        Durability: as `update`.
+
+        Raises:
+            TransitionError: it has ended otherwise, or children of it are open; `details["open"]` names them.
+        """
+        return self.update(session_id, self._complete)
+
+    def close(self, session_id: str) -> WorkSession:
+        """As `complete`, but refused for a session that is closed already. Durability and errors as there."""
+
+        def change(session: WorkSession) -> None:
+            if session.is_closed:
+                raise TransitionError(
+                    f"the session {session_id} is closed already ({session.status})", session=session_id
+                )
+            self._complete(session)
+
+        return self.update(session_id, change)
+
+    def refuse_open_children(self, session_id: str) -> None:
+        """Raise TransitionError if a child of the session is not closed; `details["open"]` names them."""
+        still_open = sorted(child.session_id for child in self.children(session_id, only_open=True))
+        if still_open:
+            raise TransitionError(
+                f"the session {session_id} has {len(still_open)} open below it: {', '.join(still_open[:3])}",
+                session=session_id,
+                details={"open": still_open},
+                hint="close those first",
+            )
+
+    # -- sub-work
+
+    def start_subwork(
+        self,
+        parent: str,
+        purpose: str,
+        context: Mapping[str, Any] | None = None,
+        *,
+        pause_parent: bool = True,
+    ) -> WorkSession:
+        """Begin a piece of a session's work in a session of its own, of the type `work_subwork`; pauses the parent.
+
+        What the work is about, and unless one is given the context, are taken from the parent.
+
+        Durability: as `create`. Cut off, the child may be there with its parent still running.
+
+        Raises:
+            NotFound: there is no such parent.
+            TransitionError: the parent is closed.
+        """
+        return subwork.start(self, parent, purpose, context, pause_parent=pause_parent)
+
+    def close_subwork(
+        self, child: str, summary: str, status: str = "ok", *, resume_parent: bool = True
+    ) -> subwork.Closed:
+        """Close a piece of sub-work, hand its result to the parent, and let the parent go on if nothing else is open.
+
+        Args:
+            child: the id of the session.
+            summary: the result, for the parent.
+            status: ``ok`` completes the session, ``failed`` fails it, ``partial`` interrupts it.
+            resume_parent: False leaves the parent paused.
+
+        Durability: when this returns, all of it survives a power cut. Cut off, call it again: what had been done is
+        found by the id of the result, and the parent gets it once.
+
+        Raises:
+            NotFound: there is no such session. That the parent is missing is told in the answer, and no error.
+            TransitionError: the session has ended in another way, or with ``ok`` has open children.
+        """
+        return subwork.close(self, child, summary, status, resume_parent=resume_parent)
+
+    def resume_parent(self, child: str) -> WorkSession:
+        """Let the paused parent of a session go on; returns the parent. Durability as `update`.
+
+        Raises:
+            NotFound: there is no such session, or no parent of it.
+            Invalid: the session has no parent.
+            TransitionError: a child of the parent is still open, or the parent has ended.
+        """
+        return subwork.resume_parent(self, child)
+
+    # -- breadcrumbs
+
+    def write_breadcrumb(
+        self, breadcrumb: Breadcrumb, session_id: str, *, allow_unknown: bool = False
+    ) -> str:
+        """Leave a breadcrumb in a session; returns the path of its file. See `crumbs.write_crumb`.
+
+        With `allow_unknown` no session.json needs to be there; the breadcrumb then lies where a session without
+        parent would.
+
+        Durability: when this returns, the breadcrumb survives a power cut.
+
+        Raises:
+            NotFound: there is no such session.
+            Invalid: depth or time of the breadcrumb are none.
+            StorageFailed: the disk refused.
+        """
+        folder = find_folder(self.fs, self._root, session_id)
+        if folder is None:
+            folder = f"{self._root}/{session_id}" if allow_unknown else self._missing(session_id)
+        return write_crumb(folder, breadcrumb, fs=self.fs)
+
+    def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
+        """Leave a breadcrumb as a sender who knows the cookie, which is the whole id of an open session.
+
+        Durability and errors as `write_breadcrumb`, and:
+
+        Raises:
+            TransitionError: the session is closed.
+        """
+        session = self.load(cookie)
+        if session.is_closed:
+            raise TransitionError(
+                f"the session {cookie} is closed ({session.status}) and takes no breadcrumbs",
+                session=cookie,
+                details={"status": session.status},
+                hint="resume it first"
+                if session.status == "interrupted"
+                else "a session that has ended cannot be resumed; begin a new one",
+            )
+        return self.write_breadcrumb(breadcrumb, cookie)
+
+    def breadcrumbs(
+        self, session_id: str, *, depth: int | None = None, date_range: DateRange | None = None
+    ) -> Breadcrumbs:
+        """The breadcrumbs of a session, from its own folder and from where the original would have put them.
+
+        Args:
+            session_id: the whole id. A session that is not there has none, unless breadcrumbs lie in its name.
+            depth: only those of this depth, by what they say themselves.
+            date_range: only those from the first to the second instant, to the second; either may be None.
+        """
+        folder = find_folder(self.fs, self._root, session_id)
+        boxes = mailboxes(self.fs, self._root, session_id, folder)
+        return gather(self.fs, boxes, depth=depth, date_range=date_range)
+
+    def list_breadcrumbs(
+        self, session_id: str, depth: int | None = None, date_range: DateRange | None = None
+    ) -> list[Breadcrumb]:
+        """As `breadcrumbs`, without the problems."""
+        return self.breadcrumbs(session_id, depth=depth, date_range=date_range).breadcrumbs
+
+    # -- parts
+
+    def _path(self, session_id: str) -> str:
+        folder = find_folder(self.fs, self._root, session_id)
+        return f"{folder or self._missing(session_id)}/{SESSION}"
+
+    def _missing(self, session_id: str) -> str:
+        raise not_found(
+            self._root,
+            f"there is no work session {session_id} in {self._root}",
+            ["an id may be shortened to a beginning of four characters or more"],
+        )
+
+    def _new_session(self, session_type: str, status: str) -> WorkSession:
+        moment = iso(self.now())
+        return WorkSession(
+            session_id=check_id(self.new_id()),
+            session_type=session_type,
+            status=status,
+            state=state_of(status),
+            created=moment,
+            modified=moment,
+            created_at=moment,
+            closed_at=moment if state_of(status) == "closed" else None,
+        )
+
+    def _place(self, session: WorkSession, parent_folder: str) -> None:
+        """Make the folder of a new session and write its document, which is what makes it a session."""
+        folder = f"{parent_folder}/{session.session_id}"
+        session.breadcrumbs_dir = self._told(f"{folder}/{BREADCRUMBS}")
+        try:
+            make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
+        except OSError as error:
+            raise storage_failed(error, "create", folder) from error
+        create_document(session, f"{folder}/{SESSION}", fs=self.fs)
+
+    def _place_below(
+        self,
+        session: WorkSession,
+        parent: str,
+        allow_orphan: bool,
+        change_parent: Callable[[WorkSession], object] | None,
+    ) -> None:
+        session.parent_session_id = session.parent_wsession_id = check_id(parent)
+        folder = find_folder(self.fs, self._root, parent)
+        if folder is None:
+            if not allow_orphan:
+                self._missing(parent)
+            self._place(session, f"{self._root}/{parent}")
+            return
+
+        def change(above: WorkSession) -> None:
+            above.children_wsession_ids.append(session.session_id)
+            if change_parent is not None:
+                change_parent(above)
+
+        path = f"{folder}/{SESSION}"
+        with locked(self.fs, folder):
+            change(read_session(path, fs=self.fs))  # whatever it refuses is refused while nothing is made
+            self._place(session, folder)
+            edit_session(path, change, fs=self.fs, now=self.now)
+
+    def _told(self, folder: str) -> str:
+        """A folder as a session.json names it: relative to the project, with forward slashes."""
+        is_custom = self._root.replace(os.sep, "/").endswith(f"/{ROOT}")
+        project = os.path.dirname(os.path.dirname(self._root)) if is_custom else os.path.dirname(self._root)
+        return os.path.relpath(folder, project).replace(os.sep, "/")
+
+    def _move(self, session_id: str, status: str, metadata: Mapping[str, Any] | None = None) -> WorkSession:
+        def change(session: WorkSession) -> None:
+            statuses.move(session, status, now=self.now())
+            session.metadata.update(metadata or {})
+
+        return self.update(session_id, change)
+
+    def _complete(self, session: WorkSession) -> None:
+        if session.status != "completed":
+            self.refuse_open_children(session.session_id)
+        statuses.move(session, "completed", now=self.now())

@@ -1,0 +1,203 @@
+"""Sub-work: a piece of a session's work that is done in a session of its own, whose result goes back once.
+
+Beginning it pauses the parent; closing it leaves one breadcrumb of the kind `result` in the parent, and lets the
+parent go on if nothing else is open below it. The order of writes makes closing repeatable after any crash: the id
+of the result is stored in the child first, the result is written under that id, then the child is closed, then the
+parent goes on. Whoever calls again finds what is there by that id, and does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from sessionary.errors import Invalid, NotFound, TransitionError
+from sessionary.layouts.maestro.costs import estimate_tokens
+from sessionary.layouts.maestro.crumbs import create_breadcrumb
+from sessionary.layouts.maestro.documents import edit_session, locked
+from sessionary.layouts.maestro.names import SESSION
+from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
+from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
+from sessionary.layouts.maestro.times import stamp_of
+from sessionary.model import Problem, Severity
+
+if TYPE_CHECKING:
+    from sessionary.layouts.maestro.store import WorkStore
+
+ENDS: Final = {"ok": "completed", "failed": "failed", "partial": "interrupted"}
+
+
+@dataclass(slots=True)
+class Closed:
+    """What closing a piece of sub-work did.
+
+    Attributes:
+        session: the child as it is now.
+        parent: the parent as it is now; None if there is none.
+        breadcrumb_id: the id of the result in the parent; None where there is no parent.
+        handed_over: True if this call wrote the result; False if that had been done before, or cannot be.
+        resumed: True if this call let the parent go on.
+        still_open: ids of children of the parent that are not closed; with any, the parent stays paused.
+        problems: that the parent is missing.
+    """
+
+    session: WorkSession
+    parent: WorkSession | None = None
+    breadcrumb_id: str | None = None
+    handed_over: bool = False
+    resumed: bool = False
+    still_open: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def start(
+    store: WorkStore, parent: str, purpose: str, context: Mapping[str, Any] | None, *, pause_parent: bool
+) -> WorkSession:
+    """Begin a piece of sub-work; see `WorkStore.start_subwork`."""
+
+    def change(above: WorkSession) -> None:
+        if above.is_closed:
+            raise TransitionError(
+                f"the session {parent} is closed ({above.status}) and takes no sub-work",
+                session=parent,
+                details={"status": above.status},
+                hint="resume it first" if above.status == "interrupted" else "begin a new session",
+            )
+        if pause_parent:
+            move(above, "paused", now=store.now())
+
+    above = store.load(parent)
+    return store.create(
+        SessionType.WORK_SUBWORK.value,
+        parent,
+        related_entity=above.related_entity,
+        purpose=purpose,
+        context=above.context if context is None else context,
+        change_parent=change,
+    )
+
+
+def close(store: WorkStore, child: str, summary: str, result: str, *, resume_parent: bool) -> Closed:
+    """Close a piece of sub-work; see `WorkStore.close_subwork`."""
+    if result not in ENDS:
+        raise Invalid(f"{result!r} is no result of sub-work", hint="use ok, failed or partial")
+    folder = store.folder(child)
+    path = f"{folder}/{SESSION}"
+    with locked(store.fs, folder):
+        session = store.load(child)
+        done = Closed(session)
+        _find_parent(store, done)
+        handed = _is_handed_over(store, session, done.parent)
+        if handed:
+            result = session.metadata.get("result_status", result)
+        _check(store, session, result)
+        if not handed:
+            session = edit_session(
+                path, lambda now: _note(store, now, summary, result), fs=store.fs, now=store.now
+            )
+            if done.parent is not None:
+                store.write_breadcrumb(_result(store, session, done.parent), done.parent.session_id)
+                done.handed_over = True
+        done.session = edit_session(
+            path, lambda now: move(now, ENDS[result], now=store.now()), fs=store.fs, now=store.now
+        )
+    if done.parent is not None:
+        done.breadcrumb_id = done.session.metadata[RESULT_ID]
+        if resume_parent:
+            _let_go_on(store, done)
+    return done
+
+
+def resume_parent(store: WorkStore, child: str) -> WorkSession:
+    """Let the parent of a piece of sub-work go on; see `WorkStore.resume_parent`."""
+    session = store.load(child)
+    if session.parent is None:
+        raise Invalid(f"the session {child} has no parent", session=child, hint="resume the session itself")
+    done = Closed(session, store.load(session.parent))
+    _let_go_on(store, done)
+    if done.still_open:
+        raise TransitionError(
+            f"the session {session.parent} has {len(done.still_open)} open below it:"
+            f" {', '.join(done.still_open[:3])}",
+            session=session.parent,
+            details={"open": done.still_open},
+            hint="close those first, or resume the session itself",
+        )
+    assert done.parent is not None
+    if done.parent.status != "running":
+        raise refusal(done.parent, "running")
+    return done.parent
+
+
+def _find_parent(store: WorkStore, done: Closed) -> None:
+    parent = done.session.parent
+    try:
+        done.parent = store.load(parent) if parent else None
+    except NotFound:
+        words = f"its parent {parent} is not there; the result stays in the session itself"
+        place = store.folder(done.session.session_id)
+        done.problems.append(Problem("orphan", Severity.note, place, None, None, words))
+
+
+def _is_handed_over(store: WorkStore, session: WorkSession, parent: WorkSession | None) -> bool:
+    """True if an earlier call wrote the result. Without an id in the child none did, and nothing is read."""
+    result_id = session.metadata.get(RESULT_ID)
+    if parent is None or result_id is None:
+        return False
+    return any(crumb.breadcrumb_id == result_id for crumb in store.list_breadcrumbs(parent.session_id))
+
+
+def _check(store: WorkStore, session: WorkSession, result: str) -> None:
+    """Refuse what could not be closed at the end, before anything is written."""
+    if session.status == ENDS[result]:
+        return
+    if session.is_closed:
+        raise refusal(session, ENDS[result])
+    if result == "ok":
+        store.refuse_open_children(session.session_id)
+
+
+def _note(store: WorkStore, session: WorkSession, summary: str, result: str) -> None:
+    """Store in the child what is to be handed over, under an id that stays the same from now on."""
+    session.metadata |= {"result_summary": summary, "result_status": result}
+    session.metadata.setdefault(RESULT_ID, store.new_id())
+
+
+def _result(store: WorkStore, child: WorkSession, parent: WorkSession) -> Breadcrumb:
+    """The breadcrumb that hands over what was noted in the child."""
+    summary, result = child.metadata["result_summary"], child.metadata["result_status"]
+    crumb = create_breadcrumb(
+        prompt=f"Subwork {child.session_id} closed ({result})",
+        response=summary,
+        tools_called=[],
+        files_modified=[],
+        parent_session_id=parent.session_id,
+        depth_level=store.depth(parent.session_id),
+        model_used="manual",
+        token_count={"input": 0, "output": estimate_tokens(summary)},
+        kind="result",
+        tags=["subwork", "handoff"],
+        payload={
+            "child_wsession_id": child.session_id,
+            "status": result,
+            "summary": summary,
+            "purpose": child.purpose,
+            "context": child.context,
+        },
+    )
+    crumb.breadcrumb_id, crumb.timestamp = child.metadata[RESULT_ID], stamp_of(store.now())
+    return crumb
+
+
+def _let_go_on(store: WorkStore, done: Closed) -> None:
+    """Resume the parent if it is paused and nothing is open below it."""
+    assert done.parent is not None
+    parent = done.parent.session_id
+
+    def change(above: WorkSession) -> None:
+        done.still_open = [each.session_id for each in store.children(parent, only_open=True)]
+        if not done.still_open and above.status == "paused":
+            done.resumed = move(above, "running", now=store.now())
+
+    done.parent = store.update(parent, change)
