@@ -26,7 +26,7 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Known
 
-FORMAT = 1
+FORMAT = 2
 """To be raised with the shape of `Known`, and whenever a layout says something else of the same files."""
 
 _HEADER = f"sessionary {__version__} catalogue {FORMAT}\n".encode()

@@ -1,5 +1,8 @@
 """Where the rooms are put together: a home in, every layout over it out; and how a person names a session.
 
+A home that is named may be that of an agent, a project with `docs/sessions` in it, or such a folder itself: each layout
+looks for its own. Without one they are the home of the agent and the work sessions of the current folder.
+
 Ids are long, and people type the beginning. For a sub-session the beginning says nothing: it is the id of its parent,
 or sixteen zeros. So each layout says by which part of an id its sessions are told apart (`Layout.handle`), and a
 beginning of that part is enough.
@@ -17,9 +20,11 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.disk.mounts import weakness
 from sessionary.errors import AmbiguousId, Invalid, NotFound
 from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
-from sessionary.layouts.amplifier.ids import HOME
+from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
+from sessionary.layouts.maestro.layout import MaestroLayout, project_of, root_in
+from sessionary.layouts.maestro.names import default_root
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 SHORT = 8
@@ -30,7 +35,8 @@ class Workspace:
     """All sessions below one home.
 
     Args:
-        home: the folder that holds `projects/`; by default that of the agent, `~/.amplifier`.
+        home: the folder that holds `projects/`, or `docs/sessions`, or work sessions; by default that of the agent,
+            `~/.amplifier`, and for work sessions the current folder.
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
     """
@@ -39,7 +45,11 @@ class Workspace:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self._cache = cache or cache_folder()
-        self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
+        work = default_root() if home is None else root_in(fs, self.home)
+        self.layouts: Sequence[Layout] = (
+            AmplifierLayout(self.home, fs),
+            MaestroLayout(work, fs, project=project_slug(project_of(work))),
+        )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
     def refs(self) -> Iterator[SessionRef]:
@@ -50,7 +60,7 @@ class Workspace:
     def summaries(self) -> Iterator[Summary]:
         """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
         for layout in self.layouts:
-            with Catalog(str(self.home), layout.name, self._cache, self._fs).entries() as known:
+            with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
                 yield from layout.summaries(known)
 
     def layout_of(self, ref: SessionRef) -> Layout:

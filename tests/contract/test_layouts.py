@@ -5,6 +5,7 @@ from typing import Any
 
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Capability
+from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.testing.layout_suite import LayoutTests
 
 
@@ -27,6 +28,66 @@ class TestAmplifier(LayoutTests):
         return home / "projects" / "-p" / "sessions" / session_id / "transcript.jsonl"
 
 
+class TestMaestro(LayoutTests):
+    """Each record is put there as a breadcrumb that says one thing, with the record as an unknown key."""
+
+    def layout(self, home: Any, fs: Any) -> Any:
+        return MaestroLayout(home, fs)
+
+    def put_session(self, home: Any, session_id: Any, records: Any, parent: Any = None) -> None:
+        folder = home / session_id if parent is None else home / parent / session_id
+        (folder / "breadcrumbs" / "0").mkdir(parents=True)
+        document = {
+            "session_id": session_id,
+            "session_type": "fix",
+            "created": "2025-01-31T12:00:00",
+            "modified": "2025-01-31T12:00:00",
+            "parent_session_id": parent,
+        }
+        (folder / "session.json").write_text(json.dumps(document))
+        for record in records:
+            self._put(folder, record)
+
+    def _put(self, folder: Any, record: Any) -> None:
+        path = folder / "breadcrumbs" / "0" / f"20250131_1200{record['x-odd']:02}_000000.json"
+        person = record["role"] == "user"
+        crumb = {
+            "timestamp": path.stem,
+            "breadcrumb_id": f"id {record['x-odd']}",
+            "prompt": record["content"] if person else "",
+            "response": "" if person else record["content"],
+            "tools_called": [],
+            "files_modified": [],
+            "parent_session_id": None,
+            "depth_level": 0,
+            "model_used": "opus",
+            "token_count": {"input": 1, "output": 2},
+            "cost": None,
+            "error": None,
+            "record": record,
+        }
+        path.write_text(json.dumps(crumb))
+
+    def folder(self, home: Any, session_id: Any) -> Any:
+        return next(home.rglob(session_id))
+
+    def conversation(self, home: Any, session_id: Any) -> Any:
+        return min(self.folder(home, session_id).glob("breadcrumbs/0/*.json"))
+
+    def add(self, home: Any, session_id: Any, more: Any) -> None:
+        self._put(self.folder(home, session_id), more)
+
+    def part_names(self, home: Any, session_id: Any) -> Any:
+        folder = self.folder(home, session_id)
+        return {str(path.relative_to(folder)) for path in folder.rglob("*.json")}
+
+    def stored(self, value: Any) -> Any:
+        return value["breadcrumb"]["record"]
+
+
 def test_no_capability_vanishes_by_accident() -> None:
-    matrix = {AmplifierLayout.name: AmplifierLayout.capabilities}
-    assert matrix == {"amplifier": {Capability.APPENDS, Capability.NESTS, Capability.BACKS_UP}}
+    matrix = {layout.name: layout.capabilities for layout in (AmplifierLayout, MaestroLayout)}
+    assert matrix == {
+        "amplifier": {Capability.APPENDS, Capability.NESTS, Capability.BACKS_UP},
+        "work": {Capability.NESTS},
+    }

@@ -404,7 +404,7 @@ def test_a_catalogue_of_another_version_is_not_used(
     make(home, "one")
     listed()
     lie_about(home, cache, "one")
-    monkeypatch.setattr(catalog, "_HEADER", catalog._HEADER.replace(b"catalogue 1", b"catalogue 0"))
+    monkeypatch.setattr(catalog, "_HEADER", catalog._HEADER.replace(b"catalogue 2", b"catalogue 0"))
     assert listed()["one"].title == "hello"
 
 

@@ -224,13 +224,24 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
         now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default asked when needed.
     """
     try:
-        crumb = breadcrumb_of(decode(_read(fs, found.path)), name=found.name)
+        data = _read(fs, found.path)
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
         return Crumb(None, (unreadable(found.path, error),))
+    try:
+        crumb = breadcrumb_of(decode(data), name=found.name)
+    except (Undecodable, SchemaError):
+        return crumb_of(found, data, age=_age(fs, found.path, now))
+    return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
+
+
+def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
+    """What the bytes of a file give, `age` seconds after it was last written; see `read_crumb`."""
+    try:
+        crumb = breadcrumb_of(decode(data), name=found.name)
     except Undecodable as error:
-        if _age(fs, found.path, now) < YOUNG:
+        if age < YOUNG:
             return Crumb(None, unfinished=True)
         return Crumb(None, (_torn(found.path, error),))
     except SchemaError as error:

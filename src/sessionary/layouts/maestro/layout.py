@@ -1,0 +1,222 @@
+"""The read side of a root of work sessions.
+
+A session is a folder with a session.json, at any depth below the root. Its conversation are its breadcrumbs, in the
+order of their times, each as the messages that it stands for (see `talk`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.errors import SessionaryError, StorageFailed
+from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
+from sessionary.layouts.maestro import checking
+from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
+from sessionary.layouts.maestro.documents import read_session
+from sessionary.layouts.maestro.looking import Look, Read, look, read_all_crumbs, unreadable_summary
+from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
+from sessionary.layouts.maestro.placement import mailboxes, walk
+from sessionary.layouts.maestro.records import sort_key
+from sessionary.layouts.maestro.talk import messages_of
+from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary
+
+KIND = "work"
+
+
+class MaestroLayout:
+    """The work sessions below one root. Reads only; no method makes, locks or changes anything.
+
+    Args:
+        home: the root. It need not exist: then there are no sessions.
+        fs: the file system.
+        project: what lists call the project of these sessions.
+        now: the time in seconds since 1970, to tell damaged breadcrumbs from those that are being written.
+    """
+
+    name: ClassVar[str] = KIND
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
+
+    def __init__(
+        self,
+        home: Path,
+        fs: Fs = OS_FS,
+        *,
+        project: str | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.home = home
+        self._root = os.path.abspath(home)
+        self._fs = fs
+        self._project = project
+        self._now = now
+
+    def discover(self) -> Iterator[SessionRef]:
+        closed: list[StorageFailed] = []
+        for place in walk(self._fs, self._root, closed):
+            if place.is_session:
+                yield self._ref(place.folder)
+        _raise_first(closed)
+
+    def at(self, folder: Path) -> SessionRef | None:
+        path = os.path.abspath(folder)
+        try:
+            return self._ref(path) if SESSION in self._fs.listdir(path) else None
+        except OSError:
+            return None
+
+    def handle(self, ref: SessionRef) -> str:
+        return ref.session_id
+
+    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
+        known = {} if known is None else known
+        seen: set[str] = set()
+        try:
+            for ref in self.discover():
+                seen.add(ref.folder)
+                entry = known.get(ref.folder)
+                if entry is not None and entry.holds(self._fs, ref.folder):
+                    yield entry.summary
+                    continue
+                known.pop(ref.folder, None)
+                summary, entry = self._read(ref)
+                if entry is not None:
+                    known[ref.folder] = entry
+                if summary is not None:
+                    yield summary
+        finally:
+            for folder in set(known) - seen:
+                del known[folder]
+
+    def summary(self, ref: SessionRef) -> Summary:
+        try:
+            return self._look(ref).summary
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Work session '{ref.session_id}' not found") from None
+        except OSError as error:
+            return unreadable_summary(ref, error)
+
+    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        """As `Layout.entries`. A cursor counts messages: a breadcrumb with an older time that came later moves them."""
+        try:
+            place = self._fs.stat(f"{ref.folder}/{SESSION}")
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Work session '{ref.session_id}' not found") from None
+        except OSError as error:
+            raise storage_failed(error, "read", ref.folder) from error
+        begin = after.offset if after is not None else 0
+        return islice(self._entries(ref, place), begin, None)
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        folder = ref.folder
+        try:
+            for name in sorted(self._fs.listdir(folder)):
+                path = f"{folder}/{name}"
+                if name[0] != "." and not os.path.isdir(path):
+                    yield Part(name, path, _kind(name), self._fs.stat(path).st_size)
+            for box in self._boxes(ref):
+                for file in crumb_files(self._fs, box):
+                    name = f"{BREADCRUMBS}/{file.file}"
+                    yield Part(name, file.path, PartKind.DOCUMENT, self._fs.stat(file.path).st_size)
+        except OSError as error:
+            raise storage_failed(error, "read", folder, session=ref.session_id) from error
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        yield from self.summary(ref).problems
+        boxes = self._boxes(ref)
+        yield from checking.mailbox_problems(self._root, ref.folder, boxes)
+        files, ids = [], []
+        for box in boxes:
+            for file in crumb_files(self._fs, box):
+                crumb = read_crumb(self._fs, file, now=self._now()).breadcrumb
+                if crumb is not None:
+                    files.append(file)
+                    ids.append(crumb.breadcrumb_id)
+        yield from checking.crumb_problems(self._fs, files, ids)
+        try:
+            session = read_session(f"{ref.folder}/{SESSION}", fs=self._fs)
+        except SessionaryError:
+            return  # the summary has told why
+        yield from checking.neighbour_problems(self._fs, self._root, ref.folder, session)
+
+    def _ref(self, folder: str) -> SessionRef:
+        return SessionRef(self.name, os.path.basename(folder), folder, self._project)
+
+    def _boxes(self, ref: SessionRef) -> list[str]:
+        return mailboxes(self._fs, self._root, ref.session_id, ref.folder)
+
+    def _look(self, ref: SessionRef) -> Look:
+        return look(self._fs, ref, self._boxes(ref), self._now())
+
+    def _read(self, ref: SessionRef) -> tuple[Summary | None, Known | None]:
+        """The summary of what may be a session, if it is one, and what may be remembered of it."""
+        now = self._now()
+        try:
+            # A child has a second mailbox at the top if the original wrote it: that it has none shows in the root.
+            top = self._fs.stat(self._root)
+            seen = self._look(ref)
+        except FileNotFoundError:
+            return None, None  # gone since its name was read
+        except OSError as error:
+            return unreadable_summary(ref, error), None
+        if seen.legacy:
+            return None, None  # of Maestro's older kind; `check` names it
+        files = seen.files
+        if os.path.dirname(ref.folder) != self._root:
+            files = {**files, os.path.relpath(self._root, ref.folder): top}
+        return seen.summary, remembered(seen.summary, seen.place, files, now) if seen.lasting else None
+
+    def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
+        reads = read_all_crumbs(self._fs, ref.folder, self._boxes(ref), {}, [], self._now())
+        index = 0
+        for read in sorted((each for each in reads if each.crumb.breadcrumb is not None), key=_order):
+            assert read.crumb.breadcrumb is not None
+            for message in messages_of(read.crumb.breadcrumb):
+                after = Cursor(place.st_dev, place.st_ino, index + 1)
+                yield Entry(index, Record(message, 1, 0, read.data), after)
+                index += 1
+
+
+def _order(read: Read) -> tuple[str, int, str]:
+    assert read.crumb.breadcrumb is not None
+    return sort_key(read.crumb.breadcrumb)
+
+
+def _kind(name: str) -> PartKind:
+    if name == SESSION:
+        return PartKind.DOCUMENT
+    return PartKind.JOURNAL if name == LOG or name.endswith(".jsonl") else PartKind.KEPT
+
+
+def _raise_first(closed: list[StorageFailed]) -> None:
+    if closed:
+        first = closed[0]
+        first.details["folders"] = [error.path for error in closed]
+        raise first
+
+
+def root_in(fs: Fs, folder: Path) -> Path:
+    """The root that a folder means.
+
+    That is `docs/sessions` in it if that is there; else the folder itself if a folder in it holds a session.json; else
+    the place where `docs/sessions` would be. Only names one level down are looked at: a home may be large.
+    """
+    custom = folder / ROOT
+    if os.path.isdir(custom):
+        return custom
+    try:
+        names = fs.listdir(str(folder))
+    except OSError:
+        return custom
+    return folder if any(os.path.isfile(f"{folder}/{name}/{SESSION}") for name in names) else custom
+
+
+def project_of(root: Path) -> Path:
+    """The folder of the project to which a root belongs."""
+    path = root.absolute()
+    return path.parents[1] if path.as_posix().endswith(f"/{ROOT}") else path

@@ -1,0 +1,232 @@
+"""From a session's folder to its summary, in one pass over its breadcrumbs.
+
+Every file is opened once; sizes and times come from descriptors that are open anyway. What was looked at is kept by
+name, so that a list can tell later, by stats alone, that nothing has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sessionary.disk.fs import READ, Fs, read_all
+from sessionary.errors import Corrupt, SchemaError
+from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, crumb_of, unreadable
+from sessionary.layouts.maestro.documents import parse_session
+from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, depth_of, is_crumb_name
+from sessionary.layouts.maestro.problems import of_session_file
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
+from sessionary.layouts.maestro.talk import messages_of
+from sessionary.layouts.maestro.times import parse_time
+from sessionary.model import Problem, SessionRef, Severity, Summary, health
+
+AGENT = "maestro"
+TITLE = 200
+
+
+class Read(NamedTuple):
+    """One breadcrumb file that was read.
+
+    Attributes:
+        file: its name and place.
+        crumb: what reading it gave.
+        found: its stat.
+        data: its bytes.
+    """
+
+    file: CrumbFile
+    crumb: Crumb
+    found: os.stat_result
+    data: bytes
+
+
+class Look(NamedTuple):
+    """What one look at a session gave.
+
+    Attributes:
+        summary: what a list shows.
+        session: the document; None if it cannot be read.
+        legacy: True if it is one of Maestro's older kind, and so no session of ours.
+        place: the stat of the folder, from before anything in it was read.
+        files: the stat of everything that was looked at, by its path relative to the folder.
+        lasting: True if the same stats will always give the same summary.
+    """
+
+    summary: Summary
+    session: WorkSession | None
+    legacy: bool
+    place: os.stat_result
+    files: dict[str, os.stat_result]
+    lasting: bool
+
+
+def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
+    """Look at the session in a folder, with the breadcrumbs in all `boxes`.
+
+    Raises:
+        OSError: the folder is gone, or cannot be looked into.
+    """
+    place = fs.stat(ref.folder)
+    files: dict[str, os.stat_result] = {}
+    problems: list[Problem] = []
+    session, legacy = _document(fs, ref, files, problems)
+    for name in fs.listdir(ref.folder):
+        if name[0] != "." and name not in files:
+            _keep_stat(fs, ref.folder, name, files)
+    reads = list(read_all_crumbs(fs, ref.folder, boxes, files, problems, now))
+    unfinished = any(each.crumb.unfinished for each in reads)
+    for each in reads:
+        problems += each.crumb.problems
+    lasting = not unfinished and not any(problem.code == "unreadable_file" for problem in problems)
+    crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
+    size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
+    return Look(_summary(ref, session, crumbs, problems, place, size), session, legacy, place, files, lasting)
+
+
+def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
+    """What a list shows of a folder that cannot be looked into: that it is there, and why nothing more is said."""
+    problems = [unreadable(ref.folder, error)]
+    return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
+
+
+def read_all_crumbs(
+    fs: Fs,
+    folder: str,
+    boxes: list[str],
+    files: dict[str, os.stat_result],
+    problems: list[Problem],
+    now: float,
+) -> Iterator[Read]:
+    """Read every breadcrumb file below these folders; what was looked at goes to `files`, by its relative path."""
+    for box in boxes:
+        lead = f"{os.path.relpath(box, folder)}/" if box != folder else ""
+        for depth, names in _depths(fs, folder, f"{lead}{BREADCRUMBS}", files, problems):
+            for name in names:
+                path = f"{folder}/{lead}{BREADCRUMBS}/{depth}/{name}"
+                file = CrumbFile(name, depth_of(depth) or 0, os.path.normpath(path) if lead else path)
+                read = _read(fs, file, now)
+                if isinstance(read, OSError):
+                    problems.append(unreadable(file.path, read))
+                elif read is not None:
+                    files[f"{lead}{BREADCRUMBS}/{depth}/{name}"] = read.found
+                    yield read
+
+
+def _depths(
+    fs: Fs, folder: str, base: str, files: dict[str, os.stat_result], problems: list[Problem]
+) -> Iterator[tuple[str, list[str]]]:
+    """The depth folders of a mailbox, with the names in them that may be breadcrumbs, in order."""
+    if not _keep_stat(fs, folder, base, files):
+        return
+    for depth in sorted(_names(fs, f"{folder}/{base}", problems)):
+        if depth_of(depth) is not None and _keep_stat(fs, folder, f"{base}/{depth}", files):
+            yield depth, sorted(filter(is_crumb_name, _names(fs, f"{folder}/{base}/{depth}", problems)))
+
+
+def _names(fs: Fs, folder: str, problems: list[Problem]) -> list[str]:
+    try:
+        return fs.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        problems.append(unreadable(folder, error))
+        return []
+
+
+def _keep_stat(fs: Fs, folder: str, name: str, files: dict[str, os.stat_result]) -> bool:
+    try:
+        files[name] = fs.stat(f"{folder}/{name}")
+    except OSError:
+        return False
+    return True
+
+
+def _read(fs: Fs, file: CrumbFile, now: float) -> Read | OSError | None:
+    try:
+        fd = fs.open(file.path, READ)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error
+    try:
+        found = fs.fstat(fd)
+        data = read_all(fs, fd)
+    except OSError as error:
+        return error
+    finally:
+        fs.close(fd)
+    return Read(file, crumb_of(file, data, age=now - found.st_mtime), found, data)
+
+
+def _document(
+    fs: Fs, ref: SessionRef, files: dict[str, os.stat_result], problems: list[Problem]
+) -> tuple[WorkSession | None, bool]:
+    path = f"{ref.folder}/{SESSION}"
+    try:
+        fd = fs.open(path, READ)
+        try:
+            files[SESSION] = fs.fstat(fd)
+            data = read_all(fs, fd)
+        finally:
+            fs.close(fd)
+        session = parse_session(data, path)
+    except FileNotFoundError:
+        raise  # without its document the folder is no session any more
+    except OSError as error:
+        problems.append(unreadable(path, error))
+        return None, False
+    except (Corrupt, SchemaError) as error:
+        problems.append(of_session_file(path, error))
+        return None, bool(error.details.get("legacy"))
+    if session.session_id != ref.session_id:
+        words = f"the folder is called otherwise than its session, {session.session_id}; the document counts"
+        problems.append(Problem("id_differs", Severity.note, path, None, None, words))
+    return session, False
+
+
+def _summary(
+    ref: SessionRef,
+    session: WorkSession | None,
+    crumbs: list[Breadcrumb],
+    problems: list[Problem],
+    place: os.stat_result,
+    size: int,
+) -> Summary:
+    spoken = [message for crumb in crumbs for message in messages_of(crumb)]
+    times = [parse_time(crumb.timestamp) for crumb in crumbs[-1:]]
+    times.append(parse_time(session.modified) if session else None)
+    known = [moment for moment in times if moment is not None]
+    return Summary(
+        ref,
+        AGENT,
+        _title(session, crumbs),
+        session.parent if session else None,
+        len(spoken),
+        sum(bool(crumb.prompt) for crumb in crumbs),
+        None,
+        parse_time(session.created) if session else None,
+        max(known) if known else _moment(place.st_mtime),
+        size,
+        health(problems),
+        problems,
+    )
+
+
+def _title(session: WorkSession | None, crumbs: list[Breadcrumb]) -> str | None:
+    """What it is for, else what it is about, else what was asked first; the beginning, on one line."""
+    texts = [session.purpose, *map(session.related_entity.get, ("name", "id", "track_id"))] if session else []
+    texts += [crumb.prompt for crumb in crumbs[:1]]
+    for text in texts:
+        if isinstance(text, str) and text.strip():
+            return " ".join(text[: 4 * TITLE].split())[:TITLE]
+    return None
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
