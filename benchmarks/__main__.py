@@ -21,6 +21,7 @@ from benchmarks import (
     events,
     listing,
     load,
+    mailbox,
     replacing,
     report,
     saves,
@@ -47,6 +48,7 @@ ALL: tuple[Benchmark, ...] = (
     *checking.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
+    *mailbox.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

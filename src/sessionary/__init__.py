@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from sessionary.layouts.amplifier import EventsLog, SessionStore
+    from sessionary.mailbox import Mailbox, run_inbox
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ _FACE = {
     "Invalid": "sessionary.errors",
     "InvalidId": "sessionary.errors",
     "Locked": "sessionary.errors",
+    "Mailbox": "sessionary.mailbox",
     "NotFound": "sessionary.errors",
     "RemoteError": "sessionary.errors",
     "SchemaError": "sessionary.errors",
@@ -47,6 +49,7 @@ _FACE = {
     "StorageFailed": "sessionary.errors",
     "TransitionError": "sessionary.errors",
     "Unsupported": "sessionary.errors",
+    "run_inbox": "sessionary.mailbox",
 }
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "Invalid",
     "InvalidId",
     "Locked",
+    "Mailbox",
     "NotFound",
     "RemoteError",
     "SchemaError",
@@ -67,6 +71,7 @@ __all__ = [
     "TransitionError",
     "Unsupported",
     "__version__",
+    "run_inbox",
 ]
 
 

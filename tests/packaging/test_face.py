@@ -16,6 +16,7 @@ FACE = [
     "Invalid",
     "InvalidId",
     "Locked",
+    "Mailbox",
     "NotFound",
     "RemoteError",
     "SchemaError",
@@ -25,6 +26,7 @@ FACE = [
     "TransitionError",
     "Unsupported",
     "__version__",
+    "run_inbox",
 ]
 HEAVY = {"click", "msgspec", "rich", "stringzilla", "yaml"}
 NOT_FOR_A_VERSION = {"rich", "yaml"}

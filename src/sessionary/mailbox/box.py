@@ -1,0 +1,159 @@
+"""Everything that one consumer of one session has open: locks, ledger, attempts, folders.
+
+Two locks are told apart by how long they are held. The lock of the consumer (`.mailbox.<consumer>.lock`) is held for
+as long as handlers run, which may be minutes; it says who works: one process alone, or any number that claim message
+by message. The lock of the session (`.lock`) is held for the microseconds of an append, as by every other writer of
+the session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from sessionary.disk.fs import OS_FS, Fs, look, not_found
+from sessionary.disk.lock import FileLock
+from sessionary.errors import InvalidId
+from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, read_crumb
+from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, is_crumb_name
+from sessionary.mailbox.attempts import Attempts, Mark
+from sessionary.mailbox.folders import Folders, Place, Surroundings
+from sessionary.mailbox.following import beside
+from sessionary.mailbox.ledger import Ledger
+from sessionary.mailbox.notices import Notices, notices
+from sessionary.mailbox.strays import roots_of
+
+WORK = "work"
+_CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def check_consumer(name: str) -> str:
+    """The name, if it can be part of a file name.
+
+    Raises:
+        InvalidId: it cannot.
+    """
+    if not _CONSUMER.fullmatch(name):
+        raise InvalidId(
+            f"{name!r} cannot name a consumer",
+            operation="open mailbox",
+            hint="1 to 64 letters, digits, '-' and '_', a letter or digit first",
+        )
+    return name
+
+
+class Box:
+    """What one consumer of one session knows and has open.
+
+    Raises:
+        InvalidId: the consumer's name cannot be one.
+        NotFound: there is no such folder.
+    """
+
+    def __init__(
+        self, fs: Fs, folder: str, consumer: str, *, shared: bool, now: Callable[[], datetime] | None = None
+    ) -> None:
+        self.fs = fs
+        self.folder = folder
+        self.consumer = check_consumer(consumer)
+        self.shared = shared
+        self.now = now or (lambda: datetime.now(UTC))
+        if look(fs, folder) is None:
+            raise not_found(folder, f"There is no session in {folder}")
+        self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
+        self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
+        self.folders = Folders(
+            roots_of(fs, folder),
+            is_crumb_name,
+            depth_of,
+            Surroundings(fs, lambda: self.now().timestamp(), self.notices),
+        )
+        log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
+        self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done)
+        self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
+        self._known = (0, 0)
+        self._notices: Notices | None = None
+        self._may_ask = fs is OS_FS  # the kernel knows nothing of doubles
+
+    def notices(self) -> Notices | None:
+        """What the kernel tells of new names here, if it can."""
+        if self._notices is None and self._may_ask:
+            self._notices = notices(self.folder, concerns)
+            self._may_ask = False
+        return self._notices
+
+    def refresh(self) -> None:
+        """Learn what has come since the last time: messages, and what others have done with them.
+
+        Raises:
+            StorageFailed: something cannot be read.
+        """
+        self.learn()
+        known = (self.ledger.restarts, self.attempts.revivals)
+        if known != self._known:  # what was done with may not be so any more
+            self._known = known
+            self.folders.forget()
+        self.folders.refresh(self.ledger.names)
+
+    def learn(self) -> None:
+        """Read what others have written about messages that we know."""
+        self.ledger.refresh()
+        self.attempts.refresh()
+
+    def wants(self, place: Place) -> bool:
+        """False if a message was given up, or is known to be none; then it leaves the queue.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        if place.file in self.attempts.dead_files:
+            self.folders.ignore(place)
+            return False
+        if place.file in self.attempts.bad and self._is_still_bad(place):
+            self.folders.leave(place)
+            return False
+        return True
+
+    def read(self, place: Place) -> Crumb | None:
+        """What the file in a place holds; None if there is nothing to do with it.
+
+        That is a file which is gone, and a message which was applied or given up under another name.
+        """
+        crumb = read_crumb(
+            self.fs, CrumbFile(place.name, place.depth, place.path), now=self.now().timestamp()
+        )
+        if crumb.missing:
+            self.folders.leave(place)
+            return None
+        if crumb.breadcrumb is not None:
+            known = crumb.breadcrumb.breadcrumb_id
+            if known in self.ledger.ids or known in self.attempts.dead:
+                self.folders.ignore(place)
+                return None
+        return crumb
+
+    def close(self) -> None:
+        """Give all descriptors back; the next use opens them again."""
+        if self._notices is not None:
+            self._notices.close()
+            self._notices, self._may_ask = None, True
+        self.ledger.close()
+        self.attempts.close()
+        self.lock.close()
+        self.session_lock.close()
+
+    def _is_still_bad(self, place: Place) -> bool:
+        return self.attempts.bad[place.file] == mark_of(self.fs, place)
+
+
+def concerns(name: str) -> bool:
+    """Whether a name that comes to one of the folders may be, or lead to, a message."""
+    return is_crumb_name(name) or name == BREADCRUMBS or depth_of(name) is not None
+
+
+def mark_of(fs: Fs, place: Place) -> Mark | None:
+    """The version of a file; None if there is none."""
+    found = look(fs, place.path)
+    return None if found is None else Mark(found.st_size, found.st_mtime_ns)

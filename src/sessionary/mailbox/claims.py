@@ -1,0 +1,61 @@
+"""A claim: one message, one process, for as long as it takes.
+
+It is a kernel lock on the message file itself. That file is never replaced, so nothing else can be meant by it; the
+lock goes with its process, so no claim has to be timed out, and a handler may take as long as it likes.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+from sessionary.disk.fs import READ, Fs, storage_failed
+
+_claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+
+
+class Claim:
+    """The claim on one message file, until it is let go."""
+
+    def __init__(self, fs: Fs, fd: int) -> None:
+        self._fs = fs
+        self._fd = fd
+        _claims.add(self)
+
+    @classmethod
+    def take(cls, fs: Fs, path: str) -> Claim | None:
+        """Claim a message; None if another process has it, or the file is gone.
+
+        Raises:
+            StorageFailed: the file cannot be opened, or its file system has no locks.
+        """
+        try:
+            claim = cls(fs, fs.open(path, READ))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_failed(error, "claim", path) from error
+        try:
+            fs.lock(claim._fd, exclusive=True)
+        except OSError as error:
+            claim.let_go()
+            if isinstance(error, BlockingIOError):
+                return None
+            raise storage_failed(error, "claim", path) from error
+        return claim
+
+    def let_go(self) -> None:
+        """Give it back. Doing so twice is harmless."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._fs.close(fd)
+
+
+def _after_fork_in_child() -> None:
+    # A child that a handler forks would keep the claims of its parent for as long as it lives.
+    for claim in list(_claims):
+        claim.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,249 @@
+"""Which messages wait: the folders of a mailbox, looked at as cheaply as it can be done without missing anything.
+
+A message is a file in a folder that is named by a number, and it is never changed, moved or taken away. So all that
+can happen to such a folder is that names come, and that shows in the time of the folder. A poll of an idle mailbox
+asks for these times, one stat for each folder, and lists nothing, however many messages lie there.
+
+A file system tells times in ticks. A name that comes in the tick of our listing, and after it, leaves no trace; so a
+listing counts only if the folder had been left alone for two seconds before it, and is done again otherwise. While
+messages come one by one, the kernel tells their names instead, and the folder is listed every two seconds.
+
+What has been listed and is not known to be done with stands in one queue, in order. Whether it is done with is for
+the caller to know; it says so by a name, and the queue never looks into a file. What one call costs follows what has
+changed, not how many wait.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Set
+from typing import NamedTuple
+
+from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.mailbox.notices import Notices
+
+SETTLED_NS = 2_000_000_000
+_NONE: frozenset[str] = frozenset()
+
+
+class Place(NamedTuple):
+    """Where a message lies. Places sort as their messages are to be applied: by name, which is a time, then by depth.
+
+    Attributes:
+        name: the file name.
+        depth: the number of the folder.
+        label: the folder as it is written in the ledger: ``0``, or the way to a stray one.
+        path: the file.
+    """
+
+    name: str
+    depth: int
+    label: str
+    path: str
+
+    @property
+    def file(self) -> str:
+        """``<depth>/<name>``, by which the ledger knows the message."""
+        return f"{self.label}/{self.name}"
+
+
+class Surroundings(NamedTuple):
+    """What looking at a folder needs.
+
+    Attributes:
+        fs: the file system.
+        now: tells the time, in seconds since 1970.
+        notices: gives what the kernel tells of new names, or None.
+    """
+
+    fs: Fs = OS_FS
+    now: Callable[[], float] = time.time
+    notices: Callable[[], Notices | None] = lambda: None
+
+
+class _Listed:
+    """A folder, and what it was when its names were read."""
+
+    __slots__ = ("_around", "_listed_at", "_mtime_ns", "path", "settled")
+
+    def __init__(self, path: str, around: Surroundings) -> None:
+        self.path = path
+        self.settled = False
+        self._around = around
+        self._mtime_ns = -1
+        self._listed_at = 0
+
+    def news(self) -> Iterable[str]:
+        """Names that may be new.
+
+        Raises:
+            StorageFailed: it cannot be read. A folder that is not there has no names.
+        """
+        try:
+            mtime_ns = self._around.fs.stat(self.path).st_mtime_ns
+            if mtime_ns == self._mtime_ns and self.settled:
+                return ()
+            now = int(self._around.now() * 1e9)
+            told = self._told() if self._mtime_ns >= 0 else None
+            if told is not None and 0 <= now - self._listed_at < SETTLED_NS:
+                return told
+            names = self._around.fs.listdir(self.path)
+        except FileNotFoundError:
+            self.forget()
+            return ()
+        except NotADirectoryError:
+            return ()
+        except OSError as error:
+            raise storage_failed(error, "list", self.path) from error
+        self._mtime_ns, self._listed_at = mtime_ns, now
+        self.settled = now - mtime_ns > SETTLED_NS
+        return names
+
+    def forget(self) -> None:
+        """List it again the next time."""
+        self._mtime_ns = -1
+        self.settled = False
+
+    def _told(self) -> set[str] | None:
+        """What the kernel tells of names that came since it was asked last; None if it has to be asked from now on."""
+        notices = self._around.notices()
+        if notices is None:
+            return None
+        told = notices.take(self.path)
+        if told is None:
+            notices.watch(self.path)
+            notices.take(self.path)
+        return told
+
+
+class _Depth(_Listed):
+    """One folder of messages."""
+
+    __slots__ = ("depth", "ignored", "label", "queued")
+
+    def __init__(self, path: str, label: str, depth: int, around: Surroundings) -> None:
+        super().__init__(path, around)
+        self.label = label
+        self.depth = depth
+        self.queued: set[str] = set()
+        self.ignored: set[str] = set()
+
+
+class Root(NamedTuple):
+    """A `breadcrumbs` folder, and what its depth folders are called in the ledger beside their number."""
+
+    path: str
+    prefix: str = ""
+
+
+class Folders:
+    """The queue of messages that lie in the folders of one mailbox.
+
+    Args:
+        roots: the `breadcrumbs` folders; they may not be there yet.
+        is_message: whether a name can be that of a message.
+        depth_of: the number that the name of a folder stands for, None if it is no such folder.
+        around: file system, clock, and what the kernel tells.
+    """
+
+    def __init__(
+        self,
+        roots: list[Root],
+        is_message: Callable[[str], bool],
+        depth_of: Callable[[str], int | None],
+        around: Surroundings = Surroundings(),  # noqa: B008 - a constant
+    ) -> None:
+        self._is_message = is_message
+        self._depth_of = depth_of
+        self._around = around
+        self._roots = [(root, _Listed(root.path, around)) for root in roots]
+        self._depths: dict[str, _Depth] = {}
+        self._queue: list[Place] = []  # sorted; what the depths do not have as queued any more is passed over
+        self._first = 0
+
+    def paths(self) -> list[str]:
+        """Every folder in which something may happen."""
+        return [root.path for root, _ in self._roots] + [depth.path for depth in self._depths.values()]
+
+    @property
+    def waiting(self) -> int:
+        """How many messages stand in the queue."""
+        return sum(len(depth.queued) for depth in self._depths.values())
+
+    def refresh(self, done: dict[str, set[str]]) -> bool:
+        """Look for new names; True if the queue has grown.
+
+        Args:
+            done: the names that need no place in the queue, by label.
+
+        Raises:
+            StorageFailed: a folder cannot be read.
+        """
+        for root, listed in self._roots:
+            for name in listed.news():
+                self._add_depth(root, name)
+        if self._first:
+            self._queue, self._first = self._queue[self._first :], 0
+        before = len(self._queue)
+        for depth in self._depths.values():
+            if names := depth.news():
+                self._enqueue(depth, names, done.get(depth.label, _NONE))
+        if len(self._queue) == before:
+            return False
+        self._queue.sort()
+        return True
+
+    def queue(self) -> Iterator[Place]:
+        """The messages in order, as they stand in the queue when their turn comes."""
+        while self._queue and not self._is_queued(self._queue[self._first]):
+            self._first += 1
+            if self._first == len(self._queue):
+                self._queue.clear()
+                self._first = 0
+        for place in self._queue[self._first :]:
+            if self._is_queued(place):
+                yield place
+
+    def done(self, label: str, name: str) -> None:
+        """The message of that name was applied: it leaves the queue."""
+        depth = self._depths.get(label)
+        if depth is not None:
+            depth.queued.discard(name)
+
+    def ignore(self, place: Place) -> None:
+        """The message leaves the queue, and does not come back to it with another listing."""
+        self.done(place.label, place.name)
+        self._depths[place.label].ignored.add(place.name)
+
+    def leave(self, place: Place) -> None:
+        """The file leaves the queue, until another listing shows it."""
+        self.done(place.label, place.name)
+        self._queue.remove(place)
+
+    def forget(self) -> None:
+        """Begin anew: what was done with may not be so any more."""
+        self._queue.clear()
+        self._first = 0
+        for depth in self._depths.values():
+            depth.queued.clear()
+            depth.ignored.clear()
+            depth.forget()
+
+    def _is_queued(self, place: Place) -> bool:
+        return place.name in self._depths[place.label].queued
+
+    def _enqueue(self, depth: _Depth, names: Iterable[str], done: Set[str]) -> None:
+        unknown = set(names).difference(done, depth.queued, depth.ignored)
+        fresh = [name for name in unknown if self._is_message(name)]
+        depth.queued.update(fresh)
+        self._queue += (
+            Place(name, depth.depth, depth.label, os.path.join(depth.path, name)) for name in fresh
+        )
+
+    def _add_depth(self, root: Root, name: str) -> None:
+        number = self._depth_of(name)
+        label = root.prefix + name
+        if number is not None and label not in self._depths:
+            path = os.path.join(root.path, name)
+            self._depths[label] = _Depth(path, label, number, self._around)

@@ -1,0 +1,224 @@
+"""The ledger of a consumer: the log of the work session, in which one line is both effect and acknowledgment.
+
+There is no moment between "applied" and "acknowledged", because there is no second write. A line either is in the
+log or is not; whoever comes after a crash reads which, by the ids and names on the lines, and goes on with the rest.
+Nothing else is remembered anywhere: no position, no time of the last message, no mark on the message itself. So a
+message that comes late, with an older stamp or in another folder, is as new as any other.
+
+Lines are appended under the lock of the session. Whoever holds it reads first what others have appended meanwhile,
+and leaves out what is there already. That, and not the lock of the consumer, is what keeps a message from being
+applied twice in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.mailbox.following import NOTHING, Follower, Line, State
+from sessionary.model import Problem, Severity
+
+
+class _Applied(msgspec.Struct):
+    """What a line of the log says of a message; the rest of the line is not even decoded."""
+
+    breadcrumb_id: str | None = None
+    file: str | None = None
+
+
+_read_line = msgspec.json.Decoder(_Applied).decode
+
+
+class Entry(NamedTuple):
+    """One message that was handled and is to be written down.
+
+    Attributes:
+        breadcrumb_id: its id.
+        file: ``<depth>/<name>``.
+        line: the whole line, with its newline.
+    """
+
+    breadcrumb_id: str
+    file: str
+    line: bytes
+
+
+def entry(breadcrumb_id: str, file: str, result: Any, applied_at: datetime) -> Entry:
+    """The entry for a message. `result` is a dict that was sanitised, or None."""
+    record = {
+        "breadcrumb_id": breadcrumb_id,
+        "file": file,
+        "applied_at": stamp(applied_at),
+        "result": result,
+    }
+    return Entry(breadcrumb_id, file, encode_line(record) + b"\n")
+
+
+def stamp(moment: datetime) -> str:
+    """A time as our files have it: ISO 8601, UTC, microseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+class Ledger:
+    """What one consumer has applied.
+
+    Args:
+        path: the file.
+        lock: the lock of the session, under which lines are appended.
+        fs: the file system.
+        now: the time, for the name of torn bytes.
+        applied: is told label and name of each message that the ledger turns out to hold.
+
+    Attributes:
+        path: the file.
+        ids: the ids of the messages applied.
+        names: their file names, by the label of the folder they lie in.
+        restarts: grows when the file was replaced by another one, so that names may have gone.
+        problems: lines that cannot be read, as long as they are there.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        lock: FileLock,
+        fs: Fs = OS_FS,
+        now: Callable[[], datetime] | None = None,
+        applied: Callable[[str, str], object] = lambda label, name: None,
+    ) -> None:
+        self.path = path
+        self.ids: set[str] = set()
+        self.names: dict[str, set[str]] = {}
+        self.problems: list[Problem] = []
+        self._applied = applied
+        self._lock = lock
+        self._followed = Follower(path, fs, unended=True)
+        self._journal = Journal(path, Tail.CUT, fs=fs, now=now)
+        self._durable: State = NOTHING
+
+    @property
+    def restarts(self) -> int:
+        """How often the file was replaced by another."""
+        return self._followed.restarts
+
+    def holds(self, label: str, name: str) -> bool:
+        """True if the message of that name was applied."""
+        return name in self.names.get(label, ())
+
+    def refresh(self) -> bool:
+        """Read what has been appended since the last time; True if there was anything. Takes no lock.
+
+        Raises:
+            StorageFailed: the file cannot be read.
+        """
+        before = self.restarts
+        changed = self._followed.changed()
+        if self.restarts != before:
+            self._forget()
+        if changed:
+            for line in self._followed.lines():
+                self._take(line)
+        return changed or self.restarts != before
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Write down messages that were handled; returns how many were not there already.
+
+        Durability: when this returns, all of them survive a power cut. If it does not return, a reader finds none
+        of them, or the first few; what is not there is delivered again.
+
+        Raises:
+            Locked: somebody held the session all the time.
+            StorageFailed: the disk refused; with ``outcome="unknown"`` they may be there or not.
+        """
+        self._lock.acquire()
+        try:
+            self.refresh()
+            fresh = [new for new in entries if not self._knows(new)]
+            self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
+            self._remember(fresh)
+            state = self._followed.state
+        finally:
+            self._lock.release()
+        self._journal.flush()
+        self._durable = state
+        return len(fresh)
+
+    def settle(self) -> None:
+        """Make durable what others wrote and perhaps died before they could flush it.
+
+        Whoever is told that a message was applied may rely on it, whoever wrote the line.
+
+        Raises:
+            Locked, StorageFailed: as `append`.
+        """
+        if self._followed.state not in (self._durable, NOTHING):
+            self.append(())
+
+    def close(self) -> None:
+        """Give the descriptor back; the next append opens the file again."""
+        self._journal.close()
+
+    def _knows(self, new: Entry) -> bool:
+        label, _, name = new.file.rpartition("/")
+        return new.breadcrumb_id in self.ids or self.holds(label, name)
+
+    def _remember(self, fresh: Sequence[Entry]) -> None:
+        """Know what was appended; read it back only if something else came with it."""
+        length = sum(len(new.line) for new in fresh)
+        if self._followed.skip(self._journal.stat(), length, len(fresh)):
+            for new in fresh:
+                self._add(new.breadcrumb_id, new.file)
+        else:
+            self.refresh()
+
+    def _forget(self) -> None:
+        self.ids.clear()
+        self.names.clear()
+        self.problems.clear()
+
+    def _take(self, line: Line) -> None:
+        try:
+            applied = _read_line(line.raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            applied = self._decipher(line)
+        if applied.breadcrumb_id is None:
+            return  # whatever else somebody wrote into the log of the session
+        self._add(applied.breadcrumb_id, applied.file)
+
+    def _add(self, breadcrumb_id: str, file: str | None) -> None:
+        self.ids.add(breadcrumb_id)
+        if file is not None:
+            label, _, name = file.rpartition("/")
+            self.names.setdefault(label, set()).add(name)
+            self._applied(label, name)
+
+    def _decipher(self, line: Line) -> _Applied:
+        """A line that the fast reader refuses: odd JSON that Python reads, or damage, which is told."""
+        try:
+            record = decode(line.raw)
+        except Undecodable as error:
+            self.problems.append(_damaged(self.path, line, str(error)))
+            return _Applied()
+        if not isinstance(record, dict):
+            return _Applied()
+        known, file = record.get("breadcrumb_id"), record.get("file")
+        return _Applied(known if isinstance(known, str) else None, file if isinstance(file, str) else None)
+
+
+def _damaged(path: str, line: Line, why: str) -> Problem:
+    return Problem(
+        "bad_ledger_line",
+        Severity.lost_data,
+        path,
+        line.number,
+        line.byte,
+        f"a line of the log cannot be read ({why}); if it acknowledged a message, that one is delivered again",
+        "look at the line; a copy of the log from a backup may have it whole",
+        len(line.raw),
+    )

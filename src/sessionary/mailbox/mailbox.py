@@ -1,0 +1,329 @@
+"""The mailbox of a work session: every message applied exactly once, whatever crashes.
+
+Producers leave messages as files in the folders of the session and never touch them again. A consumer applies each
+one to its log. Nobody tells the other anything but by these files, so any number of both may come and go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.lock import holder
+from sessionary.errors import AlreadyExists, Invalid
+from sessionary.layouts.maestro.crumbs import Crumb
+from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, depth_of
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.mailbox.attempts import DeadLetter
+from sessionary.mailbox.box import WORK, Box, concerns, mark_of
+from sessionary.mailbox.folders import Place
+from sessionary.mailbox.round import Failure, Handler, Round, check_delivery
+from sessionary.mailbox.watching import Stop, is_set, wait, waker
+from sessionary.model import Problem
+
+TIMEOUT = 5.0
+ATTEMPTS = 5
+INTERVAL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one call of `consume` did.
+
+    Attributes:
+        applied: messages that are in the log now and were not before, durably.
+        pending: messages that wait: those behind the limit, those whose handler raised, those that others have
+            claimed, and what has come meanwhile.
+        problems: what is to be told: failed attempts, dead letters, files that are no messages, damage in the log.
+        failures: the exceptions of the handler.
+        unwritten: files whose producers may still be writing.
+    """
+
+    applied: int
+    pending: int
+    problems: list[Problem] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    unwritten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a consumer stands.
+
+    Attributes:
+        consumer: its name.
+        applied: messages in its log.
+        pending: messages that wait.
+        unwritten: files whose producers may still be writing.
+        failing: how often the handler has failed, by the id of a message that waits.
+        dead: messages that were given up.
+        bad: files that are no messages, as ``<depth>/<name>``.
+        worker: who consumes at this moment, as far as the system tells; empty if nobody does.
+        problems: what is wrong with files and log.
+    """
+
+    consumer: str
+    applied: int
+    pending: int
+    unwritten: int
+    failing: dict[str, int]
+    dead: list[DeadLetter]
+    bad: list[str]
+    worker: dict[str, Any]
+    problems: list[Problem]
+
+
+class Mailbox:
+    """The messages of one work session, as one consumer sees them.
+
+    Args:
+        session_dir: the folder of the session, with `session.json` and `breadcrumbs/` in it.
+        consumer: whose ledger; ``work`` is the log of the session itself, ``log.jsonl``.
+        shared: whether several processes may consume under this name at once. Each claims message by message, and
+            nothing is promised of the order in which these are applied.
+
+    Not for several threads: give each its own.
+
+    Raises:
+        InvalidId: the consumer's name cannot be one.
+        NotFound: there is no such folder.
+    """
+
+    def __init__(
+        self, session_dir: str | os.PathLike[str], consumer: str = WORK, *, shared: bool = False
+    ) -> None:
+        self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared)
+        self._told: set[Problem] = set()
+
+    @classmethod
+    def over(
+        cls,
+        fs: Fs,
+        session_dir: str | os.PathLike[str],
+        consumer: str = WORK,
+        *,
+        shared: bool = False,
+        now: Callable[[], datetime] | None = None,
+    ) -> Self:
+        """A mailbox over another file system seam or clock: for proofs and doubles."""
+        mailbox = cls.__new__(cls)
+        mailbox._box = Box(fs, _folder(session_dir), consumer, shared=shared, now=now)
+        mailbox._told = set()
+        return mailbox
+
+    def consume(
+        self,
+        handler: Handler,
+        *,
+        limit: int | None = None,
+        timeout: float = TIMEOUT,
+        delivery: str = "at_least_once",
+        max_attempts: int = ATTEMPTS,
+    ) -> Report:
+        """Give each message that waits to the handler, in order, and write what it returns into the log.
+
+        The handler gets a `Breadcrumb` and returns a dict or None. If it raises, the message stays pending and is
+        tried again by the next call, `max_attempts` times in all; those behind it are applied meanwhile. Its
+        effects on anything but the log may be repeated by a crash: ``breadcrumb_id`` is the key by which the other
+        side can tell. With ``delivery="at_most_once"`` nothing is ever repeated, and what a crash cuts off is given
+        up.
+
+        Args:
+            handler: called with one breadcrumb.
+            limit: handle at most so many messages.
+            timeout: seconds to wait for another process of this consumer to finish.
+            delivery: ``at_least_once`` or ``at_most_once``: what a crash does to a message that is being handled.
+            max_attempts: after so many failures a message becomes a dead letter.
+
+        Durability: what counts as applied survives a power cut, and is in the log exactly once. If the call does
+        not return, some of the messages are applied, each whole, and the others are delivered again.
+
+        Raises:
+            Invalid: an argument makes no sense.
+            Locked: another process of this consumer worked all the time.
+            StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or not, and
+                the next call finds out.
+        """
+        if max_attempts < 1 or (limit is not None and limit < 0):
+            raise Invalid("limit and max_attempts count messages and attempts", operation="consume")
+        turn = Round(self._box, handler, check_delivery(delivery), max_attempts)
+        self._box.lock.acquire(timeout, exclusive=not self._box.shared)
+        try:
+            self._box.refresh()
+            turn.run(limit)
+            self._box.ledger.settle()
+        finally:
+            self._box.lock.release()
+        waiting = self._box.folders.waiting - turn.unwritten
+        problems = turn.problems + self._untold()
+        return Report(turn.applied, max(0, waiting), problems, turn.failures, turn.unwritten)
+
+    def pending(self) -> list[Breadcrumb]:
+        """The messages that are not applied yet, in order. Takes no lock and changes nothing.
+
+        What cannot be read is not among them; `status` tells of it.
+
+        Raises:
+            StorageFailed: a folder or the log cannot be read.
+        """
+        return [crumb.breadcrumb for _, crumb in self._peek() if crumb.breadcrumb is not None]
+
+    def status(self) -> Status:
+        """How this consumer stands. Takes no lock and changes nothing.
+
+        Raises:
+            StorageFailed: a folder or the log cannot be read.
+        """
+        crumbs = [crumb for _, crumb in self._peek()]
+        waiting = {crumb.breadcrumb.breadcrumb_id for crumb in crumbs if crumb.breadcrumb is not None}
+        box = self._box
+        return Status(
+            box.consumer,
+            applied=len(box.ledger.ids),
+            pending=len(waiting),
+            unwritten=sum(crumb.unfinished for crumb in crumbs),
+            failing={known: count for known, count in box.attempts.failed.items() if known in waiting},
+            dead=list(box.attempts.dead.values()),
+            bad=[place.file for place in self._bad()],
+            worker=holder(box.lock.path, box.fs),
+            problems=[found for crumb in crumbs for found in crumb.problems] + box.ledger.problems,
+        )
+
+    def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Iterator[Breadcrumb]:
+        """The messages that wait, and then each new one as it comes, each once. Nothing is applied by this.
+
+        Args:
+            interval: seconds after which to look even if the system has told of nothing: on file systems that do
+                not tell, and where the messages come from another host, this is how late they are.
+            stop: an event, or a function, that ends it.
+
+        Raises:
+            StorageFailed: a folder or the log cannot be read.
+        """
+        seen: set[str] = set()
+        for _ in self._wake_ups(interval, stop):
+            for place, crumb in self._peek():
+                if crumb.breadcrumb is not None and place.file not in seen:
+                    seen.add(place.file)
+                    yield crumb.breadcrumb
+
+    def run(
+        self,
+        handler: Handler,
+        interval: float = INTERVAL,
+        stop: Stop = None,
+        tell: Callable[[Report], object] | None = None,
+    ) -> int:
+        """Consume whatever comes until told to stop; returns how many messages were applied. See `run_inbox`."""
+        applied = 0
+        for _ in self._wake_ups(interval, stop):
+            report = self.consume(handler)
+            applied += report.applied
+            if tell is not None and (report.applied or report.problems):
+                tell(report)
+        return applied
+
+    def _wake_ups(self, interval: float, stop: Stop) -> Iterator[None]:
+        """Once at the beginning, whenever something may have come, and after each interval."""
+        waking = waker(self._box.notices(), concerns)
+        try:
+            while not is_set(stop):
+                # Watches first, then the look: what comes between the two has been seen or wakes us.
+                while waking.watch([self._box.folder, *self._box.folders.paths()]):
+                    self._box.refresh()  # a folder that has just come may have folders in it
+                yield
+                wait(waking, interval, stop)
+        finally:
+            waking.close()
+
+    def revive(self, *breadcrumb_ids: str) -> list[str]:
+        """Let dead letters be tried again, all of them if none is named; returns their ids.
+
+        Durability: when this returns, they are pending whatever happens.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        attempts = self._box.attempts
+        attempts.refresh()
+        chosen = [known for known in breadcrumb_ids or tuple(attempts.dead) if known in attempts.dead]
+        for known in chosen:
+            attempts.revive(known)
+        attempts.flush()
+        return chosen
+
+    def quarantine(self) -> list[str]:
+        """Move the files that were reported as no messages to `breadcrumbs/error/`; returns their new paths.
+
+        Durability: each move survives a power cut when this returns, and is whole at every moment.
+
+        Raises:
+            Locked: the consumer is at work.
+            StorageFailed: the disk refused; some may have been moved.
+        """
+        with self._box.lock.held(TIMEOUT):
+            self._box.learn()
+            return [self._set_aside(place) for place in self._bad()]
+
+    def close(self) -> None:
+        """Give the descriptors back. The mailbox can be used again, and closed again."""
+        self._box.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _peek(self) -> Iterator[tuple[Place, Crumb]]:
+        """What lies in the places of the queue, in order: messages, each once, and what is none."""
+        self._box.refresh()
+        seen: set[str] = set()
+        for place in self._box.folders.queue():
+            crumb = self._box.read(place) if self._box.wants(place) else None
+            known = crumb and crumb.breadcrumb and crumb.breadcrumb.breadcrumb_id
+            if crumb is not None and known not in seen:
+                seen.update([known] if known else [])
+                yield place, crumb
+
+    def _bad(self) -> list[Place]:
+        """The files that were reported and are still as they were then."""
+        places = [self._place(file) for file in self._box.attempts.bad]
+        marks = self._box.attempts.bad
+        return [place for place in places if mark_of(self._box.fs, place) == marks[place.file]]
+
+    def _place(self, file: str) -> Place:
+        label, _, name = file.rpartition("/")
+        path = os.path.normpath(os.path.join(self._box.folder, BREADCRUMBS, label, name))
+        return Place(name, depth_of(os.path.basename(label)) or 0, label, path)
+
+    def _set_aside(self, place: Place) -> str:
+        folder = os.path.join(self._box.folder, BREADCRUMBS, ERRORS)
+        number = 1
+        while True:
+            suffix = "" if number == 1 else f".{number}"
+            target = os.path.join(folder, f"{place.depth}-{place.name}{suffix}")
+            try:
+                atomic.move_folder(place.path, target, fs=self._box.fs)
+            except AlreadyExists:
+                number += 1
+                continue
+            return target
+
+    def _untold(self) -> list[Problem]:
+        """Damage in the log that this object has not told of yet."""
+        fresh = [found for found in self._box.ledger.problems if found not in self._told]
+        self._told.update(fresh)
+        return fresh
+
+
+def _folder(session_dir: str | os.PathLike[str]) -> str:
+    return os.path.realpath(os.path.expanduser(session_dir))

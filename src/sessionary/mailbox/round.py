@@ -1,0 +1,212 @@
+"""One call of `consume`: the messages in order, each to the handler, its result to the ledger.
+
+Results are written in batches, because a flush takes longer than most handlers and one of them makes any number of
+lines durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so a slow handler has each of
+its results written at once, and a crash repeats little. Nothing counts as applied before its flush has returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from sessionary.codec import sanitize
+from sessionary.errors import Invalid, StorageFailed
+from sessionary.layouts.maestro.crumbs import Crumb, unreadable
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.mailbox.attempts import in_words
+from sessionary.mailbox.box import Box, mark_of
+from sessionary.mailbox.claims import Claim
+from sessionary.mailbox.folders import Place
+from sessionary.mailbox.ledger import Entry, entry
+from sessionary.mailbox.problems import dead_letter, handler_failed
+from sessionary.model import Problem
+
+LINES = 64
+SECONDS = 0.05
+
+Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
+Delivery = Literal["at_least_once", "at_most_once"]
+INTERRUPTED = "its only attempt was interrupted, and how far it came is unknown"
+
+
+class Failure(NamedTuple):
+    """A handler that raised.
+
+    Attributes:
+        breadcrumb_id: the message.
+        file: ``<depth>/<name>``.
+        attempt: the how manieth attempt it was.
+        error: what it raised, with its traceback.
+    """
+
+    breadcrumb_id: str
+    file: str
+    attempt: int
+    error: Exception
+
+
+def check_delivery(word: str) -> Delivery:
+    """Raises Invalid unless `word` is one of the two."""
+    for known in get_args(Delivery):
+        if word == known:
+            return known  # type: ignore[no-any-return]
+    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {get_args(Delivery)}")
+
+
+class Round:
+    """One pass over the messages that wait.
+
+    Attributes:
+        applied: messages applied and durable.
+        unwritten: files that may still be being written.
+        problems: what is to be told.
+        failures: what handlers raised.
+    """
+
+    def __init__(self, box: Box, handler: Handler, delivery: Delivery, max_attempts: int) -> None:
+        self.applied = 0
+        self.unwritten = 0
+        self.problems: list[Problem] = []
+        self.failures: list[Failure] = []
+        self._box = box
+        self._handler = handler
+        self._once = delivery == "at_most_once"
+        self._max_attempts = 1 if self._once else max_attempts
+        self._handled = 0
+        self._batch: list[Entry] = []
+        self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
+        self._claims: list[Claim] = []
+        self._began = 0.0
+
+    def run(self, limit: int | None) -> None:
+        """Handle the messages that wait, `limit` of them at most.
+
+        Raises:
+            Locked, StorageFailed: the ledger could not be written; what was handled since the last batch may be
+                delivered again.
+        """
+        try:
+            for place in self._box.folders.queue():
+                if limit is not None and self._handled >= limit:
+                    break
+                self._visit(place)
+        finally:  # what was handled is written down, whatever ends the loop: an interrupt too
+            try:
+                self._commit()
+                self._box.attempts.flush()
+            finally:
+                self._let_go()
+
+    def _visit(self, place: Place) -> None:
+        if not self._box.wants(place):
+            return
+        if not self._box.shared:
+            self._deliver(place)
+        elif (claim := self._claim(place)) is not None:
+            self._claims.append(claim)
+            if not self._deliver(place):
+                self._claims.pop().let_go()
+        if self._batch and (self._once or self._is_due()):
+            self._commit()
+
+    def _claim(self, place: Place) -> Claim | None:
+        """The claim, if the message is ours now. Its last owner wrote down what became of it before letting go."""
+        try:
+            claim = Claim.take(self._box.fs, place.path)
+        except StorageFailed as error:
+            self.problems.append(unreadable(place.path, error))
+            return None
+        if claim is not None:
+            self._box.learn()
+            if self._box.ledger.holds(place.label, place.name):
+                claim.let_go()
+                return None
+        return claim
+
+    def _deliver(self, place: Place) -> bool:
+        """Read the message and give it to the handler; True if there is something to write down."""
+        crumb = self._box.read(place)
+        if crumb is None:
+            return False
+        if crumb.breadcrumb is None:
+            self._set_down(place, crumb)
+            return False
+        if crumb.breadcrumb.breadcrumb_id in self._tried:
+            return False
+        self.problems += crumb.problems
+        return self._handle(place, crumb.breadcrumb)
+
+    def _handle(self, place: Place, message: Breadcrumb) -> bool:
+        known = message.breadcrumb_id
+        self._tried.add(known)
+        if self._once:
+            if known in self._box.attempts.started:
+                self._give_up(place, known, 1, INTERRUPTED)
+                return False
+            self._box.attempts.start(known, place.file)
+        self._handled += 1
+        try:
+            result = _storable(self._handler(message))
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is an attempt that failed
+            self._fail(place, known, error)
+            return False
+        if not self._batch:
+            self._began = time.monotonic()
+        self._batch.append(entry(known, place.file, result, self._box.now()))
+        return True
+
+    def _is_due(self) -> bool:
+        return len(self._batch) >= LINES or time.monotonic() - self._began >= SECONDS
+
+    def _commit(self) -> None:
+        """Write down what was handled; it counts once it is durable."""
+        batch, self._batch = self._batch, []  # one that fails is not written a second time
+        if batch:
+            self.applied += self._box.ledger.append(batch)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while self._claims:
+            self._claims.pop().let_go()
+
+    def _fail(self, place: Place, known: str, error: Exception) -> None:
+        count = self._box.attempts.fail(known, place.file, error)
+        self.failures.append(Failure(known, place.file, count, error))
+        if count >= self._max_attempts:
+            self._give_up(place, known, count, in_words(error))
+        else:
+            self.problems.append(handler_failed(place, in_words(error), count, self._max_attempts))
+
+    def _give_up(self, place: Place, known: str, attempts: int, error: str) -> None:
+        self._box.attempts.give_up(known, place.file, attempts, error)
+        self._box.folders.ignore(place)
+        self.problems.append(dead_letter(place, attempts, error))
+
+    def _set_down(self, place: Place, crumb: Crumb) -> None:
+        """A file that is no message: waited for while it is young, told of once when it is not."""
+        if crumb.unfinished:
+            self.unwritten += 1
+            return
+        self.problems += crumb.problems
+        mark = mark_of(self._box.fs, place)
+        if mark is not None and not any(found.code == "unreadable_file" for found in crumb.problems):
+            self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
+            self._box.folders.leave(place)
+
+
+def _storable(result: object) -> dict[str, Any] | None:
+    """What a handler returned, as it goes into the log.
+
+    Raises:
+        Invalid: it is neither a dict nor None.
+    """
+    if result is None:
+        return None
+    if not isinstance(result, Mapping):
+        raise Invalid(
+            f"the handler returned {type(result).__name__}", operation="consume", hint="return a dict or None"
+        )
+    clean: dict[str, Any] = sanitize(dict(result))
+    return clean
