@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
-from sessionary.disk.fs import OS_FS, not_found
 from sessionary.layouts.maestro.names import default_root
-from sessionary.layouts.maestro.placement import find_folder
+from sessionary.layouts.maestro.store import WorkStore
 from sessionary.mailbox.box import WORK
 from sessionary.mailbox.mailbox import INTERVAL, Mailbox, Report
 from sessionary.mailbox.round import Handler
@@ -34,7 +32,7 @@ def run_inbox(
     seconds it is looked whether something came unannounced. In between the process sleeps.
 
     Args:
-        session_id: the session.
+        session_id: the session: its id, the beginning of its id, or ``latest``.
         apply: as the handler of `Mailbox.consume`.
         interval: seconds between two looks, not less than 0.1; also the pause before a failed message is tried again.
         stop: an event, or a function, that ends the loop; without one it ends by an exception alone.
@@ -48,6 +46,7 @@ def run_inbox(
     Raises:
         InvalidId: the id, or the name of the consumer, cannot be one.
         NotFound: there is no such session.
+        AmbiguousId: several sessions begin so.
         Locked: another process works as this consumer.
         StorageFailed: the disk refused.
     """
@@ -56,8 +55,5 @@ def run_inbox(
 
 
 def _folder_of(session_id: str, base_path: str | os.PathLike[str] | None) -> str:
-    root = default_root() if base_path is None else Path(base_path)
-    folder = find_folder(OS_FS, os.path.realpath(root), session_id)
-    if folder is None:
-        raise not_found(str(root), f"There is no work session {session_id} in {root}")
-    return folder
+    store = WorkStore(default_root() if base_path is None else base_path)
+    return store.folder(store.resolve(session_id))

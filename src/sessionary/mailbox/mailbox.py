@@ -7,7 +7,7 @@ one to its log. Nobody tells the other anything but by these files, so any numbe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
@@ -195,7 +195,7 @@ class Mailbox:
             problems=[found for crumb in crumbs for found in crumb.problems] + box.ledger.problems,
         )
 
-    def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Iterator[Breadcrumb]:
+    def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Generator[Breadcrumb, None, None]:
         """The messages that wait, and then each new one as it comes, each once. Nothing is applied by this.
 
         Args:
@@ -234,11 +234,13 @@ class Mailbox:
         waking = waker(self._box.notices(), concerns)
         try:
             while not is_set(stop):
-                # Watches first, then the look: what comes between the two has been seen or wakes us.
-                while waking.watch([self._box.folder, *self._box.folders.paths()]):
+                # What lies in a folder is looked at after it is watched: what comes later will wake us.
+                if waking.watch([self._box.folder, *self._box.folders.paths()]):
                     self._box.refresh()  # a folder that has just come may have folders in it
+                    continue
                 yield
-                wait(waking, interval, stop)
+                if not waking.watch(self._box.folders.paths()):
+                    wait(waking, interval, stop)
         finally:
             waking.close()
 

@@ -52,6 +52,7 @@ class Notices:
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
         self._folders: dict[int, str] = {}
+        self._came = False
         self._names: dict[str, set[str] | None] = {}  # None: watched since nobody has asked
         _alive.add(self)
 
@@ -79,13 +80,17 @@ class Notices:
         return names
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a name that matters has come, or so long."""
+        """Sleep until a name that matters has come since the last call, or so long.
+
+        One that somebody has taken in between counts: whether they did with it what the caller would, nobody knows.
+        """
         deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        while not self._came and (left := deadline - time.monotonic()) > 0:
             if self._fd < 0:
                 time.sleep(left)
-            elif self._poll.poll(left * 1000) and self._read():
-                return
+            elif self._poll.poll(left * 1000):
+                self._read()
+        self._came = False
 
     def close(self) -> None:
         """Stop watching; from now on nobody can tell."""
@@ -98,18 +103,17 @@ class Notices:
         with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
             self.close()
 
-    def _read(self) -> bool:
-        """Take in what the kernel has to tell; True if any of it matters."""
-        came = False
+    def _read(self) -> None:
+        """Take in what the kernel has to tell."""
         try:
             while self._fd >= 0 and (data := os.read(self._fd, _BUFFER)):
                 for number, mask, name in _events(data):
-                    came = self._take_in(number, mask, name) or came
+                    self._came = self._take_in(number, mask, name) or self._came
         except BlockingIOError:
             pass
-        return came
 
     def _take_in(self, number: int, mask: int, name: str) -> bool:
+        """Note one event; True if it matters."""
         if mask & _OVERFLOW:
             self._forget()
             return True

@@ -1,0 +1,227 @@
+"""`consume`, cut off by power at every point: alone, in its recovery, and with another consumer at its heels."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary import Mailbox
+from sessionary.disk.fs import Fs
+from sessionary.errors import Locked
+from sessionary.testing.faults import Fault, FaultFs, Killed, sweep
+from sessionary.testing.mailbox_proof import FIRST, IDS, applied, ours, promise_of, setup, twice
+from sessionary.testing.recorder import RecordingFs
+from sessionary.testing.survivors import Model
+from sessionary.testing.sweeps import Check, crash_sweep
+from sessionary.testing.wrapper import UNSYNCED, WrappedFs
+from tests.messages import echo
+
+MODES = [pytest.param(False, id="exclusive"), pytest.param(True, id="shared")]
+
+
+@pytest.mark.parametrize("shared", MODES)
+def test_every_power_cut_leaves_each_acknowledged_message_once_and_loses_none(
+    shared: bool, tmp_path: Path
+) -> None:
+    consume = ours(shared=shared)
+    report = crash_sweep(setup, twice(consume), promise_of(consume), tmp_path, limit=60)
+    assert report.violations == [], report.describe()
+    assert report.states > 100
+
+
+@pytest.mark.parametrize("model", ["prefix", "relaxed"])
+def test_a_power_cut_inside_recovery_changes_nothing(model: Model, tmp_path: Path) -> None:
+    """Every state that a first cut leaves is recovered from, with a cut at every point of that."""
+    consume = ours()
+    inner = tmp_path / "inner"
+    states = 0
+
+    def recover_with_cuts(folder: str, acked: tuple[Any, ...]) -> None:
+        nonlocal states
+        inner.mkdir()
+
+        def recovery(fs: RecordingFs) -> None:
+            for known in acked:
+                fs.mark(known)
+            for known in consume(fs, fs.root):
+                fs.mark(known)
+
+        report = crash_sweep(
+            lambda work: shutil.copytree(folder, work, dirs_exist_ok=True),
+            recovery,
+            promise_of(consume),
+            inner,
+            models=[model],
+            limit=12,
+        )
+        states += report.states
+        shutil.rmtree(inner)
+        assert report.violations == [], report.describe(1)
+
+    report = crash_sweep(setup, twice(consume), recover_with_cuts, tmp_path, models=[model], limit=12)
+    assert report.violations == [], report.describe()
+    assert states > 200
+
+
+def test_every_call_that_fails_or_dies_leaves_the_promise_whole(tmp_path: Path) -> None:
+    consume = ours()
+
+    def workload(fs: FaultFs, folder: str) -> None:
+        for known in consume(fs, folder):
+            fs.mark(known)
+
+    report = sweep(setup, workload, promise_of(consume), tmp_path)
+    assert report.violations == [], report.describe()
+    assert report.states > 30
+
+
+def test_a_flush_that_fails_acknowledges_nothing_and_the_next_call_makes_it_good(tmp_path: Path) -> None:
+    setup(str(tmp_path))
+    fs = FaultFs(UNSYNCED, Fault("fdatasync", 1, 5))
+    mailbox = Mailbox.over(fs, tmp_path)
+    with pytest.raises(OSError, match="Failed to flush"):
+        mailbox.consume(echo)
+    report = mailbox.consume(echo)
+    assert (report.applied, report.pending) == (0, 0)
+    assert (
+        fs.counts["rename"] == 1
+    )  # the log was written anew: the flush of the old file proves nothing any more
+    assert applied(str(tmp_path)) == dict.fromkeys((f"id-{number}" for number in FIRST), 1)
+
+
+# -- two at once
+
+
+class Interrupted(WrappedFs):
+    """Lets `other` do its work before the n-th call, or as soon as the lock of the session is free after that.
+
+    While it is held, the other one could only wait.
+    """
+
+    def __init__(self, inner: Fs, n: int, other: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.left = n
+        self.other = other
+        self.done = False
+        self.lock_fd = -1
+        self.held = False
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        self.left -= 1
+        if self.left <= 0 and not self.held and not self.done:
+            self.done = True
+            self.other()
+        result = super().call(name, *arguments, **options)
+        if name == "open" and arguments[0].endswith("/.lock"):
+            self.lock_fd = result
+        elif name in ("lock", "unlock") and arguments[0] == self.lock_fd:
+            self.held = name == "lock"
+        return result
+
+
+def other_consumer(fs: Fs, folder: str, shared: bool) -> Callable[[], object]:
+    def work() -> None:
+        mailbox = Mailbox.over(fs, folder, shared=shared)
+        try:
+            mailbox.consume(echo, timeout=0)
+        except Locked:
+            pass  # the first one works alone, and is not done yet
+        finally:
+            mailbox.close()
+
+    return work
+
+
+def consume_and_close(fs: Fs, folder: Path, shared: bool) -> None:
+    mailbox = Mailbox.over(fs, folder, shared=shared)
+    mailbox.consume(echo)
+    mailbox.close()
+
+
+def calls_of_a_consumer(folder: Path, shared: bool) -> int:
+    """How many calls one consumer makes that nobody interrupts."""
+    folder.mkdir()
+    setup(str(folder))
+    fs = FaultFs(UNSYNCED)
+    consume_and_close(fs, folder, shared)
+    return sum(count for name, count in fs.counts.items() if name != "any")
+
+
+def race(fs: Fs, folder: str, n: int, shared: bool) -> Mailbox:
+    first = Mailbox.over(Interrupted(fs, n, other_consumer(fs, folder, shared)), folder, shared=shared)
+    first.consume(echo, timeout=0)
+    return first
+
+
+def once_each(folder: str) -> None:
+    assert applied(folder) == dict.fromkeys((f"id-{number}" for number in FIRST), 1)
+
+
+@pytest.mark.parametrize("shared", MODES)
+def test_a_second_consumer_at_any_moment_doubles_nothing(shared: bool, tmp_path: Path) -> None:
+    calls = calls_of_a_consumer(tmp_path / "count", shared)
+    assert calls > 30
+    for n in range(1, calls + 1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        setup(str(folder))
+        race(UNSYNCED, str(folder), n, shared).close()
+        Mailbox.over(UNSYNCED, folder, shared=shared).consume(echo)
+        once_each(str(folder))
+
+
+@pytest.mark.parametrize("shared", MODES)
+def test_a_second_consumer_takes_over_from_one_that_died_at_any_moment(shared: bool, tmp_path: Path) -> None:
+    calls = calls_of_a_consumer(tmp_path / "count", shared)
+    for n in range(1, calls + 1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        setup(str(folder))
+        fs = FaultFs(UNSYNCED)
+
+        def die(fs: FaultFs = fs) -> None:
+            fs.dead = True
+
+        with pytest.raises(Killed):
+            consume_and_close(Interrupted(fs, n, die), folder, shared)
+        fs.bury()
+        Mailbox.over(UNSYNCED, folder, shared=shared).consume(echo)
+        once_each(str(folder))
+
+
+def promise_of_a_race(shared: bool) -> Check:
+    consume = ours(shared=shared)
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        if acked:
+            once_each(folder)
+        consume(UNSYNCED, folder)
+        once_each(folder)
+
+    return check
+
+
+@pytest.mark.parametrize("shared", MODES)
+def test_a_power_cut_during_a_race_leaves_each_message_once(shared: bool, tmp_path: Path) -> None:
+    calls = calls_of_a_consumer(tmp_path / "count", shared)
+    states = 0
+    for n in range(1, calls + 1, 2):
+
+        def racing(fs: RecordingFs, n: int = n) -> None:
+            mailbox = race(fs, fs.root, n, shared)
+            mailbox.close()
+            if not mailbox.pending():
+                fs.mark("all")
+
+        report = crash_sweep(
+            setup, racing, promise_of_a_race(shared), tmp_path / str(n), models=["prefix", "ordered"], limit=3
+        )
+        assert report.violations == [], report.describe()
+        states += report.states
+    assert states > 100
+
+
+def test_the_ids_of_the_proof_are_those_of_its_messages() -> None:
+    assert {"id-1", "id-4", "id-5", "id-6"} == IDS
