@@ -10,6 +10,8 @@ import pytest
 from sessionary import Mailbox
 from sessionary.disk.fs import Fs
 from sessionary.errors import Locked
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.mailbox.round import Handler
 from sessionary.testing.faults import Fault, FaultFs, Killed, sweep
 from sessionary.testing.mailbox_proof import FIRST, IDS, applied, ours, promise_of, setup, twice
 from sessionary.testing.recorder import RecordingFs
@@ -91,6 +93,27 @@ def test_a_flush_that_fails_acknowledges_nothing_and_the_next_call_makes_it_good
     assert applied(str(tmp_path)) == dict.fromkeys((f"id-{number}" for number in FIRST), 1)
 
 
+def test_at_most_once_calls_no_handler_twice_whatever_a_power_cut_leaves(tmp_path: Path) -> None:
+    def operation(fs: RecordingFs) -> None:
+        mailbox = Mailbox.over(fs, fs.root)
+        mailbox.consume(lambda crumb: fs.mark(crumb.breadcrumb_id), delivery="at_most_once")
+        mailbox.close()
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        again: list[str] = []
+        mailbox = Mailbox.over(UNSYNCED, folder)
+        mailbox.consume(lambda crumb: again.append(crumb.breadcrumb_id), delivery="at_most_once")
+        assert not set(again) & set(acked), "a handler was called a second time"
+        assert set(again) | set(acked) | {dead.breadcrumb_id for dead in mailbox.status().dead} == {
+            f"id-{number}" for number in FIRST
+        }
+        assert mailbox.pending() == []
+
+    report = crash_sweep(setup, operation, check, tmp_path, limit=30)
+    assert report.violations == [], report.describe()
+    assert report.states > 60
+
+
 # -- two at once
 
 
@@ -121,11 +144,11 @@ class Interrupted(WrappedFs):
         return result
 
 
-def other_consumer(fs: Fs, folder: str, shared: bool) -> Callable[[], object]:
+def other_consumer(fs: Fs, folder: str, shared: bool, handler: Handler = echo) -> Callable[[], object]:
     def work() -> None:
         mailbox = Mailbox.over(fs, folder, shared=shared)
         try:
-            mailbox.consume(echo, timeout=0)
+            mailbox.consume(handler, timeout=0)
         except Locked:
             pass  # the first one works alone, and is not done yet
         finally:
@@ -149,10 +172,20 @@ def calls_of_a_consumer(folder: Path, shared: bool) -> int:
     return sum(count for name, count in fs.counts.items() if name != "any")
 
 
-def race(fs: Fs, folder: str, n: int, shared: bool) -> Mailbox:
-    first = Mailbox.over(Interrupted(fs, n, other_consumer(fs, folder, shared)), folder, shared=shared)
-    first.consume(echo, timeout=0)
+def race(fs: Fs, folder: str, n: int, shared: bool, handler: Handler = echo) -> Mailbox:
+    other = other_consumer(fs, folder, shared, handler)
+    first = Mailbox.over(Interrupted(fs, n, other), folder, shared=shared)
+    first.consume(handler, timeout=0)
     return first
+
+
+def noting(called: list[str]) -> Handler:
+    """A handler that notes for which messages it was called."""
+
+    def note(crumb: Breadcrumb) -> None:
+        called.append(crumb.breadcrumb_id)
+
+    return note
 
 
 def once_each(folder: str) -> None:
@@ -167,9 +200,11 @@ def test_a_second_consumer_at_any_moment_doubles_nothing(shared: bool, tmp_path:
         folder = tmp_path / str(n)
         folder.mkdir()
         setup(str(folder))
-        race(UNSYNCED, str(folder), n, shared).close()
-        Mailbox.over(UNSYNCED, folder, shared=shared).consume(echo)
+        called: list[str] = []
+        race(UNSYNCED, str(folder), n, shared, noting(called)).close()
+        Mailbox.over(UNSYNCED, folder, shared=shared).consume(noting(called))
         once_each(str(folder))
+        assert sorted(called) == sorted(f"id-{number}" for number in FIRST)
 
 
 @pytest.mark.parametrize("shared", MODES)

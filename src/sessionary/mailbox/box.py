@@ -150,7 +150,7 @@ class Box:
 
 def concerns(name: str) -> bool:
     """Whether a name that comes to one of the folders may be, or lead to, a message."""
-    return is_crumb_name(name) or name == BREADCRUMBS or depth_of(name) is not None
+    return is_crumb_name(name) or depth_of(name) is not None or name == BREADCRUMBS
 
 
 def mark_of(fs: Fs, place: Place) -> Mark | None:

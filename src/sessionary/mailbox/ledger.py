@@ -142,6 +142,10 @@ class Ledger:
             fresh = [new for new in entries if not self._knows(new)]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
             self._remember(fresh)
+            for (
+                new
+            ) in entries:  # one that others wrote down under another name is done with under this one too
+                self._add(new.breadcrumb_id, new.file)
             state = self._followed.state
         finally:
             self._lock.release()
@@ -171,10 +175,7 @@ class Ledger:
     def _remember(self, fresh: Sequence[Entry]) -> None:
         """Know what was appended; read it back only if something else came with it."""
         length = sum(len(new.line) for new in fresh)
-        if self._followed.skip(self._journal.stat(), length, len(fresh)):
-            for new in fresh:
-                self._add(new.breadcrumb_id, new.file)
-        else:
+        if not self._followed.skip(self._journal.stat(), length, len(fresh)):
             self.refresh()
 
     def _forget(self) -> None:

@@ -30,6 +30,7 @@ _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _MASK = _CREATED | _MOVED_HERE | _WRITTEN
 _HEAD = struct.Struct("iIII")
 _BUFFER = 1 << 16
+_DOT = ord(".")
 _alive: weakref.WeakSet[Notices] = weakref.WeakSet()
 
 
@@ -150,13 +151,17 @@ def notices(folder: str, concerns: Callable[[str], bool]) -> Notices | None:
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Watch, mask and name of the events in a buffer, as inotify(7) lays them out."""
-    at = 0
-    while at < len(data):
+    """Watch, mask and name of the events in a buffer, as inotify(7) lays them out. Hidden names are left out.
+
+    Most events are of such: every producer makes a temporary file, writes it and closes it.
+    """
+    at, end = 0, len(data)
+    while at < end:
         number, mask, _, length = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        yield number, mask, os.fsdecode(data[at : at + length].rstrip(b"\0"))
-        at += length
+        name = at + _HEAD.size
+        at = name + length
+        if not length or data[name] != _DOT:
+            yield number, mask, os.fsdecode(data[name:at].rstrip(b"\0"))
 
 
 def _after_fork_in_child() -> None:

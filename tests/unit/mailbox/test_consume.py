@@ -242,6 +242,18 @@ def test_at_most_once_never_calls_a_handler_twice_for_a_message(tmp_path: Path) 
     assert [dead.breadcrumb_id for dead in Mailbox(tmp_path).status().dead] == [crumb.breadcrumb_id]
 
 
+def test_at_most_once_has_each_message_in_the_log_before_the_next_one_begins(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, str(number), number=number)
+    seen: list[int] = []
+
+    def look(crumb: Breadcrumb) -> None:
+        seen.append(len(log(tmp_path)))
+
+    Mailbox(tmp_path).consume(look, delivery="at_most_once")
+    assert seen == [0, 1, 2]
+
+
 def test_at_most_once_gives_a_failed_message_up_at_once(tmp_path: Path) -> None:
     put(tmp_path, "a")
     report = Mailbox(tmp_path).consume(refuse, delivery="at_most_once", max_attempts=5)
@@ -359,6 +371,22 @@ def test_a_depth_that_the_folder_and_the_message_tell_differently_is_noted(tmp_p
 
 
 # -- the ledger, damaged and restored
+
+
+def test_what_somebody_wrote_into_the_log_while_the_handler_ran_is_not_written_again(tmp_path: Path) -> None:
+    put(tmp_path, "a", number=1)
+    put(tmp_path, "b", number=2)
+
+    def meddle(crumb: Breadcrumb) -> dict[str, Any]:
+        if crumb.prompt == "a":
+            with open(tmp_path / "log.jsonl", "ab") as file:
+                line = {"breadcrumb_id": crumb.breadcrumb_id, "result": {"prompt": "by another"}}
+                file.write(json.dumps(line).encode() + b"\n")
+        return echo(crumb)
+
+    report = Mailbox(tmp_path).consume(meddle)
+    assert (report.applied, report.pending) == (1, 0)
+    assert prompts(tmp_path) == ["by another", "b"]
 
 
 def test_half_a_line_at_the_end_of_the_log_is_set_aside_and_its_message_applied(tmp_path: Path) -> None:
