@@ -27,6 +27,20 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from sessionary.layouts.amplifier import EventsLog, SessionStore
+    from sessionary.layouts.maestro import (
+        Breadcrumb,
+        SessionStatus,
+        WorkSession,
+        WorkStore,
+        create_breadcrumb,
+        create_session,
+        list_breadcrumbs,
+        list_sessions,
+        load_breadcrumb,
+        load_session,
+        save_session,
+        write_breadcrumb,
+    )
     from sessionary.mailbox import Mailbox, run_inbox
 
 __version__ = "0.1.0"
@@ -34,6 +48,7 @@ __version__ = "0.1.0"
 _FACE = {
     "AlreadyExists": "sessionary.errors",
     "AmbiguousId": "sessionary.errors",
+    "Breadcrumb": "sessionary.layouts.maestro",
     "Conflict": "sessionary.errors",
     "Corrupt": "sessionary.errors",
     "EventsLog": "sessionary.layouts.amplifier",
@@ -44,17 +59,29 @@ _FACE = {
     "NotFound": "sessionary.errors",
     "RemoteError": "sessionary.errors",
     "SchemaError": "sessionary.errors",
+    "SessionStatus": "sessionary.layouts.maestro",
     "SessionStore": "sessionary.layouts.amplifier",
     "SessionaryError": "sessionary.errors",
     "StorageFailed": "sessionary.errors",
     "TransitionError": "sessionary.errors",
     "Unsupported": "sessionary.errors",
+    "WorkSession": "sessionary.layouts.maestro",
+    "WorkStore": "sessionary.layouts.maestro",
+    "create_breadcrumb": "sessionary.layouts.maestro",
+    "create_session": "sessionary.layouts.maestro",
+    "list_breadcrumbs": "sessionary.layouts.maestro",
+    "list_sessions": "sessionary.layouts.maestro",
+    "load_breadcrumb": "sessionary.layouts.maestro",
+    "load_session": "sessionary.layouts.maestro",
     "run_inbox": "sessionary.mailbox",
+    "save_session": "sessionary.layouts.maestro",
+    "write_breadcrumb": "sessionary.layouts.maestro",
 }
 
 __all__ = [
     "AlreadyExists",
     "AmbiguousId",
+    "Breadcrumb",
     "Conflict",
     "Corrupt",
     "EventsLog",
@@ -65,13 +92,24 @@ __all__ = [
     "NotFound",
     "RemoteError",
     "SchemaError",
+    "SessionStatus",
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
     "TransitionError",
     "Unsupported",
+    "WorkSession",
+    "WorkStore",
     "__version__",
+    "create_breadcrumb",
+    "create_session",
+    "list_breadcrumbs",
+    "list_sessions",
+    "load_breadcrumb",
+    "load_session",
     "run_inbox",
+    "save_session",
+    "write_breadcrumb",
 ]
 
 

@@ -10,6 +10,7 @@ import sessionary
 FACE = [
     "AlreadyExists",
     "AmbiguousId",
+    "Breadcrumb",
     "Conflict",
     "Corrupt",
     "EventsLog",
@@ -20,13 +21,24 @@ FACE = [
     "NotFound",
     "RemoteError",
     "SchemaError",
+    "SessionStatus",
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
     "TransitionError",
     "Unsupported",
+    "WorkSession",
+    "WorkStore",
     "__version__",
+    "create_breadcrumb",
+    "create_session",
+    "list_breadcrumbs",
+    "list_sessions",
+    "load_breadcrumb",
+    "load_session",
     "run_inbox",
+    "save_session",
+    "write_breadcrumb",
 ]
 HEAVY = {"click", "msgspec", "rich", "stringzilla", "yaml"}
 NOT_FOR_A_VERSION = {"rich", "yaml"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from sessionary.layouts.maestro.layout import KIND
 from sessionary.model import SessionRef, Summary
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -21,7 +22,7 @@ class Kin:
 
     Attributes:
         summary: what it is.
-        relation: ``root`` (a person began it), ``fork`` or ``sub`` (a sub-agent's).
+        relation: ``root`` (a person began it), ``fork``, ``sub`` (a sub-agent's) or ``child`` (work within work).
         parent: what it comes from, if that is there.
         children: what comes from it, the oldest first.
         orphan: True if it names a parent that is not there.
@@ -75,7 +76,9 @@ def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
 def _relation(summary: Summary, is_nested: Callable[[SessionRef], bool]) -> str:
     if is_nested(summary.ref):
         return "sub"
-    return "fork" if summary.parent is not None else "root"
+    if summary.parent is None:
+        return "root"
+    return "child" if summary.ref.kind == KIND else "fork"
 
 
 def _joins_parent(one: Kin, by_id: dict[str, list[Kin]]) -> bool:

@@ -15,6 +15,7 @@ from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, t
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.recovery import TRANSCRIPT
+from sessionary.layouts.base import Capability
 from sessionary.model import Problem, SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
@@ -179,6 +180,11 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
     """Where to look, the conversation that changed last first."""
     places = []
     for ref in refs:
+        layout = workspace.layout_of(ref)
+        if Capability.APPENDS not in layout.capabilities:  # many small files: they are read one by one
+            summary = layout.summary(ref)
+            places.append(Place(ref, layout, None, summary.updated, summary.size))
+            continue
         path = f"{ref.folder}/{TRANSCRIPT}"
         changed, size = None, 0
         try:
@@ -186,7 +192,7 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
             changed, size = datetime.fromtimestamp(found.st_mtime, UTC), found.st_size
         except (OSError, ValueError, OverflowError):
             pass  # the search itself tells what cannot be read
-        places.append(Place(ref, workspace.layout_of(ref), path, changed, size))
+        places.append(Place(ref, layout, path, changed, size))
     places.sort(key=lambda place: (place.changed or _OLDEST, place.ref.session_id), reverse=True)
     return places
 

@@ -37,14 +37,14 @@ class Place(NamedTuple):
     Attributes:
         ref: its session.
         layout: the layout to which that belongs.
-        path: its file.
+        path: its file; None if it is not one file of records, and so must be read record by record.
         changed: when that last changed; None if nobody knows.
         size: the bytes of the file.
     """
 
     ref: SessionRef
     layout: Layout
-    path: str
+    path: str | None
     changed: datetime | None
     size: int
 
@@ -160,10 +160,13 @@ class Search:
 
     def _in_file(self, place: Place) -> Iterator[Hit]:
         """The hits of one conversation, by the short way as far as that leads."""
+        if place.path is None:
+            yield from self._patiently(place, 0)
+            return
         done = 0
         try:
             try:
-                for hit in _File(self, place, self._fs).hits():
+                for hit in _File(self, place, place.path, self._fs).hits():
                     yield hit
                     done = hit.byte + 1
             except NotClean:
@@ -187,7 +190,7 @@ class Search:
         except (NotFound, StorageFailed):
             return  # moved to the trash meanwhile
         self.told.problems += [
-            problem for problem in problems if problem.path == place.path and _hides_words(problem)
+            problem for problem in problems if place.path in (None, problem.path) and _hides_words(problem)
         ]
 
     def _tell_unreadable(self, path: str, error: OSError) -> None:
@@ -254,9 +257,10 @@ class Search:
 class _File:
     """The short way through one conversation."""
 
-    def __init__(self, search: Search, place: Place, fs: Fs) -> None:
+    def __init__(self, search: Search, place: Place, path: str, fs: Fs) -> None:
         self._search = search
         self._place = place
+        self._path = path
         self._fs = fs
         self._fd = -1
         # Up to this byte the file is clean; it has so many records there, and this is the last time they bear.
@@ -271,7 +275,7 @@ class _File:
             NotClean: before the next hit, or in it, is something unusual.
             OSError: the file cannot be read.
         """
-        self._fd = self._fs.open(self._place.path, READ)
+        self._fd = self._fs.open(self._path, READ)
         try:
             for low, data, end in self._windows():
                 for begin, stop in self._search.candidates(data, end):

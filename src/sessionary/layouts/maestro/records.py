@@ -288,10 +288,8 @@ def session_of(document: Any) -> WorkSession:
     session.parent_wsession_id = session.parent_wsession_id or session.parent_session_id
     session.state = state_of(session.status)
     session.created_at = session.created_at or session.created or None
-    if len(values) < len(document):
-        unknown = {key: value for key, value in document.items() if key not in _KNOWN_SESSION}
-        if unknown:
-            session.unknown_keys = unknown
+    if not document.keys() <= _KNOWN_SESSION:
+        session.unknown_keys = {key: value for key, value in document.items() if key not in _KNOWN_SESSION}
     return session
 
 

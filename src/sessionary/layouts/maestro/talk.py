@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sessionary.codec import encode_line
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.layouts.maestro.times import iso, parse_time
 
@@ -45,5 +46,5 @@ def _call(call_id: str, call: dict[str, Any]) -> dict[str, Any]:
 def _result(call_id: str, call: dict[str, Any]) -> dict[str, Any]:
     error = call.get("error")
     value = call.get("result") if error is None else error
-    text = value if isinstance(value, str) or value is None else str(value)
+    text = value if isinstance(value, str) or value is None else encode_line(value).decode()
     return {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error is not None}
