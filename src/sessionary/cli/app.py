@@ -11,7 +11,7 @@ import click
 from sessionary import __version__
 
 # In the order of the help: what one needs first stands first.
-COMMANDS = ("list", "show", "search", "events", "tree", "stats", "check", "demo")
+COMMANDS = ("list", "show", "search", "events", "tree", "stats", "work", "check", "demo")
 
 
 class ReaderGone(Exception):

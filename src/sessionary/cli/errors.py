@@ -22,11 +22,11 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command, tell on standard error what went wrong, and return the exit code."""
+def run(arguments: Sequence[str], program: click.Command = cli, name: str = "sessionary") -> int:
+    """Run one command of a program, tell on standard error what went wrong, and return the exit code."""
     as_json = any(word in ("--json", "--jsonl") for word in arguments)
     try:
-        code = cli.main(args=list(arguments), prog_name="sessionary", standalone_mode=False)
+        code = program.main(args=list(arguments), prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as ended:

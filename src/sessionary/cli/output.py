@@ -50,6 +50,8 @@ _ASCII = str.maketrans(
         "├": "|",
         "▶": ">",
         "●": "*",
+        "═": "=",
+        "█": "#",
     }
 )
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.

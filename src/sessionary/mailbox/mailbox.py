@@ -219,11 +219,18 @@ class Mailbox:
         interval: float = INTERVAL,
         stop: Stop = None,
         tell: Callable[[Report], object] | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        delivery: str = "at_least_once",
+        max_attempts: int = ATTEMPTS,
     ) -> int:
-        """Consume whatever comes until told to stop; returns how many messages were applied. See `run_inbox`."""
+        """Consume whatever comes until told to stop; returns how many messages were applied. See `run_inbox`.
+
+        `timeout`, `delivery` and `max_attempts` are those of `consume`.
+        """
         applied = 0
         for _ in self._wake_ups(interval, stop):
-            report = self.consume(handler)
+            report = self.consume(handler, timeout=timeout, delivery=delivery, max_attempts=max_attempts)
             applied += report.applied
             if tell is not None and (report.applied or report.problems):
                 tell(report)

@@ -1,0 +1,96 @@
+"""`work breadcrumb add`: leave a breadcrumb in a work session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.text import one_line
+from sessionary.cli.work import places
+from sessionary.cli.work.groups import InOrder
+from sessionary.errors import NotFound
+from sessionary.layouts.maestro.crumbs import create_breadcrumb
+from sessionary.layouts.maestro.records import WorkSession
+from sessionary.layouts.maestro.store import WorkStore
+
+
+@click.group("breadcrumb", cls=InOrder)
+def breadcrumb_command() -> None:
+    """Leave a breadcrumb in a work session."""
+
+
+@breadcrumb_command.command(
+    "add",
+    epilog="""\b
+Examples:
+  sessionary work breadcrumb add --cookie "$ID" --prompt 'Staging is up'
+  sessionary work breadcrumb add --cookie "$ID" --prompt 'Which way?' \\
+      --response 'The left one' --kind decision --tag routing
+""",
+)
+@places.root
+@click.option("--cookie", required=True, metavar="ID", help="The cookie: the whole id of the session.")
+@click.option("--prompt", required=True, metavar="TEXT", help="What was asked, or is to be known.")
+@click.option("--response", default="", metavar="TEXT", help="What was answered.")
+@click.option("--model", default="manual", show_default=True, metavar="NAME", help="Who answered.")
+@click.option(
+    "--depth", type=click.IntRange(0), metavar="N", help="The depth level.  [default: that of the session]"
+)
+@click.option("--kind", default="note", show_default=True, metavar="WORD", help="note, decision, result, …")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; may be repeated.")
+@places.as_json
+def add_command(
+    root: Path | None,
+    cookie: str,
+    prompt: str,
+    response: str,
+    model: str,
+    depth: int | None,
+    kind: str,
+    tags: tuple[str, ...],
+    json_: bool,
+) -> int:
+    """Leave a breadcrumb in the mailbox of a session.
+
+    Refused without the cookie of an open session. Prints the id of the breadcrumb. Nobody counts tokens here, and what
+    it has cost nobody knows: both are left open.
+    """
+    store = places.store_at(root)
+    session = _session_of(store, cookie)
+    crumb = create_breadcrumb(
+        prompt=prompt,
+        response=response,
+        tools_called=[],
+        files_modified=[],
+        parent_session_id=session.parent,
+        depth_level=store.depth(cookie) if depth is None else depth,
+        model_used=model,
+        token_count={"input": 0, "output": 0},
+        kind=kind,
+        tags=list(tags),
+    )
+    path = store.post(crumb, cookie)
+    if json_:
+        output.value({
+            "breadcrumb_id": crumb.breadcrumb_id,
+            "session_id": session.session_id,
+            "timestamp": crumb.timestamp,
+            "depth_level": crumb.depth_level,
+            "path": path,
+        })  # fmt: skip
+    else:
+        output.line(crumb.breadcrumb_id)
+        output.aside(one_line(path))
+    return 0
+
+
+def _session_of(store: WorkStore, cookie: str) -> WorkSession:
+    """The session of a cookie. A beginning of one is none: a message must not end up where a slip of the hand says."""
+    try:
+        return store.load(cookie)
+    except NotFound as error:
+        error.message = f"no work session in {store.root} has the cookie {cookie}"
+        error.hint = "the cookie is the whole id of the session; `work show` tells it"
+        raise

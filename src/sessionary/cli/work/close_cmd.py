@@ -1,0 +1,37 @@
+"""`work close`: end a work session as completed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.work import places
+from sessionary.layouts.maestro.records import document_of
+
+
+@click.command(
+    "close",
+    epilog="""\b
+Examples:
+  sessionary work close db5b5fab
+  sessionary work close latest --json | jq -r .closed_at
+""",
+)
+@places.session
+@places.root
+@places.as_json
+def close_command(session: str, root: Path | None, json_: bool) -> int:
+    """End a work session as completed.
+
+    Refused if it has ended already, or while a session that it began is running or paused; these are named. A piece of
+    sub-work with a result for its parent is closed by `work subwork close`.
+    """
+    store = places.store_at(root)
+    closed = store.close(store.resolve(session))
+    if json_:
+        output.value(document_of(closed))
+    else:
+        places.done(f"{closed.session_id} is {closed.status}")
+    return 0

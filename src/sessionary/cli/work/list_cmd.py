@@ -1,0 +1,104 @@
+"""`work list`: the work sessions in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.cli.when import When
+from sessionary.cli.work import places, words
+from sessionary.layouts.maestro.family import age_key, latest_key
+from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_of
+from sessionary.layouts.maestro.times import parse_time
+
+_ORDERS: dict[str, Callable[[WorkSession], Any]] = {
+    "created": age_key,
+    "modified": latest_key,
+    "status": lambda session: (session.status, age_key(session)),
+    "type": lambda session: (session.session_type, age_key(session)),
+}
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  sessionary work list
+  sessionary work list --status running --sort-by modified --reverse
+  sessionary work list --json | jq -r '.[] | .session_id + " " + .state'
+""",
+)
+@places.root
+@click.option("--type", "type_", metavar="TYPE", help="Only this type: work_track, work_task, fix, …")
+@click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status.")
+@click.option("--since", type=When(), metavar="TIME", help="Created since then: 3d, yesterday, 2026-03-14.")
+@click.option("--entity", metavar="TEXT", help="Only where TEXT stands in what the work is about.")
+@click.option(
+    "--sort-by", type=click.Choice(list(_ORDERS)), default="created", show_default=True, help="The order."
+)
+@click.option("--reverse", is_flag=True, help="The other way round.")
+@places.as_json
+def list_command(
+    root: Path | None,
+    type_: str | None,
+    status: str | None,
+    since: datetime | None,
+    entity: str | None,
+    sort_by: str,
+    reverse: bool,
+    json_: bool,
+) -> int:
+    """List the work sessions, the oldest first.
+
+    Those that others began are there too. The beginning of an id that stands in the list names the session. Times
+    are local.
+    """
+    store = places.store_at(root)
+    scan = store.scan()
+    folders = {id(session): folder for session, folder in zip(scan.sessions, scan.folders, strict=True)}
+    found = [
+        session
+        for session in scan.sessions
+        if type_ in (None, session.session_type)
+        and status in (None, session.status)
+        and (since is None or (parse_time(session.created) or _FIRST) >= since)
+        and (entity is None or entity in str(session.related_entity))
+    ]
+    found.sort(key=_ORDERS[sort_by], reverse=reverse)
+    if json_:
+        output.value([document_of(session) | {"path": folders[id(session)]} for session in found])
+    elif found:
+        with output.paged():
+            output.lines(table(found))
+    elif scan.sessions:
+        output.aside(f"None of {len(scan.sessions):,} work sessions is so.")
+    else:
+        places.none_there(store)
+    return places.tell(scan.problems)
+
+
+def table(sessions: list[WorkSession]) -> Iterator[str]:
+    """The sessions as lines with the columns of the original; only on a terminal is anything cut."""
+    columns = [
+        column(["ID", *[one_line(session.session_id[: places.SHORT]) for session in sessions]]),
+        column(["TYPE", *[fit(one_line(session.session_type), 16) for session in sessions]]),
+        column(["STATUS", *[words.status(session) for session in sessions]]),
+        column(["CREATED", *[words.moment(session.created) for session in sessions]]),
+    ]
+    about = ["ENTITY", *[words.entity(session) for session in sessions]]
+    room = output.room()
+    if room is not None:
+        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
+        about = [fit(text, left) for text in about]
+    paint = output.painter()
+    header, *rows = zip(*columns, about, strict=True)
+    yield paint("  ".join(header), "bold")
+    for session, (name, kind, status, *others) in zip(sessions, rows, strict=True):
+        yield "  ".join((name, kind, paint(status, words.colour(session)), *others))

@@ -1,0 +1,106 @@
+"""Where the work sessions of a command lie, which one a word means, and what could not be read on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.text import one_line, wrap
+from sessionary.layouts.maestro.family import Node, forest
+from sessionary.layouts.maestro.names import default_root
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.model import Problem
+
+PARTLY = 3
+SHORT = 12
+"""Characters of an id in a table; enough to name the session by."""
+
+_NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
+
+root = click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder of the work sessions.  [default: docs/sessions]",
+)
+as_json = click.option("--json", "json_", is_flag=True, help="Print it as one JSON document.")
+session = click.argument("session", metavar="ID")
+
+
+def store_at(folder: Path | None) -> WorkStore:
+    """The store in this folder, by default in `docs/sessions` of the current one."""
+    return WorkStore(default_root() if folder is None else folder)
+
+
+def tell(problems: Iterable[Problem]) -> int:
+    """Say on standard error what could not be read, each thing once; the exit code that this asks for."""
+    code = 0
+    for problem in dict.fromkeys(problems):
+        code = PARTLY if problem.code in _NOT_SEEN else code
+        say(problem)
+    return code
+
+
+def say(problem: Problem) -> None:
+    """One problem for a person, with its file and the folder of that."""
+    folder, name = os.path.split(problem.path)
+    where = os.path.join(os.path.basename(folder), name)
+    first, *rest = wrap(one_line(f"{problem.code}: {where}: {problem.message}"), output.width() - 2)
+    output.aside(first)
+    for line in rest:
+        output.aside(f"  {line}")
+
+
+def done(text: str) -> None:
+    """Say what was done."""
+    output.line(f"{output.paint('✓', 'green')} {one_line(text)}")
+
+
+def none_there(store: WorkStore) -> None:
+    """Say that there are no sessions at all."""
+    output.aside(f"No work sessions found in {one_line(str(store.root))}; --root names another place.")
+
+
+def family_of(store: WorkStore, top: WorkSession) -> tuple[list[WorkSession], list[Problem]]:
+    """A session with all below it, by their parent ids, each behind its parent; and what could not be read."""
+    scan = store.scan()
+    for tree in forest(scan.sessions):
+        for node, _ in tree.walk():
+            if node.session.session_id == top.session_id:
+                return [each.session for each, _ in node.walk()], scan.problems
+    return [top], scan.problems
+
+
+def crumbs_of(
+    store: WorkStore, sessions: Iterable[WorkSession], *, depth: int | None = None
+) -> tuple[list[tuple[Breadcrumb, WorkSession]], list[Problem]]:
+    """The breadcrumbs of several sessions in one order, each with its session; and what could not be read."""
+    found: list[tuple[Breadcrumb, WorkSession]] = []
+    problems: list[Problem] = []
+    for each in sessions:
+        look = store.breadcrumbs(each.session_id, depth=depth)
+        found += [(crumb, each) for crumb in look.breadcrumbs]
+        problems += look.problems
+    found.sort(key=lambda pair: sort_key(pair[0]))
+    return found, problems
+
+
+def chosen(
+    store: WorkStore, session: WorkSession, *, include_children: bool, depth: int | None = None
+) -> tuple[list[tuple[Breadcrumb, WorkSession]], list[Problem]]:
+    """The breadcrumbs of a session, and if they are asked for those of all sessions below it."""
+    sessions, problems = family_of(store, session) if include_children else ([session], [])
+    found, more = crumbs_of(store, sessions, depth=depth)
+    return found, problems + more
+
+
+def node_flag(node: Node) -> str:
+    """What is odd about where a session stands, in words; empty if nothing is."""
+    if node.flag == "orphan":
+        return f"parent {one_line(node.session.parent or '')[:8]} is gone"
+    return "comes from itself" if node.flag == "cycle" else ""

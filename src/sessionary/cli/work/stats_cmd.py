@@ -1,0 +1,126 @@
+"""`work stats`: what work sessions took: tokens, cost, time; by model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.phrases import count
+from sessionary.cli.text import column, fit, one_line
+from sessionary.cli.work import facts, places, words
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.model import Problem
+
+_MODEL = 18
+_SHORTEST, _LONGEST = 4, 24
+
+
+@click.command(
+    "stats",
+    epilog="""\b
+Examples:
+  sessionary work stats                      all work sessions together
+  sessionary work stats db5b5fab --tree      this one with all below it
+  sessionary work stats --json | jq .estimated_cost
+""",
+)
+@click.argument("session", metavar="[ID]", required=False)
+@places.root
+@click.option("--tree", is_flag=True, help="With ID, count the sessions below it too.")
+@click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")
+@places.as_json
+def stats_command(session: str | None, root: Path | None, tree: bool, json_: bool) -> int:
+    """Count what work sessions took, by model too.
+
+    That is breadcrumbs, tokens, cost, files, tools and time. The cost is the sum of what breadcrumbs say. Where one
+    says nothing, it is unknown and never guessed.
+    """
+    if tree and session is None:
+        raise click.UsageError("--tree goes with ID; without one all sessions are counted")
+    store = places.store_at(root)
+    sessions, problems = _chosen(store, session, tree)
+    found, more = places.crumbs_of(store, sessions)
+    crumbs = [crumb for crumb, _ in found]
+    if json_:
+        output.value(_object(sessions, None if session is None else sessions[0].session_id, crumbs))
+    elif session is None and not sessions:
+        places.none_there(store)
+    else:
+        with output.paged():
+            output.lines(_told(sessions, crumbs, session is not None))
+    return places.tell([*problems, *more])
+
+
+def _chosen(store: WorkStore, session: str | None, tree: bool) -> tuple[list[WorkSession], list[Problem]]:
+    if session is None:
+        scan = store.scan()
+        return scan.sessions, scan.problems
+    top = store.find(session)
+    return places.family_of(store, top) if tree else ([top], [])
+
+
+def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Breadcrumb]) -> dict[str, Any]:
+    return {
+        "session_id": session_id,
+        "sessions": len(sessions),
+        **facts.statistics(crumbs),
+        "models": [usage.as_dict() for usage in facts.by_model(crumbs)],
+    }
+
+
+def _told(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -> Iterator[str]:
+    name = one_line(sessions[0].session_id) if is_one else count(len(sessions), "work session")
+    below = f" and {count(len(sessions) - 1, 'session')} below it" if is_one and len(sessions) > 1 else ""
+    yield output.paint(f"Statistics for {name}{below}:", "bold")
+    yield from figures(facts.statistics(crumbs))
+    if crumbs:
+        yield ""
+        yield from bars(facts.by_model(crumbs))
+
+
+def figures(sums: dict[str, Any]) -> Iterator[str]:
+    """The lines of the original."""
+    seconds = sums["duration_seconds"]
+    cost = facts.cost_in_words(sums, words.dollars(sums["estimated_cost"], 2))
+    long = f" ({words.span(seconds)})" if seconds >= 60 else ""
+    yield f"  Total Breadcrumbs: {sums['total_breadcrumbs']:,}"
+    yield f"  Tokens (Input/Output): {sums['total_tokens_input']:,} / {sums['total_tokens_output']:,}"
+    yield f"  Estimated Cost: {cost}"
+    yield f"  Files Modified: {sums['files_modified']:,}"
+    yield f"  Tools Called: {sums['tools_called']:,}"
+    yield f"  Duration (seconds): {int(seconds)}{long}"
+    yield f"  Success Rate: {sums['success_rate']:.1f}%"
+
+
+def bars(usages: list[facts.Usage]) -> Iterator[str]:
+    """A table with two bars for each model: its tokens, and its cost as far as it is known."""
+    costs = [words.dollars(usage.cost) for usage in usages]
+    partly = {usage.model for usage in usages if usage.cost is not None and usage.without_cost}
+    costs = [
+        cost + ("+?" if usage.model in partly else "") for cost, usage in zip(costs, usages, strict=True)
+    ]
+    models = column(["MODEL", *[fit(one_line(usage.model), _MODEL) for usage in usages]])
+    counts = column(["CRUMBS", *[f"{usage.breadcrumbs:,}" for usage in usages]], right=True)
+    tokens = column(["TOKENS", *[f"{usage.tokens:,}" for usage in usages]], right=True)
+    money = column(["COST", *costs], right=True)
+    taken = 2 + len(models[0]) + len(counts[0]) + len(tokens[0]) + len(money[0]) + 10
+    length = min(max((output.width() - taken) // 2, _SHORTEST), _LONGEST)
+    lefts = ["", *_drawn([usage.tokens for usage in usages], length)]
+    rights = ["", *_drawn([usage.cost or 0.0 for usage in usages], length)]
+    for number, cells in enumerate(zip(models, counts, tokens, lefts, money, rights, strict=True)):
+        model, crumbs, token, left, cost, right = cells
+        line = f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip()
+        yield output.paint(line, "bold") if not number else line
+    if partly:
+        yield "  +? breadcrumbs of this model whose cost is unknown are not in its sum"
+
+
+def _drawn(values: list[int] | list[float], length: int) -> list[str]:
+    """A bar for each value, the greatest `length` cells long; whatever is more than nothing can be seen."""
+    most = max(values, default=0)
+    return ["█" * max(round(value / most * length), 1) if value > 0 else "" for value in values]

@@ -1,0 +1,233 @@
+"""`work subwork`: a piece of a session's work that is done in a session of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.phrases import count
+from sessionary.cli.text import cells, column, fit, harmless, one_line
+from sessionary.cli.work import places, show_cmd, words
+from sessionary.cli.work.groups import InOrder
+from sessionary.errors import Invalid
+from sessionary.layouts.maestro.records import WorkSession, document_of
+from sessionary.layouts.maestro.subwork import ENDS, Closed
+
+_parent = click.argument("parent", metavar="PARENT")
+_child = click.argument("child", metavar="CHILD")
+
+
+class Context(click.ParamType[dict[str, str]]):
+    """``kind:ref``, such as ``file:src/app.py``."""
+
+    name = "context"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        kind, colon, ref = value.partition(":")
+        if not (kind and colon and ref):
+            self.fail(f"{value!r} is no context; write KIND:REF, for example file:src/app.py", param, ctx)
+        return {"kind": kind, "ref": ref}
+
+
+@click.group("subwork", cls=InOrder)
+def subwork_command() -> None:
+    """Do a piece of the work in a session of its own.
+
+    Its result is handed back once. An id may be shortened to its beginning; `latest` is the session that changed last.
+    """
+
+
+@subwork_command.command(
+    "start",
+    epilog="""\b
+Example:
+  sessionary work subwork start db5b --purpose 'Check it' --context file:a.txt
+""",
+)
+@_parent
+@places.root
+@click.option("--purpose", required=True, metavar="TEXT", help="What is to be done.")
+@click.option("--context", type=Context(), metavar="KIND:REF", help="Where.  [default: that of the parent]")
+@click.option("--no-pause-parent", is_flag=True, help="Let the parent go on meanwhile.")
+@places.as_json
+def start_command(
+    parent: str,
+    root: Path | None,
+    purpose: str,
+    context: dict[str, str] | None,
+    no_pause_parent: bool,
+    json_: bool,
+) -> int:
+    """Begin a piece of sub-work below PARENT.
+
+    PARENT is paused. Prints the id of the new session.
+    """
+    store = places.store_at(root)
+    above = store.resolve(parent)
+    child = store.start_subwork(above, purpose, context, pause_parent=not no_pause_parent)
+    if json_:
+        output.value(document_of(child) | {"path": store.folder(child.session_id)})
+        return 0
+    output.line(child.session_id)
+    output.aside(harmless(f"its parent {above} is {store.load(above).status}"))
+    return 0
+
+
+@subwork_command.command(
+    "list",
+    epilog="""\b
+Example:
+  sessionary work subwork list db5b5fab
+""",
+)
+@_parent
+@places.root
+@places.as_json
+def list_command(parent: str, root: Path | None, json_: bool) -> int:
+    """List what PARENT has begun, the oldest first."""
+    store = places.store_at(root)
+    above = store.resolve(parent)
+    children = store.children(above)
+    if json_:
+        output.value([document_of(child) for child in children])
+    elif children:
+        output.lines(_table(children))
+    else:
+        output.aside(f"{one_line(above)} has begun no sub-work.")
+    return 0
+
+
+@subwork_command.command(
+    "show",
+    epilog="""\b
+Example:
+  sessionary work subwork show 2274ea18
+""",
+)
+@_child
+@places.root
+@places.as_json
+def show_command(child: str, root: Path | None, json_: bool) -> int:
+    """Show a piece of sub-work, with its result."""
+    store = places.store_at(root)
+    whole, problems = show_cmd.look_at(store, child)
+    if json_:
+        output.value(show_cmd.as_object(store, whole, problems))
+    else:
+        output.lines(show_cmd.page(whole, show_cmd.LAST))
+    return places.tell(problems)
+
+
+@subwork_command.command(
+    "close",
+    epilog="""\b
+Examples:
+  sessionary work subwork close 2274 --summary 'The licence is fine'
+  sessionary work subwork close 2274 --summary 'No answer' --status partial
+""",
+)
+@_child
+@places.root
+@click.option("--summary", required=True, metavar="TEXT", help="The result, for the parent.")
+@click.option(
+    "--status",
+    type=click.Choice(list(ENDS)),
+    default="ok",
+    show_default=True,
+    help="ok completes the session, failed fails it, partial interrupts it.",
+)
+@click.option("--no-resume-parent", is_flag=True, help="Leave the parent paused.")
+@places.as_json
+def close_command(
+    child: str, root: Path | None, summary: str, status: str, no_resume_parent: bool, json_: bool
+) -> int:
+    """Close a piece of sub-work, whose result goes back.
+
+    It is left in the parent as one breadcrumb. The parent goes on if nothing else below it is open. Cut off, or
+    called again, it does what is still to be done; the parent gets the result once.
+    """
+    store = places.store_at(root)
+    _refuse_top(store.find(child))
+    closed = store.close_subwork(store.resolve(child), summary, status, resume_parent=not no_resume_parent)
+    if json_:
+        output.value(_closed(closed))
+        return places.tell(())
+    places.done(f"{closed.session.session_id} is {closed.session.status}")
+    for text in _told(closed):
+        output.line(harmless(f"  {text}"))
+    return places.tell(closed.problems)
+
+
+@subwork_command.command(
+    "resume-parent",
+    epilog="""\b
+Example:
+  sessionary work subwork resume-parent 2274ea18
+""",
+)
+@_child
+@places.root
+@places.as_json
+def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
+    """Let the paused parent of CHILD go on. Refused while something below it is open."""
+    store = places.store_at(root)
+    parent = store.resume_parent(store.resolve(child))
+    if json_:
+        output.value(document_of(parent))
+    else:
+        places.done(f"{parent.session_id} is {parent.status}")
+    return 0
+
+
+def _refuse_top(session: WorkSession) -> None:
+    """Refuse a session that nobody began: its parent, named by mistake, would end instead of it."""
+    if session.parent is None:
+        raise Invalid(
+            f"the session {session.session_id} has no parent, so it is no sub-work",
+            session=session.session_id,
+            hint="name the session to be closed by its id, or take `work close`",
+        )
+
+
+def _told(closed: Closed) -> list[str]:
+    """What became of the parent."""
+    if closed.parent is None:
+        return []
+    lines = ["the parent has its result" + ("" if closed.handed_over else " already")]
+    if closed.still_open:
+        lines.append(
+            f"the parent is {closed.parent.status}: {count(len(closed.still_open), 'session')} below it open"
+        )
+    elif closed.resumed:
+        lines.append("the parent goes on")
+    return lines
+
+
+def _closed(closed: Closed) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return document_of(closed.session) | {
+        "parent_status": closed.parent.status if closed.parent else None,
+        "breadcrumb_id": closed.breadcrumb_id,
+        "handed_over": closed.handed_over,
+        "parent_resumed": closed.resumed,
+        "still_open": closed.still_open,
+        "problems": [problem.as_dict() for problem in closed.problems],
+    }
+
+
+def _table(children: list[WorkSession]) -> list[str]:
+    columns = [
+        column(["ID", *[one_line(child.session_id[: places.SHORT]) for child in children]]),
+        column(["STATUS", *[words.status(child) for child in children]]),
+        column(["CONTEXT", *[fit(words.context(child) or "-", 24) for child in children]]),
+    ]
+    purposes = ["PURPOSE", *[words.label(child) for child in children]]
+    room = output.room()
+    if room is not None:
+        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
+        purposes = [fit(text, left) for text in purposes]
+    header, *rows = map("  ".join, zip(*columns, purposes, strict=True))
+    return [output.paint(header, "bold"), *rows]

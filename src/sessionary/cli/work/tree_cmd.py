@@ -1,0 +1,142 @@
+"""`work tree`: which work session began which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.text import cells, fit, one_line
+from sessionary.cli.work import places, words
+from sessionary.layouts.maestro.family import Node, forest
+from sessionary.layouts.maestro.records import STATUSES, document_of
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.model import Problem
+
+
+@click.command(
+    "tree",
+    epilog="""\b
+Examples:
+  sessionary work tree
+  sessionary work tree --depth 1 --show-breadcrumbs
+  sessionary work tree --json | jq '.[] | select(.flag == "orphan")'
+""",
+)
+@places.root
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="No deeper than that; 0 shows the tops.")
+@click.option(
+    "--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with what stands above it."
+)
+@click.option("--show-breadcrumbs", is_flag=True, help="Count the breadcrumbs of each.")
+@places.as_json
+def tree_command(
+    root: Path | None, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool
+) -> int:
+    """Show work sessions below those that began them.
+
+    A session whose parent is gone stands at the top and says so, and so does one that comes from itself, as edited
+    files may have it.
+    """
+    store = places.store_at(root)
+    scan = store.scan()
+    tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]
+    problems = list(scan.problems)
+    counts = _counted(store, tops, problems) if show_breadcrumbs else {}
+    if json_:
+        output.value([_object(node, level, counts) for top in tops for node, level in top.walk()])
+    elif tops:
+        with output.paged():
+            output.lines(_drawn(tops))
+            if show_breadcrumbs:
+                output.lines(_counts(tops, counts))
+    elif scan.sessions:
+        output.aside(f"None of {len(scan.sessions):,} work sessions is {status}.")
+    else:
+        places.none_there(store)
+    return places.tell(problems)
+
+
+def _prune(top: Node, status: str | None, depth: int | None) -> bool:
+    """Take away what is not asked for, below this node; False if nothing is left of it.
+
+    Without recursion: files may say that a hundred thousand sessions began one another.
+    """
+    wanted: set[int] = set()
+    nodes = list(top.walk())
+    for node, level in reversed(nodes):  # children come before their parents
+        node.children = [child for child in node.children if id(child) in wanted]
+        is_shown = depth is None or level <= depth
+        if is_shown and (status in (None, node.session.status) or node.children):
+            wanted.add(id(node))
+    return id(top) in wanted
+
+
+def _counted(store: WorkStore, tops: list[Node], problems: list[Problem]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for top in tops:
+        for node, _ in top.walk():
+            found = store.breadcrumbs(node.session.session_id)
+            counts[node.session.session_id] = len(found.breadcrumbs)
+            problems += found.problems
+    return counts
+
+
+def _object(node: Node, level: int, counts: dict[str, int]) -> dict[str, Any]:
+    """A session with its place, with the field names of docs/cli-json.md."""
+    return document_of(node.session) | {
+        "depth": level,
+        "flag": node.flag,
+        "breadcrumbs": counts.get(node.session.session_id),
+    }
+
+
+def _drawn(tops: list[Node]) -> Iterator[str]:
+    """The tree. The ids are whole if there is room for all of them, else all are cut."""
+    yield output.paint("Work Sessions", "bold")
+    yield "│"
+    room = output.room()
+    rows = list(_rows(tops))
+    length = None
+    if room is not None and any(cells(_text(node, branch, None, None)) > room for node, branch in rows):
+        length = places.SHORT
+    for node, branch in rows:
+        line, sign = _text(node, branch, length, room), words.sign(node.session)
+        yield line.replace(sign, output.paint(sign, words.colour(node.session)), 1)
+
+
+def _rows(tops: list[Node]) -> Iterator[tuple[Node, str]]:
+    """Every session with the lines that lead to it."""
+    waiting = [(top, "", top is tops[-1]) for top in reversed(tops)]
+    while waiting:
+        node, lead, is_last = waiting.pop()
+        yield node, lead + ("└─ " if is_last else "├─ ")
+        below = lead + ("   " if is_last else "│  ")
+        waiting += [(child, below, child is node.children[-1]) for child in reversed(node.children)]
+
+
+def _text(node: Node, branch: str, length: int | None, room: int | None) -> str:
+    """One session. Where there is too little room, what it is about is cut, so that the status stays."""
+    session = node.session
+    flag = places.node_flag(node)
+    where = words.context(session)
+    end = (f" [{where}]" if where else "") + f" [{one_line(session.status)}]" + (f" ({flag})" if flag else "")
+    kind, about, name = one_line(session.session_type), words.label(session), one_line(session.session_id)
+    if room is not None and len(branch) > room // 3:  # so deep that there would be no room for the session
+        branch = "…" + branch[-(room // 3) + 1 :]
+    start = f"{branch}{words.sign(session)} {name[:length]} ({kind}: "
+    if room is None:
+        return f"{start}{about}){end}"
+    return fit(f"{start}{fit(about, max(room - cells(f'{start}){end}'), 4))}){end}", room)
+
+
+def _counts(tops: list[Node], counts: dict[str, int]) -> Iterator[str]:
+    yield ""
+    yield "Breadcrumb counts:"
+    for top in tops:
+        for node, level in top.walk():
+            name = one_line(node.session.session_id)
+            yield f"{'  ' * min(level + 1, 12)}{name}: {counts[node.session.session_id]} breadcrumbs"

@@ -1,0 +1,100 @@
+"""Statuses, costs, durations and names of work sessions as short words."""
+
+from __future__ import annotations
+
+from sessionary.cli import output
+from sessionary.cli.text import fit, one_line
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.times import parse_time
+
+# A sign of one cell each: those of the original are two wide on some terminals and one on others.
+_STATUSES = {
+    "running": ("▶", "green"),
+    "paused": ("·", "yellow"),
+    "completed": ("✓", "green"),
+    "interrupted": ("×", "red"),
+    "failed": ("✗", "red"),
+}
+_ABOUT = ("name", "id", "track_id", "phase_id")
+UNKNOWN = "unknown"
+
+
+def status(session: WorkSession) -> str:
+    """Sign and word."""
+    return f"{sign(session)} {one_line(session.status)}"
+
+
+def sign(session: WorkSession) -> str:
+    """The sign alone."""
+    return _STATUSES.get(session.status, ("?", ""))[0]
+
+
+def colour(session: WorkSession) -> str:
+    """The colour that repeats the sign."""
+    return _STATUSES.get(session.status, ("", "dim"))[1]
+
+
+def entity(session: WorkSession) -> str:
+    """What the work is about, or ``-``."""
+    about = session.related_entity
+    text = next((about[key] for key in _ABOUT if about.get(key)), "-")
+    return one_line(str(text))
+
+
+def label(session: WorkSession) -> str:
+    """What a session is called in a tree: its purpose, else what it is about, else ``unnamed``."""
+    about = session.related_entity
+    text = session.purpose or about.get("name") or about.get("id") or "unnamed"
+    return one_line(str(text))
+
+
+def context(session: WorkSession) -> str:
+    """``kind:ref``, or nothing."""
+    kind, ref = session.context.get("kind"), session.context.get("ref")
+    return one_line(f"{kind}:{ref}") if kind and ref else ""
+
+
+def moment(text: str | None) -> str:
+    """A time of a session: local, without the fraction of a second; as it stands if it is no time."""
+    when = parse_time(text)
+    if when is None:
+        return one_line(text) if text else "-"
+    return f"{when.astimezone():%Y-%m-%dT%H:%M:%S}"
+
+
+def dollars(cost: float | None, digits: int = 6) -> str:
+    """An amount, or that nobody knows it."""
+    return UNKNOWN if cost is None else f"${cost:.{digits}f}"
+
+
+def span(seconds: float) -> str:
+    """A duration: ``21 s``, ``4 min 5 s``, ``1 h 30 min``, ``3 d 2 h``."""
+    whole = int(seconds)
+    for unit, size, lower, step in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            rest = whole % size // step
+            return f"{whole // size:,} {unit}" + (f" {rest} {lower}" if rest else "")
+    return f"{whole} s"
+
+
+def preview(lead: str, text: str, most: int) -> str:
+    """A label and the beginning of a text, on one line that fits where there is a width."""
+    room = output.room()
+    left = most if room is None else max(min(most, room - len(lead)), 8)
+    return lead + fit(one_line(text[: 8 * most]), left)
+
+
+def count_of(items: object) -> int:
+    """How many tools or files a breadcrumb names."""
+    return len(items) if isinstance(items, list) else 0
+
+
+def error_of(crumb: Breadcrumb) -> str | None:
+    """What went wrong, on one line; None if nothing did."""
+    return one_line(str(crumb.error)) if crumb.error else None
+
+
+def lasted(session: WorkSession) -> str:
+    """From the creation of a session to its last change, as the original says it: ``0:04:21.719567``."""
+    created, modified = parse_time(session.created), parse_time(session.modified)
+    return str(modified - created) if created and modified else ""
