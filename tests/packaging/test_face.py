@@ -26,8 +26,8 @@ FACE = [
     "Unsupported",
     "__version__",
 ]
-HEAVY = {"click", "msgspec", "rich", "stringzilla", "yaml"}
-NOT_FOR_A_VERSION = {"rich", "yaml"}
+HEAVY = {"click", "msgspec", "rich", "ruamel", "stringzilla", "yaml"}
+NOT_FOR_A_VERSION = {"rich", "ruamel", "yaml"}
 
 
 def loaded_after(code: str) -> set[str]:
