@@ -27,15 +27,19 @@ if TYPE_CHECKING:
         Unsupported,
     )
     from sessionary.layouts.amplifier import EventsLog, SessionStore
+    from sessionary.layouts.brainstorm import BrainstormStore
+    from sessionary.layouts.orchestrator import FeatureStore
 
 __version__ = "0.1.0"
 
 _FACE = {
     "AlreadyExists": "sessionary.errors",
     "AmbiguousId": "sessionary.errors",
+    "BrainstormStore": "sessionary.layouts.brainstorm",
     "Conflict": "sessionary.errors",
     "Corrupt": "sessionary.errors",
     "EventsLog": "sessionary.layouts.amplifier",
+    "FeatureStore": "sessionary.layouts.orchestrator",
     "Invalid": "sessionary.errors",
     "InvalidId": "sessionary.errors",
     "Locked": "sessionary.errors",
@@ -52,9 +56,11 @@ _FACE = {
 __all__ = [
     "AlreadyExists",
     "AmbiguousId",
+    "BrainstormStore",
     "Conflict",
     "Corrupt",
     "EventsLog",
+    "FeatureStore",
     "Invalid",
     "InvalidId",
     "Locked",

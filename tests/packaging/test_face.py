@@ -10,9 +10,11 @@ import sessionary
 FACE = [
     "AlreadyExists",
     "AmbiguousId",
+    "BrainstormStore",
     "Conflict",
     "Corrupt",
     "EventsLog",
+    "FeatureStore",
     "Invalid",
     "InvalidId",
     "Locked",
@@ -74,6 +76,10 @@ def test_importing_the_errors_loads_nothing_heavy() -> None:
 
 def test_importing_the_store_draws_nothing() -> None:
     assert loaded_after("from sessionary import SessionStore, EventsLog") & {"click", "rich", "yaml"} == set()
+
+
+def test_importing_the_yaml_stores_reads_no_yaml_yet() -> None:
+    assert loaded_after("from sessionary import BrainstormStore") & {"click", "rich", "ruamel", "yaml"} == set()
 
 
 def test_printing_the_version_loads_neither_yaml_nor_rich() -> None:

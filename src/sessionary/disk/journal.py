@@ -273,6 +273,8 @@ class Journal:
             fd = self._fs.open(atomic.resolve(self._fs, self.path), CREATE | os.O_APPEND, FILE_MODE)
         except FileExistsError:
             return False
+        found = self._fs.fstat(fd)
+        _suspects.discard((found.st_dev, found.st_ino))  # the number of a file that is gone, given anew
         self._adopt(fd)
         self._write(fd, 0, data)
         return True
@@ -350,9 +352,10 @@ class Journal:
             if damaged:
                 kept = b"\n".join(damaged) + b"\n"
                 self.torn = atomic.save_aside(self.path, "corrupt", kept, fs=self._fs, now=self._now())
-        atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
+        new = atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
         self.suspect = False
         _suspects.discard(suspect)
+        _suspects.discard((new.st_dev, new.st_ino))  # as in `_begin`
         self._open()
         self._names_synced = True
 
