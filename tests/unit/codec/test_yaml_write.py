@@ -15,7 +15,8 @@ from sessionary.codec.yaml_write import dump_yaml
 from sessionary.errors import Invalid
 
 NASTY = [
-    *"yes no on off y n true null ~ 1 1.5 1e3 0x1f 012 0o17 1_000 12:30:45 2026-01-09 .inf .nan = << - ? : -- --- ...".split(),
+    *"yes no on off y n true null ~ 1 1.5 1e3 0x1f 012 0o17 1_000 12:30:45 2026-01-09 .inf .nan".split(),
+    *"= << - ? : -- --- ...".split(),
     "", " ", "  lead", "trail  ", "a: b", "a #b", "#a", "- a", "? a", "&a", "*a", "!a", "%a", "@a", "`a", "|", ">",
     "'", '"', "\\", "\\n", "a\nb", "\n", "a\n\n b\n", "\t", "a\tb", "\r", "\r\n", "\x85", "\u2028", "\u2029", "\ufeff",
     "\x00", "\x07", "\x1b", "\x7f", "\x9f", "\ufffe", "é", "日本", "😀", "{a}", "[a", "a,b", "key: [", "x" * 5000,
