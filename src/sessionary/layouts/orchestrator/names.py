@@ -98,7 +98,7 @@ def free_id(name: str, day: date, taken: Callable[[str], bool]) -> str:
 
 
 def _ids(name: str, day: date) -> Iterator[str]:
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
     slug = _NO_SLUG.sub("-", plain).strip("-")[:MAX_SLUG].strip("-")
     if not slug:
         raise InvalidId(

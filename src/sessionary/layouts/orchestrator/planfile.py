@@ -171,13 +171,13 @@ def new_plan(feature_id: str, name: str, description: str, created: datetime) ->
     return {"feature": feature, "phases": []}
 
 
-def planned(old: PlanFile, phases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """New phases in the contract's form: what a task does not say of its progress it keeps from the old plan.
 
     Raises:
         SchemaError: with every fault at once.
     """
-    filled = [copy.deepcopy(dict(phase)) for phase in phases]
+    filled = copy.deepcopy(list(phases))
     for _, task in walk({"phases": filled}):
         stored = old.tasks.get(str(task.get("task_id")), {})
         for name, value in (

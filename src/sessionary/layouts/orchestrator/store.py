@@ -155,7 +155,7 @@ class FeatureStore(FeatureReader):
     def save_plan(
         self,
         feature_id: str,
-        phases: Sequence[Mapping[str, Any]],
+        phases: Sequence[dict[str, Any]],
         *,
         name: str | None = None,
         description: str | None = None,
