@@ -319,11 +319,12 @@ def _history(faults: Faults, session: dict[str, Any]) -> None:
         return
     entry = history[live[iteration]]
     for name in ("ems", "phase"):
-        if name in entry and name in session and entry[name] != session[name]:
+        here, there = session.get(name), entry.get(name)
+        if here is not None and there is not None and here != there:
             faults.add(
                 "cursor_differs",
                 ["session", name],
-                f"is {session[name]}, but {entry[name]} in the entry of iteration {iteration}",
+                f"is {here}, but {there} in the entry of iteration {iteration}",
                 "correct one of the two",
                 Severity.note,
             )

@@ -75,22 +75,30 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
         NotFound: the trash has none.
         AlreadyExists: another session has the name by now.
     """
-    name = f"{slug}{SUFFIX}"
-    path = os.path.join(folder, name)
+    path = os.path.join(folder, f"{slug}{SUFFIX}")
+    source = newest_in_trash(fs, folder, slug)
+    try:
+        atomic.move_folder(source, path, fs=fs)
+    except AlreadyExists as error:
+        error.hint = "archive or rename the session that has this name now, then try again"
+        raise
+    if look(fs, f"{source}{BACKUP}") is not None and look(fs, f"{path}{BACKUP}") is None:
+        atomic.move_folder(f"{source}{BACKUP}", f"{path}{BACKUP}", fs=fs)
+    _remove_empty(fs, os.path.dirname(source))
+    return path
+
+
+def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
+    """Where the session of that name that was trashed last lies.
+
+    Raises:
+        NotFound: the trash has none.
+    """
     trash = os.path.join(folder, TRASH)
     for time in sorted(_listed(fs, trash), reverse=True):
-        source = os.path.join(trash, time, name)
-        if look(fs, source) is None:
-            continue
-        try:
-            atomic.move_folder(source, path, fs=fs)
-        except AlreadyExists as error:
-            error.hint = "archive or rename the session that has this name now, then try again"
-            raise
-        if look(fs, f"{source}{BACKUP}") is not None and look(fs, f"{path}{BACKUP}") is None:
-            atomic.move_folder(f"{source}{BACKUP}", f"{path}{BACKUP}", fs=fs)
-        _remove_empty(fs, os.path.join(trash, time))
-        return path
+        path = os.path.join(trash, time, f"{slug}{SUFFIX}")
+        if look(fs, path) is not None:
+            return path
     raise NotFound(f"session {slug} is not in the trash", path=trash, session=slug)
 
 

@@ -85,6 +85,7 @@ def migrate(document: Document, *, path: str | None = None) -> Migrated:
             _from_1_0(session)  # whatever the half that was done has left out
         for step in _STEPS[READABLE.index(root) :]:
             step(session)
+        _gather_stray(new, session)  # what the session says as well by now
     new["format_version"] = VERSION
     return Migrated(new, was, healed)
 
@@ -98,14 +99,16 @@ def _looks_half_done(document: Document) -> bool:
 
 def _gather_stray(document: Document, session: dict[str, Any]) -> bool:
     """Bring home what lies beside `session`; true if anything did. What the session has already wins."""
-    stray = [name for name in _STRAY if name in document]
-    for name in stray:
+    gathered = False
+    for name in [name for name in _STRAY if name in document]:
         value = document[name]
         if value == _STRAY[name] or session.get(name) == value:
             del document[name]  # it says nothing that the session does not say or take for granted
-        elif name not in session:
+            gathered = True
+        elif session.get(name) is None:
             session[name] = document.pop(name)
-    return bool(stray)
+            gathered = True
+    return gathered
 
 
 def _from_1_0(session: dict[str, Any]) -> None:
@@ -115,7 +118,7 @@ def _from_1_0(session: dict[str, Any]) -> None:
         if mode is not None:
             session["legacy_mode"] = mode
         session["mode"] = _mode_of(session)
-    if "techniques_history" not in session:
+    if session.get("techniques_history") is None:
         session["techniques_history"] = [
             {
                 "iteration": place,
@@ -129,8 +132,9 @@ def _from_1_0(session: dict[str, Any]) -> None:
             for place, slug in enumerate(_list(session.get("techniques_used")), 1)
         ]
     for name in ("party", "panel"):
-        session.setdefault(f"{name}_active", False)
-        session.setdefault(f"{name}_history", [])
+        for field, default in ((f"{name}_active", False), (f"{name}_history", [])):
+            if session.get(field) is None:
+                session[field] = default
     _fill_times(session)
 
 

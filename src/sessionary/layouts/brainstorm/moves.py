@@ -302,7 +302,7 @@ def duration(session: Session, now: datetime) -> int | None:
     known = is_whole(present, 0, None)
     floor = int(present or 0) if known else 0
     if parts and len(parts) == len(history):
-        return max(floor, sum(parts))
+        return max(floor, int(sum(parts)))
     started = read_time(session.get("started_at")) or read_time(session.get("created"))
     if started is None:
         return floor if known else None

@@ -465,8 +465,7 @@ class BrainstormStore(NoteTaking):
         """
         with self._shelf.telling("restore", slug):
             check_slug(slug)
-            if not os.path.isdir(self.folder):
-                raise NotFound(f"session {slug} is not in the trash", path=self.folder)
+            keeping.newest_in_trash(self._fs, self.folder, slug)  # what is not there shall leave no lock file
             with self._shelf.held(slug):
                 return keeping.bring_back(self._fs, self.folder, slug)
 
