@@ -19,6 +19,7 @@ from benchmarks import (
     checking,
     concurrency,
     events,
+    features,
     listing,
     load,
     replacing,
@@ -47,6 +48,7 @@ ALL: tuple[Benchmark, ...] = (
     *checking.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
+    *features.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

@@ -66,7 +66,7 @@ class Feature:
         try:
             self.lock.acquire(timeout)
         except FileNotFoundError:
-            raise missing(self.folder, self.feature_id) from None
+            raise missing(self.fs, self.folder) from None
         try:
             self.settle()
             yield
@@ -228,14 +228,14 @@ def with_artifacts(task: Mapping[str, Any], more: Any) -> list[Any]:
     return stored + [name for name in dict.fromkeys(more) if name not in stored]
 
 
-def missing(folder: str, feature_id: str) -> NotFound:
-    """The error about a feature that is not there."""
-    return NotFound(
-        f"There is no feature {feature_id}",
-        path=folder,
-        session=feature_id,
-        hint="`sessionary feature list` shows those that are there",
-    )
+def missing(fs: Fs, folder: str) -> NotFound:
+    """The error about a feature that is not there, or no longer."""
+    home, feature_id = os.path.split(folder)
+    archived = f"{home}/{names.ARCHIVE}/{feature_id}"
+    hint = "`sessionary feature list` shows those that are there"
+    if look(fs, archived) is not None:
+        hint = f"it is archived; move {archived} back to go on with it"
+    return NotFound(f"There is no feature {feature_id}", path=folder, session=feature_id, hint=hint)
 
 
 def _entry(raw: bytes) -> dict[str, Any] | None:

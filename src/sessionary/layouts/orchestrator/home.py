@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, read_bytes
 from sessionary.errors import Corrupt, Invalid, NotFound, SchemaError, SessionaryError
 from sessionary.layouts.orchestrator import acknowledgment, names, planfile, reading
 from sessionary.layouts.orchestrator.feature import Feature, Pool, missing
@@ -89,15 +89,7 @@ class FeatureHome:
         for folder in (f"{self._root}/{feature_id}", f"{self._root}/{names.ARCHIVE}/{feature_id}"):
             if reading.is_folder(self._fs, folder):
                 return folder
-        raise missing(f"{self._root}/{feature_id}", feature_id)
-
-    def _live_folder(self, feature_id: str) -> str:
-        folder = self._folder(feature_id)
-        if os.path.basename(os.path.dirname(folder)) == names.ARCHIVE:
-            error = missing(folder, feature_id)
-            error.hint = f"it is archived; move {folder} back to go on with it"
-            raise error
-        return folder
+        raise missing(self._fs, f"{self._root}/{feature_id}")
 
     @contextmanager
     def _writing(self, feature_id: str, agent: str | None) -> Iterator[Feature]:
@@ -106,8 +98,6 @@ class FeatureHome:
             names.check_id(feature_id)
             self._check_ack(agent)
             feature = self._pool.get(f"{self._root}/{feature_id}")
-            if look(self._fs, feature.folder) is None:
-                self._live_folder(feature_id)  # raises, and says whether it is archived
             with feature.held(self.timeout):
                 yield feature
 

@@ -317,7 +317,7 @@ class FeatureStore(FeatureReader):
         """
         done = Repaired()
         with self._telling("update", names.STATE, feature_id):
-            feature = self._pool.get(self._live_folder(feature_id))
+            feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
             with feature.held(self.timeout):
                 repairing.repair_feature(feature, self._now(), done, rewrite_history=rewrite_history)
             self.last_report.problems += done.problems

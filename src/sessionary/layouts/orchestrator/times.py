@@ -13,7 +13,7 @@ def stamp(moment: datetime) -> str:
 
     Always of one width, so that texts sort as times do.
     """
-    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return in_utc(moment).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def parse(value: Any) -> datetime | None:
