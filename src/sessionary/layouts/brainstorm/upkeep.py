@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -12,6 +14,11 @@ from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, names, par
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, is_slug
 from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, Shelf
 from sessionary.model import Problem, Severity
+
+# A temp file bears the name of the file that was to come: of a session, its backup, or an archived one with its day.
+_TEMP = re.compile(
+    r"\.([a-z0-9-]+?)(?:-\d{4}-\d\d-\d\d(?:-\d+)?)?\.yaml(?:\.bak(?:-\d+)?)?\.[0-9a-f]{16}\.tmp"
+)
 
 
 class Cleaned(NamedTuple):
@@ -66,6 +73,8 @@ def clean_up(shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bo
         raise Invalid(
             f"cannot clean up after {days!r} days", operation="cleanup", hint="use a whole number from 0"
         )
+    if not dry_run:
+        _sweep(shelf)
     stale = [row for row in rows(shelf.fs, shelf.folder) if is_stale(row, days, now)]
     if dry_run:
         return [Cleaned(row) for row in stale]
@@ -85,6 +94,21 @@ def clean_up(shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bo
             )
             done.append(Cleaned(row, problem=problem))
     return done
+
+
+def _sweep(shelf: Shelf) -> None:
+    """Delete temp files of writers that were killed, each under the lock under which its writer had made it."""
+    for folder in (shelf.folder, os.path.join(shelf.folder, keeping.ARCHIVE)):
+        try:
+            left = [(found[1], name) for name in shelf.fs.listdir(folder) if (found := _TEMP.fullmatch(name))]
+        except OSError:
+            continue
+        for slug, name in left:
+            try:
+                with shelf.held(slug):
+                    shelf.fs.unlink(os.path.join(folder, name))
+            except (OSError, SessionaryError):
+                continue  # its writer lives, or it is gone; the next clean-up looks again
 
 
 def _discard(shelf: Shelf, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:

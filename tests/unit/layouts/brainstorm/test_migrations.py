@@ -117,7 +117,7 @@ def test_a_version_that_is_not_known_is_refused_and_left(version: Any, tmp_path:
         lambda slug: store.create(slug, new=True),
         lambda slug: store.answer(slug, ["x"]),
     ):
-        with pytest.raises(Unsupported, match="known are 1.0 and 1.2"):
+        with pytest.raises(Unsupported, match=r"known are 1\.0 and 1\.2"):
             call("sign-in")
     assert path.read_bytes() == before
     assert [problem.code for problem in store.validate()] == ["unknown_version"]

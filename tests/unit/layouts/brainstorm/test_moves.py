@@ -45,7 +45,7 @@ def test_back_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
     assert history[4] == {**before["session"]["history"][4], "left_with": {"last_question": "What else?"}}
 
 
-# Section: Limits
+# The section "Limits"
 @pytest.mark.parametrize(("iterations", "most"), [(2, 1), (3, 2), (5, 4), (6, 5), (8, 5)])
 def test_back_goes_at_most_five_steps_and_never_below_the_first_iteration(
     tmp_path: Path, iterations: int, most: int
@@ -190,7 +190,7 @@ def test_an_answer_is_at_least_one_text(tmp_path: Path, responses: Any) -> None:
         store_of(tmp_path).answer("sign-in", responses)
 
 
-# Section: History
+# The section "History"
 def test_a_new_iteration_has_every_field_of_the_history(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     jump = store.continue_("sign-in", ["A?", "B?"], ems=61, phase="transition", now=after(75))
