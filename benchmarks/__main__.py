@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import (
     appends,
+    brainstorms,
     checking,
     concurrency,
     events,
@@ -48,6 +49,7 @@ ALL: tuple[Benchmark, ...] = (
     *checking.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
+    *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
     *startup.BENCHMARKS,
 )
