@@ -75,6 +75,8 @@ class TestBrainstorm(LayoutTests):
         assert (one.title, one.agent, one.parent) == ("What else?", "brainstorm", None)
         assert one.size == self.conversation(tmp_path, "one").stat().st_size
         assert one.ref.project == tmp_path.name
+        named = BrainstormLayout(tmp_path, project="shop")
+        assert {ref.project for ref in named.discover()} == {"shop"}
 
     def test_what_is_known_is_not_read_again(self, tmp_path: Path) -> None:
         for name in ("one", "two", "three"):

@@ -38,21 +38,25 @@ class BrainstormLayout:
     Args:
         root: the folder of the project. It need not exist: then there are no sessions.
         fs: the file system.
+        project: what the sessions are said to belong to; by default the name of the project's folder.
         now: the time in seconds since 1970, to tell what was changed a moment ago.
     """
 
     name: ClassVar[str] = "brainstorm"
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
-    def __init__(self, root: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
-        self.root = root
-        self.folder = f"{root}/{FOLDER}"
+    def __init__(
+        self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
+    ) -> None:
+        self.home = root / FOLDER
+        self._folder = str(self.home)
+        self._project = project
         self._fs = fs
         self._now = now
 
     def discover(self) -> Iterator[SessionRef]:
-        for slug in names(self._fs, self.folder):
-            ref = self._ref(f"{self.folder}/{slug}{SUFFIX}")
+        for slug in names(self._fs, self._folder):
+            ref = self._ref(f"{self._folder}/{slug}{SUFFIX}")
             if self._is_file(ref.folder):
                 yield ref
 
@@ -124,8 +128,9 @@ class BrainstormLayout:
 
     def _ref(self, path: str) -> SessionRef:
         folder, name = os.path.split(path)
-        root = os.path.dirname(os.path.dirname(folder))
-        return SessionRef(self.name, name[: -len(SUFFIX)], path, os.path.basename(root) or None)
+        project = self._project if folder == self._folder else None
+        project = project or os.path.basename(os.path.dirname(os.path.dirname(folder))) or None
+        return SessionRef(self.name, name[: -len(SUFFIX)], path, project)
 
     def _is_file(self, path: str) -> bool:
         try:
