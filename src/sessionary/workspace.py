@@ -17,9 +17,10 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.disk.mounts import weakness
 from sessionary.errors import AmbiguousId, Invalid, NotFound
 from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
-from sessionary.layouts.amplifier.ids import HOME
+from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
+from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 SHORT = 8
@@ -40,6 +41,9 @@ class Workspace:
         self._fs = fs
         self._cache = cache or cache_folder()
         self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
+        features = Path.cwd() if home is None else self.home
+        # Before the amplifier layout, to which every folder with a file in it is a session.
+        self.layouts = (FeatureLayout(features, fs, project=project_slug(features)), *self.layouts)
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
     def refs(self) -> Iterator[SessionRef]:
@@ -50,7 +54,7 @@ class Workspace:
     def summaries(self) -> Iterator[Summary]:
         """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
         for layout in self.layouts:
-            with Catalog(str(self.home), layout.name, self._cache, self._fs).entries() as known:
+            with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
                 yield from layout.summaries(known)
 
     def layout_of(self, ref: SessionRef) -> Layout:

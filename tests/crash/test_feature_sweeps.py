@@ -336,3 +336,71 @@ def test_acknowledgments_survive(tmp_path: Path) -> None:
 
     report = crash_sweep(begin, run, check, tmp_path)
     assert not report.violations, report.describe()
+
+
+SPLIT = b'{"command": "x", "session_name": "s", "duration_ms": 5000000000, "error": "one\ntwo"}\n'
+SCRIPT_INDEX = (
+    f'active_features: []\n  - feature_id: "{ID}"\n    started_at: "2025-01-09T10:00:01Z"\n'
+    '    last_active: "2025-01-09T10:00:01Z"\n    status: "active"\n'
+)
+
+
+def begin_damaged(folder: Any) -> None:
+    setup(folder)
+    home = Path(folder, ".ai-session")
+    (home / "active-features.yaml").write_text(SCRIPT_INDEX)
+    with open(home / ID / "history.jsonl", "ab") as file:
+        file.write(SPLIT)
+    state = (home / ID / "state.yaml").read_text()
+    (home / ID / "state.yaml").write_text(state.partition("\n")[2])
+
+
+MENDING: dict[str, Any] = {
+    "rewrite": lambda store: store.repair(ID, rewrite_history=True),
+    "rebuild_index": lambda store: store.rebuild_index(),
+    "migrate": lambda store: store.migrate(ID, switch=True),
+}
+
+
+def check_mended(folder: Any, acked: Any) -> None:
+    """Nothing is gone: each file is what it was or what it should be, and the old bytes are there in both cases."""
+    store = FeatureStore(folder)
+    home = Path(folder, ".ai-session")
+    found = store.history(ID)
+    assert len(found) == 4
+    assert found[-1]["error"] == "one\ntwo"
+    assert [row.status for row in store.list_features()] == ["active"]
+    assert store.load(ID).active_task == "T1"
+    texts = {path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    assert any(SPLIT in text for text in texts)
+    assert SCRIPT_INDEX.encode() in texts
+    assert any(text.startswith(b"feature_id") for text in texts)
+    codes = {problem.code for problem in store.validate()}
+    if "rewrite" in acked:
+        assert not codes & {"raw_newline", "nanoseconds"}
+    if "rebuild_index" in acked:
+        assert "index_of_scripts" not in codes
+    if "migrate" in acked:
+        assert "no_version" not in codes
+
+
+@pytest.mark.parametrize("name", MENDING)
+def test_mending_under_power_cuts(name: str, tmp_path: Path) -> None:
+    def run(fs: Any) -> None:
+        MENDING[name](FeatureStore.over(fs, fs.root, now=later_clock()))
+        fs.mark(name)
+
+    report = crash_sweep(begin_damaged, run, check_mended, tmp_path, limit=60)
+    assert report.states > 5
+    assert not report.violations, report.describe()
+
+
+@pytest.mark.parametrize("name", MENDING)
+def test_mending_with_calls_that_fail(name: str, tmp_path: Path) -> None:
+    def run(fs: Any, folder: Any) -> None:
+        MENDING[name](FeatureStore.over(fs, folder, now=later_clock()))
+        fs.mark(name)
+
+    report = sweep(begin_damaged, run, check_mended, tmp_path, effects=EFFECTS)
+    assert report.states > 10
+    assert not report.violations, report.describe()

@@ -77,7 +77,7 @@ class Known(Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         summary: as it was read.
-        names: every file of the folder, parted by slashes, which no name holds.
+        names: every file that was looked at, by its path from the folder, parted by NUL, which no path holds.
         state: the folder's inode and times, then inode, size and times of each file, packed.
     """
 
@@ -100,7 +100,7 @@ class Known(Struct, frozen=True, array_like=True, gc=False):
         try:
             found = stat(folder, dir_fd=dir_fd)
             state = _of_folder(found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
-            for name in self.names.split("/"):
+            for name in self.names.split("\0"):
                 found = stat(f"{folder}/{name}", dir_fd=dir_fd)
                 state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
             return state == self.state
@@ -130,7 +130,8 @@ def remembered(
     Args:
         summary: what was read.
         folder: the stat of its folder, taken before anything in it was read.
-        files: the stat of every file in it, by name, each taken before the file was read.
+        files: the stat of every file in it, by its path from the folder, each taken before the file was read; of a
+            folder below it, the stat of that too, from before its names were read.
         read_at: seconds since 1970, before any of it.
     """
     newest = max(folder.st_mtime, folder.st_ctime)
@@ -144,7 +145,7 @@ def remembered(
             state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     except struct.error:  # a number of more than 64 bits
         return None
-    return Known(summary, "/".join(files), state)
+    return Known(summary, "\0".join(files), state)
 
 
 class Layout(Protocol):
@@ -153,10 +154,16 @@ class Layout(Protocol):
     Whatever cannot be read becomes a `Problem` of its session, never an exception that hides the next one. Where a
     folder full of sessions cannot be looked into, `discover` and `summaries` MUST yield all the others before they
     raise.
+
+    Attributes:
+        name: the kind of its sessions.
+        capabilities: what it can do beyond being read.
+        home: the folder below which its sessions lie.
     """
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
+    home: Path
 
     def discover(self) -> Iterator[SessionRef]:
         """Every session, in no order. MUST be cheap (names and stat only) and MUST leave strangers out.

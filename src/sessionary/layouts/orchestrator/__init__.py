@@ -5,7 +5,7 @@ from sessionary.layouts.orchestrator.home import Report
 from sessionary.layouts.orchestrator.reader import FeatureRow
 from sessionary.layouts.orchestrator.repairing import Repaired
 from sessionary.layouts.orchestrator.statefile import FeatureState
-from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats
+from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Repaired",
     "Report",
     "Verdict",
+    "state_dict",
 ]

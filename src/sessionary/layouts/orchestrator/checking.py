@@ -100,8 +100,22 @@ def _backward_operations(history: History) -> Iterator[Problem]:
         later = entry["timestamp"]
 
 
-def store_problems(fs: Fs, home: str, ids: Sequence[str], index: IndexFile) -> Iterator[Problem]:
-    """What is not as it should be beside the features: the list, the README, what creators left."""
+def store_problems(
+    fs: Fs, home: str, ids: Sequence[str], index: IndexFile, *, writable: bool = True
+) -> Iterator[Problem]:
+    """What is not as it should be beside the features: the list, the README, what creators left.
+
+    Args:
+        fs: the file system.
+        home: the folder `.ai-session`.
+        ids: the features in it.
+        index: the list as it was read.
+        writable: whether features may be made there.
+    """
+    if not writable:
+        words = "no feature can be created here: the folder may not be written"
+        remedy = "check owner and mode of the folder"
+        yield Problem("not_writable", Severity.stops_resume, home, None, None, words, remedy)
     path = f"{home}/{names.INDEX}"
     if index.data is None and ids:
         words = f"there is no list of features, but there are {len(ids)}"

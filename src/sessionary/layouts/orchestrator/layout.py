@@ -7,6 +7,7 @@ what was put away shows again when it is moved back.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, MutableMapping
 from datetime import UTC, datetime
@@ -38,15 +39,19 @@ class FeatureLayout:
     Args:
         root: the folder of the project, which holds `.ai-session`; or that folder itself. It need not exist.
         fs: the file system.
+        project: what the features are said to belong to; by default the name of the project's folder.
         now: the time in seconds since 1970, to tell what was changed a moment ago.
     """
 
     name: ClassVar[str] = "feature"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS})
 
-    def __init__(self, root: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         self.home = root if root.name == names.HOME else root / names.HOME
         self._fs = fs
+        self._project = project
         self._now = now
 
     def discover(self) -> Iterator[SessionRef]:
@@ -120,8 +125,9 @@ class FeatureLayout:
 
     def _ref(self, folder: str) -> SessionRef:
         home = os.path.dirname(folder)
-        inside = os.path.basename(home) == names.HOME
-        project = os.path.basename(os.path.dirname(home)) if inside else None
+        project = os.path.basename(os.path.dirname(home)) if os.path.basename(home) == names.HOME else None
+        if home == str(self.home):
+            project = self._project or project
         return SessionRef(self.name, os.path.basename(folder), folder, project)
 
     def _look(self, ref: SessionRef) -> tuple[Summary, Known | None]:
@@ -129,7 +135,7 @@ class FeatureLayout:
         now = self._now()
         try:
             folder = self._fs.stat(ref.folder)
-            files = {name: self._fs.lstat(f"{ref.folder}/{name}") for name in self._fs.listdir(ref.folder)}
+            files = self._stats(ref.folder, "")
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -156,7 +162,7 @@ class FeatureLayout:
         head = head if isinstance(head, dict) else {}
         created = state.started_at if state else parse(head.get("created_at"))
         updated = (state.last_updated if state else None) or _newest(files)
-        size = sum(found.st_size for name, found in files.items() if name != names.ARTIFACTS)
+        size = sum(found.st_size for found in files.values() if not stat.S_ISDIR(found.st_mode))
         turns = sum(_is_turn(value) for value in values)
         title = head.get("name")
         return Summary(
@@ -173,6 +179,15 @@ class FeatureLayout:
             health(problems),
             problems,
         )
+
+    def _stats(self, folder: str, below: str) -> dict[str, os.stat_result]:
+        """The stat of all that lies in a folder and below it, by its path from the feature. Raises OSError."""
+        found: dict[str, os.stat_result] = {}
+        for name in self._fs.listdir(folder):
+            found[f"{below}{name}"] = here = self._fs.lstat(f"{folder}/{name}")
+            if stat.S_ISDIR(here.st_mode):
+                found |= self._stats(f"{folder}/{name}", f"{below}{name}/")
+        return found
 
     def _parts_below(self, folder: str, below: str) -> Iterator[Part]:
         for name in sorted(self._fs.listdir(folder)):

@@ -151,7 +151,9 @@ class FeatureReader(FeatureHome):
                 problem for each in ids for problem in checking.feature_problems(self._fs, self._folder(each))
             ]
             if feature_id is None:
-                found += checking.store_problems(self._fs, self._root, ids, self._index.read())
+                found += checking.store_problems(
+                    self._fs, self._root, ids, self._index.read(), writable=self._may_create()
+                )
                 found += self._stale_acknowledgments()
             return found
 
@@ -174,6 +176,11 @@ class FeatureReader(FeatureHome):
             now = reading.status_of_feature(self._fs, folder, index)
             rows.append(FeatureRow(feature_id, now, state.state, archived, state.problems))
         return rows
+
+    def _may_create(self) -> bool:
+        """True if a feature can be made: in the folder, or where that is missing, in the one above."""
+        place = self._root if reading.is_folder(self._fs, self._root) else os.path.dirname(self._root)
+        return os.access(place, os.W_OK | os.X_OK)
 
     def _stale_acknowledgments(self) -> list[Problem]:
         if self._require_ack is None:

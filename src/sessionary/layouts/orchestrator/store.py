@@ -127,6 +127,12 @@ class FeatureStore(FeatureReader):
         given = {"active_task": active_task, "model_in_use": model_in_use}
         given = {name: value for name, value in given.items() if value is not KEEP}
         with self._writing(feature_id, agent) as feature:
+            if not isinstance(given.get("active_task"), str | None):
+                raise SchemaError(
+                    f"active_task is {active_task!r}",
+                    faults=["active_task: give the id of a task, or None"],
+                    hint="nothing was written",
+                )
             if "model_in_use" in given:
                 rules.check_word("model_in_use", model_in_use, rules.MODELS)
             state = self._state_of(feature)
@@ -424,12 +430,6 @@ class FeatureStore(FeatureReader):
             "status": entries.SUCCESS,
             "duration_ms": 0,
         }
-        if not isinstance(current["active_task"], str | None):
-            raise SchemaError(
-                f"active_task is {current['active_task']!r}",
-                faults=["active_task: give the id of a task, or None"],
-                hint="nothing was written",
-            )
         return made | {entries.STATE: {**current, "started_at": stamp(began) if began else None}}
 
     def _moment(self, state: StateFile, asked: datetime | str | None) -> datetime:

@@ -140,6 +140,17 @@ def test_validate_tells_of_everything(store: Any, feature: Any, home: Any) -> No
     }
 
 
+def test_a_folder_in_which_nothing_can_be_created_is_told(store: Any, feature: Any, home: Any) -> None:
+    """Section "On Session Creation": verify directory creation permissions."""
+    from sessionary.disk.fs import OS_FS
+    from sessionary.layouts.orchestrator.checking import store_problems
+    from sessionary.layouts.orchestrator.indexfile import parse_index
+
+    index = parse_index((home / "active-features.yaml").read_bytes(), "i")
+    assert codes(store_problems(OS_FS, str(home), [ID], index, writable=False)) == {"not_writable"}
+    assert codes(store_problems(OS_FS, str(home), [ID], index, writable=True)) == set()
+
+
 def test_an_active_task_that_is_not_open_is_told(store: Any, feature: Any) -> None:
     """Section "On Read": report inconsistencies."""
     (feature / "state.yaml").write_text(SEED_STATE)

@@ -256,8 +256,9 @@ def test_the_active_task_is_an_open_task_of_the_plan(store: Any, feature: Any) -
     """Section "Session Structure": active_task is a task ID or null."""
     with pytest.raises(SchemaError, match="no task of the plan"):
         store.update(ID, active_task="T9")
-    with pytest.raises(SchemaError):
-        store.update(ID, active_task=7)
+    for odd in (7, ["T1"], True):
+        with pytest.raises(SchemaError):
+            store.update(ID, active_task=odd)
     store.task(ID, "T2", "blocked")
     with pytest.raises(TransitionError, match="blocked"):
         store.update(ID, active_task="T2")
