@@ -160,4 +160,4 @@ class BrainstormMachine(RuleBasedStateMachine):
 TestBrainstorm = BrainstormMachine.TestCase
 if settings().max_examples <= 100:
     phases = (Phase.explicit, Phase.reuse, Phase.generate)
-    TestBrainstorm.settings = settings(max_examples=50, stateful_step_count=20, phases=phases)
+    TestBrainstorm.settings = settings(max_examples=30, stateful_step_count=16, phases=phases)
