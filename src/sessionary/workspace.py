@@ -20,6 +20,7 @@ from sessionary.layouts.amplifier.conversation import read_conversation, read_en
 from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
+from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
@@ -40,10 +41,13 @@ class Workspace:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self._cache = cache or cache_folder()
-        self.layouts: Sequence[Layout] = (AmplifierLayout(self.home, fs),)
-        features = Path.cwd() if home is None else self.home
-        # Before the amplifier layout, to which every folder with a file in it is a session.
-        self.layouts = (FeatureLayout(features, fs, project=project_slug(features)), *self.layouts)
+        root = Path.cwd() if home is None else self.home
+        project = project_slug(root)
+        self.layouts: Sequence[Layout] = (
+            BrainstormLayout(root, fs, project=project),
+            FeatureLayout(root, fs, project=project),
+            AmplifierLayout(self.home, fs),  # the last: to it every folder with a file in it is a session
+        )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
     def refs(self) -> Iterator[SessionRef]:

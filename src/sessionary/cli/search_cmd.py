@@ -15,6 +15,7 @@ from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, t
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.recovery import TRANSCRIPT
+from sessionary.layouts.base import Capability
 from sessionary.model import Problem, SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
@@ -179,6 +180,8 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
     """Where to look, the conversation that changed last first."""
     places = []
     for ref in refs:
+        if Capability.APPENDS not in workspace.layout_of(ref).capabilities:
+            continue  # its conversation is no file of lines, which is what a search looks through
         path = f"{ref.folder}/{TRANSCRIPT}"
         changed, size = None, 0
         try:
