@@ -10,6 +10,7 @@ the head of the file. So neither a value nor a comment is ever lost.
 
 from __future__ import annotations
 
+import copy
 import io
 import re
 from bisect import bisect_right
@@ -162,8 +163,48 @@ def _merge_list(node: Any, old: list[Any], new: list[Any]) -> None:
         _merge_child(node, place, old[place], new[place])
     for _ in range(len(old) - head - shared - tail):
         del node[head + shared]
-    for place in range(head + shared, len(new) - tail):
+    added = range(head + shared, len(new) - tail)
+    below = _take_below(node) if added and not tail else None
+    for place in added:
         node.insert(place, _made(new[place]))
+    if below is not None:
+        _put_below(node, below)
+
+
+def _take_below(node: Any) -> Any:
+    """Take away what ruamel.yaml keeps with the last value of a list though it stands in the lines below the list.
+
+    A comment between two keys belongs to the second for whoever wrote it; to ruamel it hangs on the end of the first.
+    """
+    holder, key, slot = _last_leaf(node)
+    tokens = holder.ca.items.get(key)
+    token = tokens[slot] if tokens else None
+    if token is None:
+        return None
+    own, _, rest = token.value.partition("\n")
+    if not rest:
+        return None
+    below = copy.copy(token)
+    below.value = f"\n{rest}"
+    token.value = f"{own}\n"
+    if not own:
+        tokens[slot] = None
+    return below
+
+
+def _put_below(node: Any, token: Any) -> None:
+    holder, key, slot = _last_leaf(node)
+    holder.ca.items.setdefault(key, [None, None, None, None] if slot else [None, None])[slot] = token
+
+
+def _last_leaf(node: Any) -> tuple[Any, Any, int]:
+    """The map or list that holds the last value in the text of a collection, its key, and where its comment hangs."""
+    is_map = isinstance(node, dict)
+    key = next(reversed(node)) if is_map else len(node) - 1
+    child: Any = node[key]
+    if child and hasattr(child, "fa") and not child.fa.flow_style():
+        return _last_leaf(child)
+    return node, key, 2 if is_map else 0
 
 
 def _merge_child(node: Any, at: Any, old: Any, new: Any) -> None:

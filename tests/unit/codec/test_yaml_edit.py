@@ -84,6 +84,39 @@ def test_an_entry_comes_to_a_list() -> None:
     assert b'    - iteration: 3\n      questions:\n        - "So?"\n' in data
 
 
+SECTIONS = b"""\
+ideas:
+  - id: 1
+    text: "a"   # good
+
+# what was said
+words:
+  - "a b"
+
+# what happened
+history:
+  - at: 1
+    answers: []  # none yet
+
+# the end
+last: 1
+"""
+
+
+def test_an_entry_at_the_end_of_a_list_comes_before_what_is_said_of_the_next_key() -> None:
+    def change(value: Any) -> None:
+        value["ideas"].append({"id": 2, "text": "b c"})
+        value["words"] += ["c d", "e f"]
+        value["history"].append({"at": 2, "answers": ["x y"]})
+
+    data, value = changed(SECTIONS, change)
+    assert load_yaml(data) == value
+    wanted = SECTIONS.replace(b"good\n", b'good\n  - id: 2\n    text: "b c"\n')
+    wanted = wanted.replace(b'"a b"\n', b'"a b"\n  - "c d"\n  - "e f"\n')
+    wanted = wanted.replace(b"yet\n", b'yet\n  - at: 2\n    answers:\n      - "x y"\n')
+    assert data == wanted
+
+
 def test_an_entry_in_front_moves_no_comment_of_the_others() -> None:
     data, value = changed(EDITED, lambda v: v["session"]["history"].insert(0, {"iteration": 0}))
     assert load_yaml(data) == value
