@@ -164,6 +164,52 @@ def test_every_call_fails_once(name: str, tmp_path: Path) -> None:
     assert not report.violations, report.describe()
 
 
+def test_a_line_that_was_not_flushed_is_flushed_before_it_is_finished(tmp_path: Path) -> None:
+    """A writer is killed between line and flush; the next one finishes; then the power goes."""
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    setup(folder)
+    CALLS["update"](FeatureStore.over(_unsynced(), folder, now=later_clock()))
+    line = (folder / ".ai-session" / ID / "history.jsonl").read_bytes().splitlines(keepends=True)[-1]
+
+    def run(fs: Any) -> None:
+        path = f"{fs.root}/.ai-session/{ID}/history.jsonl"
+        fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
+        fs.write(fd, line)
+        fs.close(fd)
+        FeatureStore.over(fs, fs.root, now=later_clock()).task(ID, "T1", "completed")
+        fs.mark("finished")
+
+    def check(place: Any, acked: Any) -> None:
+        store = FeatureStore(place)
+        rows = [entry["command"] for entry in store.history(ID)]
+        assert store.load(ID).model_in_use == "sonnet" or "update-state" in rows[2:], "the state is ahead"
+        if acked:
+            assert (store.load(ID).model_in_use, rows[-2:]) == ("opus", ["update-state", "task"])
+
+    report = crash_sweep(setup, run, check, tmp_path)
+    assert not report.violations, report.describe()
+
+
+def test_an_operation_of_the_same_time_as_one_taken_back_counts(tmp_path: Path) -> None:
+    """The clock may stand still between a failure and the next try."""
+    from sessionary.testing.faults import Fault, FaultFs
+
+    setup(tmp_path)
+    clock = later_clock()()
+    before = FeatureStore(tmp_path).load(ID)
+    fs = FaultFs(_unsynced(), Fault("rename", 1, errno.EIO))
+    with pytest.raises(StorageFailed) as caught:
+        FeatureStore.over(fs, tmp_path, now=lambda: clock).update(ID, model_in_use="gemini")
+    assert caught.value.outcome == "not_committed"
+    assert FeatureStore(tmp_path).load(ID) == before
+    store = FeatureStore.over(_unsynced(), tmp_path, now=lambda: clock)
+    store.update(ID, model_in_use="opus")
+    times = [entry["timestamp"] for entry in store.history(ID)[-3:]]
+    assert times[0] == times[1] == times[2]
+    rebuilt_is_the_same(tmp_path)
+
+
 def test_what_is_said_not_to_be_committed_is_never_seen(tmp_path: Path) -> None:
     """After `not_committed` no later writer may bring the change about."""
 

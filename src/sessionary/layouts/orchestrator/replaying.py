@@ -8,7 +8,6 @@ the task of the last command that went well.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,18 +66,15 @@ def last_operation(values: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def operations_back(backwards: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The lines of ours that went well and were not taken back, from the last one on; the entries come so as well.
 
-    A line is taken back by one behind it that names its timestamp. Only the nearest one is: a clock that stands still
-    may give the next operation the same time.
+    A line is taken back by one behind it that names its timestamp. Where the clock stands still, the next operation may
+    have the same time; it stands behind the line that takes back, and counts.
     """
-    revoked: Counter[str] = Counter()
+    revoked: set[str] = set()
     for entry in backwards:
         if isinstance(entry.get(entries.REVOKES), str):
-            revoked[entry[entries.REVOKES]] += 1
-        elif is_operation(entry):
-            if revoked[entry["timestamp"]]:
-                revoked[entry["timestamp"]] -= 1
-            else:
-                yield entry
+            revoked.add(entry[entries.REVOKES])
+        elif is_operation(entry) and entry["timestamp"] not in revoked:
+            yield entry
 
 
 def is_operation(entry: dict[str, Any]) -> bool:

@@ -404,7 +404,6 @@ class FeatureStore(FeatureReader):
             entry = self._entry(state, at, command, "", agent, {})
             entry[entries.FEATURE_STATUS] = status
             feature.perform(entry, state)
-            self._touched[feature_id] = at
             return True
 
     def _entry(
