@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessionary.codec.yaml_read import as_text, compose
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.base import SETTLED, Capability, Known, Part, PartKind
 from sessionary.layouts.brainstorm.keeping import BACKUP
 from sessionary.layouts.brainstorm.moves import list_in
-from sessionary.layouts.brainstorm.reading import Row, names, parse, refusal, row_of
+from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, parse, refusal, row_of
 from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary, health
 
@@ -100,9 +100,11 @@ class BrainstormLayout:
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         try:
-            data, found = self._read(ref.folder)
+            data, found = file_bytes(self._fs, ref.folder)
         except FileNotFoundError:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+        except Corrupt:
+            return  # `check` tells why
         except OSError as error:
             raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
         whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
@@ -141,21 +143,15 @@ class BrainstormLayout:
     def _row(self, ref: SessionRef) -> tuple[Row, os.stat_result | None]:
         """What the file says and its stat from before it was read; no stat if it cannot be read."""
         try:
-            data, found = self._read(ref.folder)
+            data, found = file_bytes(self._fs, ref.folder)
         except FileNotFoundError:
             raise
+        except Corrupt as error:
+            return Row(ref.session_id, ref.folder, problems=(refusal(error, ref.folder),)), None
         except OSError as error:
             told: StorageFailed = storage_failed(error, "read", ref.folder, session=ref.session_id)
             return Row(ref.session_id, ref.folder, problems=(refusal(told, ref.folder),)), None
         return row_of(data, ref.folder, ref.session_id), found
-
-    def _read(self, path: str) -> tuple[bytes, os.stat_result]:
-        fd = self._fs.open(path, READ)
-        try:
-            found = self._fs.fstat(fd)
-            return read_all(self._fs, fd), found
-        finally:
-            self._fs.close(fd)
 
     def _holds(self, entry: Known, path: str) -> bool:
         try:

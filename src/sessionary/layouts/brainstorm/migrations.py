@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from sessionary.errors import Unsupported
+from sessionary.layouts.brainstorm.fields import read_flag
 from sessionary.layouts.brainstorm.vocabulary import MODES, READABLE, VERSION, read_time
 
 Document = dict[str, Any]
@@ -140,7 +141,7 @@ def _from_1_0(session: dict[str, Any]) -> None:
 
 def _mode_of(session: dict[str, Any]) -> str:
     for name in ("party", "panel"):
-        if session.get(f"{name}_active") is True:
+        if read_flag(session.get(f"{name}_active")):
             return name
     return MODES[0]
 

@@ -75,6 +75,7 @@ def begin(
     session: Session, iteration: int, *, questions: Sequence[str], last_question: str | None, now: datetime
 ) -> None:
     """Add the entry of an iteration that begins now, with the score and the phase of the session."""
+    asked = texts(questions, "a question")
     earlier = [entry for number, entry in sorted(live(session).items()) if number < iteration]
     before = earlier[-1].get("ems") if earlier else None
     delta = session["ems"] - before if type(before) is int else 0
@@ -83,15 +84,14 @@ def begin(
         "phase": session["phase"],
         "ems": session["ems"],
         "ems_delta": delta,
-        "questions": texts(questions, "a question"),
+        "questions": asked,
         "responses": [],
         "timestamp": write_time(now),
     }
     grown(session, "history").append(entry)
     session["iteration"] = iteration
-    asked = last_question if last_question is not None else (questions[-1] if questions else None)
-    if asked is not None:
-        session["last_question"] = asked
+    if last_question is not None or asked:
+        session["last_question"] = asked[-1] if last_question is None else last_question
 
 
 def answer(session: Session, responses: Sequence[str], *, duration: int | None, now: datetime) -> bool:
@@ -204,7 +204,9 @@ def go_on(
         rescore(session, ems=ems, axes=axes, phase=phase, entry_too=False)
         begin(session, at + 1, questions=questions, last_question=last_question, now=now)
         after = session["ems"], session["phase"]
-        return Jump(-1, (at, at + 1), (before[0], after[0]), (before[1], after[1]), list(questions))
+        return Jump(
+            -1, (at, at + 1), (before[0], after[0]), (before[1], after[1]), texts(questions, "a question")
+        )
     if questions or ems is not None or axes is not None or phase is not None or last_question is not None:
         raise TransitionError(
             f"the session stands at iteration {at} of {max(ahead)}, and the next one is there already",

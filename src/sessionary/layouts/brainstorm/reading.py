@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec.yaml_faults import Faults
-from sessionary.codec.yaml_read import load_yaml
-from sessionary.disk.fs import Fs, read_bytes, storage_failed
+from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
+from sessionary.disk.fs import READ, Fs, read_all, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.brainstorm.fields import faults_of
 from sessionary.layouts.brainstorm.migrations import Migrated, migrate
@@ -132,6 +132,23 @@ def brainstorm_of(data: bytes, path: str, slug: str) -> tuple[Brainstorm, Migrat
     return Brainstorm(read.migrated.document, path, read.faults.problems(), data), read.migrated
 
 
+def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
+    """What a session file holds, and its stat from before it was read.
+
+    Raises:
+        Corrupt: it is larger than any session; it was not read.
+        OSError: it is not there, or cannot be read.
+    """
+    fd = fs.open(path, READ)
+    try:
+        found = fs.fstat(fd)
+        if found.st_size > LIMITS.size:
+            raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)
+        return read_all(fs, fd), found
+    finally:
+        fs.close(fd)
+
+
 def names(fs: Fs, folder: str) -> list[str]:
     """The slugs of the session files in a folder, sorted; none if it is not there.
 
@@ -158,10 +175,13 @@ def rows(fs: Fs, folder: str) -> Iterator[Row]:
 def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:
     """What a list shows of the session in a file; None if it is gone."""
     try:
-        data = read_bytes(fs, path)
-    except StorageFailed as error:
+        return row_of(file_bytes(fs, path)[0], path, slug, strict=strict)
+    except FileNotFoundError:
+        return None
+    except Corrupt as error:
         return Row(slug, path, problems=(refusal(error, path),))
-    return None if data is None else row_of(data, path, slug, strict=strict)
+    except OSError as error:
+        return Row(slug, path, problems=(refusal(storage_failed(error, "read", path), path),))
 
 
 def row_of(data: bytes, path: str, slug: str, *, strict: bool = False) -> Row:

@@ -71,7 +71,7 @@ class BrainstormStore(NoteTaking):
     """
 
     def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
-        self.folder = os.path.join(os.path.abspath(os.fspath(root)), *FOLDER.split("/"))
+        self.folder = os.path.join(os.path.abspath(os.path.expanduser(root)), *FOLDER.split("/"))
         self._use(OS_FS, timeout)
 
     def _use(self, fs: Fs, timeout: float) -> None:

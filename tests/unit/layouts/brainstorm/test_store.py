@@ -21,6 +21,7 @@ from sessionary import (
     Locked,
     NotFound,
     SchemaError,
+    StorageFailed,
     TransitionError,
 )
 from sessionary.codec.yaml_edit import comments_of
@@ -785,3 +786,36 @@ def test_one_word_outside_utf8_or_a_bomb_stops_no_list(tmp_path: Path) -> None:
     put(tmp_path, "fine", document("fine"))
     found = {row.slug: codes(row.problems) for row in BrainstormStore(tmp_path).list()}
     assert found == {"bomb": ["too_many_aliases"], "deep": ["too_deep"], "fine": [], "latin": ["bad_utf8"]}
+
+
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
+    path = put(tmp_path, "huge", b"")
+    with path.open("r+b") as file:
+        file.truncate(40 << 30)
+    put(tmp_path, "fine", document("fine"))
+    store = BrainstormStore(tmp_path)
+    assert {row.slug: codes(row.problems) for row in store.list()} == {"fine": [], "huge": ["too_large"]}
+    with pytest.raises(Corrupt, match="more than"):
+        store.load("huge")
+
+
+def test_a_file_that_may_not_be_read_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "fine", document("fine"))
+    (tmp_path / FOLDER / "folder.yaml").mkdir()
+    rows = {row.slug: codes(row.problems) for row in BrainstormStore(tmp_path).list()}
+    assert rows == {"fine": [], "folder": ["unreadable"]}
+    with pytest.raises(StorageFailed):
+        BrainstormStore(tmp_path).load("folder")
+
+
+def test_a_single_question_or_answer_may_be_a_text(tmp_path: Path) -> None:
+    store = BrainstormStore(tmp_path)
+    assert store.create("sign-in", questions="Who?").questions == ["Who?"]
+    store.answer("sign-in", "Me")
+    assert store.continue_("sign-in", "Why?").questions == ["Why?"]
+    session = stored(store, "sign-in")["session"]
+    assert [(e["questions"], e["responses"]) for e in session["history"]] == [
+        (["Who?"], ["Me"]),
+        (["Why?"], []),
+    ]
+    assert session["last_question"] == "Why?"
