@@ -12,7 +12,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -180,6 +180,17 @@ def _change_phase(session: Session, phase: str) -> None:
             if reached > place and not state.get(name):
                 state[name] = True
     session["phase"] = phase
+
+
+def sum_up_transition(session: Session, summary: Mapping[str, Any]) -> None:
+    """Note in a progressive session what there was at the middle of it; a session becomes progressive by that."""
+    state = session.get("progressive_state")
+    if state is None:
+        state = session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
+        _change_phase(session, session["phase"])
+    if not isinstance(state, dict) or not isinstance(summary, Mapping):
+        raise Invalid("a summary is a map within progressive_state", hint="give a map of words to values")
+    state["transition_summary"] = dict(summary)
 
 
 def go_on(

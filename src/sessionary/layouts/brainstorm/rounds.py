@@ -51,8 +51,7 @@ def technique(
         })  # fmt: skip
         if source == "random":
             _count_random(session, category or UNKNOWN_CATEGORY)
-    used = grown(session, "techniques_used")
-    if applied and slug not in used:
+    if applied and slug not in (used := grown(session, "techniques_used")):
         used.append(slug)
 
 

@@ -8,7 +8,7 @@ is only given a file. A change that changes nothing writes nothing, and `updated
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
@@ -389,11 +389,22 @@ class BrainstormStore(NoteTaking):
         phase: str | None = None,
         persona: str | None = None,
         mode: str | None = None,
+        transition_summary: Mapping[str, Any] | None = None,
         now: datetime | None = None,
     ) -> Brainstorm:
         """Set what is given of score, phase, persona and mode; a mode leaves the other ones.
 
         Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            ems: the score, 0 to 100.
+            axes: its five axes.
+            phase: the phase.
+            persona: who leads the session.
+            mode: ``standard``, ``party`` or ``panel``.
+            transition_summary: what there is at the middle of a progressive session; any map.
+            now: the time.
 
         Raises:
             TransitionError: the session is finished, or score or phase were given after a step back.
@@ -411,6 +422,8 @@ class BrainstormStore(NoteTaking):
                 session["persona"] = one_of(persona, PERSONAS, "persona")
             if mode is not None:
                 rounds.set_mode(session, mode)
+            if transition_summary is not None:
+                moves.sum_up_transition(session, transition_summary)
 
         return self._shelf.change(slug, "update", step, now)[0]
 

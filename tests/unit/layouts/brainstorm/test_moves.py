@@ -260,6 +260,19 @@ def test_a_progressive_session_notes_the_phases_that_are_done(tmp_path: Path) ->
     assert states == [(False, False), (True, False), (True, True)]
 
 
+def test_a_progressive_session_is_summed_up_in_the_middle(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    store.update("sign-in", phase="transition", transition_summary={"ems": 50, "ideas": ["a b"]})
+    assert stored(store, "sign-in")["session"]["progressive_state"] == {
+        "divergent_completed": True,
+        "transition_completed": False,
+        "transition_summary": {"ems": 50, "ideas": ["a b"]},
+    }
+    assert store.validate("sign-in", strict=True) == []
+    with pytest.raises(Invalid):
+        store.update("sign-in", transition_summary="x")  # type: ignore[arg-type]
+
+
 def test_score_and_phase_cannot_be_set_while_back(tmp_path: Path) -> None:
     store = store_of(tmp_path)
     store.back("sign-in")

@@ -33,6 +33,7 @@ from tests.unit.layouts.brainstorm.samples import (
     entry,
     golden,
     golden_document,
+    old_document,
     put,
     stored,
 )
@@ -819,3 +820,19 @@ def test_a_single_question_or_answer_may_be_a_text(tmp_path: Path) -> None:
         (["Why?"], []),
     ]
     assert session["last_question"] == "Why?"
+
+
+def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = put(tmp_path, "old", old_document("old"))
+    before = path.read_bytes()
+    with pytest.raises(Invalid, match="surrogate"):
+        BrainstormStore(tmp_path).answer("old", ["\ud800"])
+    assert path.read_bytes() == before
+    assert not path.with_suffix(".yaml.bak").exists()
+
+
+def test_a_suggestion_alone_adds_no_field_of_those_that_were_used(tmp_path: Path) -> None:
+    put(tmp_path, "refactor-api", golden("refactor-api"))
+    store = BrainstormStore(tmp_path)
+    store.technique("refactor-api", "moscow")
+    assert "techniques_used" not in stored(store, "refactor-api")["session"]
