@@ -79,7 +79,9 @@ def test_importing_the_store_draws_nothing() -> None:
 
 
 def test_importing_the_yaml_stores_reads_no_yaml_yet() -> None:
-    assert loaded_after("from sessionary import BrainstormStore") & {"click", "rich", "ruamel", "yaml"} == set()
+    assert (
+        loaded_after("from sessionary import BrainstormStore") & {"click", "rich", "ruamel", "yaml"} == set()
+    )
 
 
 def test_printing_the_version_loads_neither_yaml_nor_rich() -> None:
