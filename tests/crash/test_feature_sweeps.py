@@ -62,6 +62,7 @@ def seen(folder: Any) -> dict[str, Any]:
     }
     (row,) = store.list_features(archived=True)
     return {
+        "phases": len(store.plan(ID)["phases"]),
         "task": state.active_task,
         "model": state.model_in_use,
         "tasks": tasks,
@@ -112,8 +113,10 @@ def check_of(before: Any, after: Any) -> Any:
             if gone:
                 found["commands"] = before["commands"]
                 assert len(commands) == len(before["commands"]) + 2
-            assert {**found, "tasks": before["tasks"]} == before, "neither old nor new"
+            plan = {name: before[name] for name in ("tasks", "phases")}
+            assert {**found, **plan} == before, "neither old nor new"
             assert found["tasks"] in (before["tasks"], after["tasks"])
+            assert found["phases"] in (before["phases"], after["phases"])
         assert not [
             p for p in store.validate(ID) if p.code in ("unfinished_operation", "times_not_monotonic")
         ]
@@ -223,7 +226,7 @@ def test_what_is_said_not_to_be_committed_is_never_seen(tmp_path: Path) -> None:
 
         return run
 
-    for name in ("update", "task", "pause"):
+    for name in ("update", "task", "pause", "save_plan"):
         place = tmp_path / name
         place.mkdir()
         before, _ = outcome(CALLS[name], place)

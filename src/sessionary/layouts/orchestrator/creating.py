@@ -123,13 +123,13 @@ def _building(fs: Fs, home: str) -> Iterator[str]:
     try:
         fs.mkdir(place)
         yield place
-    except OSError as error:
+    except BaseException as error:
         if look(fs, place) is not None:
             with suppress(OSError):
                 atomic.erase_tree(place, fs=fs)
-        if isinstance(error, SessionaryError):
-            raise
-        raise storage_failed(error, "create a feature in", home) from error
+        if isinstance(error, OSError) and not isinstance(error, SessionaryError):
+            raise storage_failed(error, "create a feature in", home) from error
+        raise
 
 
 def _remove_abandoned(fs: Fs, home: str) -> None:

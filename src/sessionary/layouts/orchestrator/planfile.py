@@ -171,6 +171,20 @@ def new_plan(feature_id: str, name: str, description: str, created: datetime) ->
     return {"feature": feature, "phases": []}
 
 
+def replanned(
+    old: PlanFile, phases: Sequence[dict[str, Any]], blank: Mapping[str, Any], head: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The old plan with new phases and some fields of its head; `blank` fills in what the head lacks.
+
+    Raises:
+        SchemaError: as `planned`.
+    """
+    stored = old.document.get("feature")
+    feature = {**(stored if isinstance(stored, dict) else {}), **head}
+    feature |= {name: value for name, value in blank.items() if name not in feature}
+    return {"feature": feature, **old.document} | {"feature": feature, "phases": planned(old, phases)}
+
+
 def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """New phases in the contract's form: what a task does not say of its progress it keeps from the old plan.
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import read_bytes
-from sessionary.errors import NotFound, SchemaError, SessionaryError, TransitionError
+from sessionary.errors import NotFound, SchemaError, SessionaryError, StorageFailed, TransitionError
 from sessionary.layouts.orchestrator import (
     acknowledgment,
     checking,
@@ -173,7 +173,8 @@ class FeatureStore(FeatureReader):
         it was. How far a task is changes by `task` alone. Comments and unknown keys stay.
 
         Durability: the plan is the old one or the new one, whole. When this returns, the new one and its line of the
-        history survive a power cut.
+        history survive a power cut. A plan is replaced before its line is written: cut off in between, it is there
+        without being logged.
 
         Raises:
             SchemaError: with every fault at once.
@@ -182,16 +183,23 @@ class FeatureStore(FeatureReader):
         with self._writing(feature_id, agent) as feature:
             state = self._state_of(feature)
             old = readable_plan(feature.plan(), feature.folder)
-            document = old.document or planfile.new_plan(feature_id, feature_id, "", self._now())
-            head = dict(document.get("feature") or {})
-            head |= {k: v for k, v in (("name", name), ("description", description)) if v is not None}
-            document = {**document, "feature": head, "phases": planfile.planned(old, phases)}
-            rules.check_active_task(state.state.active_task, planfile.tasks_of(document))
-            feature.write_plan(old, document)
-            count = len(planfile.tasks_of(document))
+            blank = planfile.new_plan(feature_id, feature_id, "", self._now())["feature"]
+            head = {"name": name, "description": description}
+            document = planfile.replanned(
+                old, phases, blank, {k: v for k, v in head.items() if v is not None}
+            )
+            tasks = planfile.tasks_of(document)
+            rules.check_active_task(state.state.active_task, tasks)
             at = self._moment(state, None)
-            entry = self._entry(state, at, "plan", f"{len(phases)} phases, {count} tasks", agent, {})
-            feature.perform(entry, state)
+            entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent, {})
+            feature.write_plan(old, document)
+            try:
+                feature.perform(entry, state)
+            except StorageFailed as error:
+                # The line cannot hold a plan, so the plan comes first here: it is there, whatever becomes of the line.
+                error.outcome = "unknown"
+                error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
+                raise
             self._touch(feature, state, at)
             return document
 
@@ -219,7 +227,9 @@ class FeatureStore(FeatureReader):
         """
         with self._writing(feature_id, agent) as feature:
             task = self._task(feature, task_id)
-            added = list(artifacts)
+            added = [artifacts] if isinstance(artifacts, str) else list(artifacts)
+            if not all(isinstance(name, str) for name in added):
+                raise SchemaError("artifacts are names of files", faults=["artifacts: give texts"])
             moves = rules.task_moves(task_id, str(task.get("status")), status, reopen=reopen)
             if not moves and with_artifacts(task, added) == (task.get("artifacts") or []):
                 return False
@@ -415,7 +425,11 @@ class FeatureStore(FeatureReader):
         agent: str | None,
         given: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """The line of an operation, with the state as it is to be."""
+        """The line of an operation, with the state as it is to be.
+
+        Raises:
+            SchemaError: what a caller has given for it is no text.
+        """
         now = state.state
         current = {"active_task": now.active_task, "model_in_use": now.model_in_use, **given}
         began = now.started_at
@@ -429,6 +443,12 @@ class FeatureStore(FeatureReader):
             "status": entries.SUCCESS,
             "duration_ms": 0,
         }
+        if (
+            not all(isinstance(made[name], str) for name in ("arguments", "agent"))
+            or not str(command).strip()
+        ):
+            faults = entries.faults_of(made)
+            raise SchemaError("; ".join(faults), faults=faults, hint="nothing was written")
         return made | {entries.STATE: {**current, "started_at": stamp(began) if began else None}}
 
     def _moment(self, state: StateFile, asked: datetime | str | None) -> datetime:

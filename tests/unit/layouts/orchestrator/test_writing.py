@@ -408,6 +408,37 @@ def test_artifacts_are_added_and_none_twice(store: Any, feature: Any) -> None:
     assert plan_task(store, "T1")["artifacts"] == ["a.py", "b.py"]
 
 
+def test_what_a_caller_gives_for_the_line_is_checked(store: Any, feature: Any) -> None:
+    """Section "History Log Format"."""
+    before = lines(feature)
+    for odd in ({"command": " "}, {"arguments": 5}, {"agent": 7}):
+        with pytest.raises(SchemaError):
+            store.update(ID, **odd)
+    with pytest.raises(SchemaError, match="artifacts"):
+        store.task(ID, "T1", "in_progress", artifacts=["a", 3])
+    assert lines(feature) == before
+    store.task(ID, "T1", "in_progress", artifacts="a.py")
+    assert plan_task(store, "T1")["artifacts"] == ["a.py"]
+
+
+def test_a_plan_without_a_head_gets_one(store: Any, feature: Any) -> None:
+    """Section "Implementation Plan Schema"; the scripts stored what a model answered."""
+    (feature / "implementation-plan.yaml").write_text("risks: [one]\nphases: []\n")
+    store.save_plan(ID, [{"phase_id": "p", "name": "P", "tasks": [task("T1")]}], name="Named")
+    plan = store.plan(ID)
+    assert (plan["feature"]["id"], plan["feature"]["name"], plan["risks"]) == (ID, "Named", ["one"])
+    assert store.validate(ID) == []
+
+
+def test_a_name_that_no_file_can_hold_leaves_nothing_behind(store: Any, home: Any) -> None:
+    """Section "Creating a Session"."""
+    from sessionary.errors import Invalid
+
+    with pytest.raises(Invalid, match="surrogate"):
+        store.create(ID, name="a\ud800")
+    assert {path.name for path in home.iterdir()} == {".index.lock"}
+
+
 def test_a_task_that_is_not_there_or_a_status_that_is_none(store: Any, feature: Any) -> None:
     """Section "Implementation Plan Schema": status is one of four."""
     with pytest.raises(NotFound, match="no task T9"):
