@@ -54,6 +54,7 @@ class Feature:
         self._now = now
         self._settled = -1
         self._plan: tuple[tuple[int, ...], planfile.PlanFile] | None = None
+        self._state: statefile.StateFile | None = None
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[None]:
@@ -74,8 +75,12 @@ class Feature:
             self.lock.release()
 
     def state(self) -> statefile.StateFile:
-        """The state as it is now; raises as `statefile.read_state`."""
-        return statefile.read_state(self.fs, self.folder, self.feature_id)
+        """The state as it is now, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
+        data = statefile.read_bytes_of(self.fs, self.folder, self.feature_id)
+        if self._state is None or self._state.data != data:
+            path = f"{self.folder}/{names.STATE}"
+            self._state = statefile.parse_state(data, path, self.feature_id)
+        return self._state
 
     def plan(self) -> planfile.PlanFile:
         """The plan as it is now, read again only if the file has changed. Hold the lock."""
@@ -164,7 +169,9 @@ class Feature:
             if name in told and (name not in current or told[name] != current[name])
         }
         changes["last_updated"] = entry["timestamp"]
-        self.write_state(statefile.changed_state(state, changes))
+        changed = statefile.changed_state(state, changes)
+        self.write_state(changed)
+        self._state = statefile.known_state(state, changed, changes)
 
     def write_state(self, data: bytes) -> None:
         """Replace the state file."""

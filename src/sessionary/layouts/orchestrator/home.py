@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final, Self
 
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
@@ -29,6 +30,38 @@ class Report:
     operation: str = ""
     feature_id: str | None = None
     problems: list[Problem] = field(default_factory=list)
+
+
+class _Telling:
+    """A ``with`` block whose errors say what the contract wants to know of them.
+
+    A class, since every call passes through it, and a generator would cost it twice the time.
+    """
+
+    __slots__ = ("_about",)
+
+    def __init__(self, root: str, operation: str, file: str, feature_id: str | None) -> None:
+        self._about = root, operation, file, feature_id
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, SessionaryError):
+            root, operation, file, feature_id = self._about
+            error.operation = operation
+            error.session = error.session or feature_id
+            place = file if os.path.isabs(file) else os.path.join(root, feature_id or "", file)
+            error.path = error.path or place
+            error.error_context = {
+                "operation": operation,
+                "file": error.path,
+                "feature_id": error.session,
+                "timestamp": stamp(error.at),
+                "details": error.message,
+            }
 
 
 class FeatureHome:
@@ -101,25 +134,10 @@ class FeatureHome:
             with feature.held(self.timeout):
                 yield feature
 
-    @contextmanager
-    def _telling(self, operation: str, file: str, feature_id: str | None) -> Iterator[None]:
+    def _telling(self, operation: str, file: str, feature_id: str | None) -> _Telling:
         """Give every error of a call the contract's block, `error_context`."""
         self.last_report = Report(operation, feature_id)
-        try:
-            yield
-        except SessionaryError as error:
-            error.operation = operation
-            error.session = error.session or feature_id
-            place = file if os.path.isabs(file) else os.path.join(self._root, feature_id or "", file)
-            error.path = error.path or place
-            error.error_context = {
-                "operation": operation,
-                "file": error.path,
-                "feature_id": error.session,
-                "timestamp": stamp(error.at),
-                "details": error.message,
-            }
-            raise
+        return _Telling(self._root, operation, file, feature_id)
 
     def _check_ack(self, agent: str | None) -> None:
         """Refuse a write of an agent that has not acknowledged the contract, where that is required."""

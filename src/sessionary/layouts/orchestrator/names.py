@@ -32,6 +32,7 @@ LOCK = ".state.lock"
 FILES = (STATE, PLAN, HISTORY)
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*-(\d{4}-\d{2}-\d{2})")
+_UNSAFE = re.compile(r"^\.|[/\\\0]")
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 MAX_SLUG = 200
 
@@ -58,8 +59,7 @@ def check_id(feature_id: str) -> str:
     Raises:
         InvalidId: blank, hidden, or more than one folder name.
     """
-    bad = not feature_id.strip() or feature_id.startswith(".") or any(char in feature_id for char in "/\\\0")
-    if bad:
+    if not feature_id.strip() or _UNSAFE.search(feature_id):
         raise InvalidId(
             f"Invalid feature id {feature_id!r}",
             session=feature_id,

@@ -86,6 +86,12 @@ def read_state(fs: Fs, folder: str, feature_id: str) -> StateFile:
         Corrupt, SchemaError, Unsupported: as `parse_state`.
         StorageFailed: it cannot be read.
     """
+    data = read_bytes_of(fs, folder, feature_id)
+    return parse_state(data, f"{folder}/state.yaml", feature_id)
+
+
+def read_bytes_of(fs: Fs, folder: str, feature_id: str) -> bytes:
+    """The bytes of a state. Raises NotFound and StorageFailed as `read_state`."""
     path = f"{folder}/state.yaml"
     data = read_bytes(fs, path)
     if data is None:
@@ -95,7 +101,7 @@ def read_state(fs: Fs, folder: str, feature_id: str) -> StateFile:
             session=feature_id,
             hint=f"`sessionary feature repair {feature_id}` restores it from the history",
         )
-    return parse_state(data, path, feature_id)
+    return data
 
 
 def parse_state(data: bytes, path: str, feature_id: str) -> StateFile:
@@ -231,6 +237,20 @@ def changed_state(found: StateFile, changes: dict[str, Any]) -> bytes:
     if found.canonical:
         return _in_form(document) or dump_yaml(document)
     return _patched(found.data, changes, document) or edit_yaml(found.data, document)
+
+
+def known_state(found: StateFile, data: bytes, changes: dict[str, Any]) -> StateFile | None:
+    """What `parse_state` would say of the bytes that `changed_state` gave; None if that is not plain."""
+    last = parse(changes.get("last_updated"))
+    if not found.canonical or last is None:
+        return None
+    current = {**found.document[CURRENT], **changes}
+    state = FeatureState(
+        found.state.feature_id, current["active_task"], current["model_in_use"], found.state.started_at, last
+    )
+    return StateFile(
+        data, {**found.document, CURRENT: current}, state, [], _CANONICAL.fullmatch(data) is not None
+    )
 
 
 def _in_form(document: dict[str, Any]) -> bytes | None:

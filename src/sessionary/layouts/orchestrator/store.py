@@ -31,7 +31,7 @@ from sessionary.layouts.orchestrator.feature import Feature, with_artifacts
 from sessionary.layouts.orchestrator.home import moment_of, readable_plan
 from sessionary.layouts.orchestrator.reader import FeatureReader
 from sessionary.layouts.orchestrator.repairing import Repaired
-from sessionary.layouts.orchestrator.statefile import FeatureState, StateFile
+from sessionary.layouts.orchestrator.statefile import CURRENT, FeatureState, StateFile
 from sessionary.layouts.orchestrator.times import later, parse, stamp
 from sessionary.model import Problem, Severity
 
@@ -432,7 +432,6 @@ class FeatureStore(FeatureReader):
         """
         now = state.state
         current = {"active_task": now.active_task, "model_in_use": now.model_in_use, **given}
-        began = now.started_at
         made = {
             "timestamp": stamp(at),
             "command": command,
@@ -449,7 +448,8 @@ class FeatureStore(FeatureReader):
         ):
             faults = entries.faults_of(made)
             raise SchemaError("; ".join(faults), faults=faults, hint="nothing was written")
-        return made | {entries.STATE: {**current, "started_at": stamp(began) if began else None}}
+        made[entries.STATE] = {**current, "started_at": state.document[CURRENT].get("started_at")}
+        return made
 
     def _moment(self, state: StateFile, asked: datetime | str | None) -> datetime:
         """The time of a change: after the stored one, whatever the clock says."""

@@ -29,6 +29,17 @@ def test_a_state_is_written_as_the_yaml_writer_does(task: Any, model: str, named
     assert (again.state.active_task, again.state.model_in_use) == (task, model)
 
 
+@given(task=st.none() | readable, model=st.sampled_from(MODELS), named=readable)
+def test_a_state_that_was_written_is_known_without_being_parsed(task: Any, model: str, named: str) -> None:
+    data = statefile.new_state(named, "sonnet", None, NOON, NOON)
+    found = statefile.parse_state(data, "state.yaml", named)
+    changes = {"active_task": task, "model_in_use": model, "last_updated": "2025-01-09T13:00:00.000000Z"}
+    changed = statefile.changed_state(found, changes)
+    known = statefile.known_state(found, changed, changes)
+    assert known in (None, statefile.parse_state(changed, "state.yaml", named))
+    assert known is not None or not found.canonical
+
+
 @given(task=st.none() | readable, comment=st.sampled_from(["", " # why", "  # a: b"]))
 def test_a_value_is_exchanged_on_its_line_or_not_at_all(task: Any, comment: str) -> None:
     data = statefile.new_state("x", "sonnet", "T1", NOON, NOON).replace(b'"T1"', b"'T1'" + comment.encode())
