@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -157,6 +157,12 @@ class Layout(Protocol):
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
+    side_files: ClassVar[tuple[str, ...]]
+    """What we put beside the files that the format knows, as lines of a `.gitignore`."""
+
+    def places(self) -> Iterable[Path]:
+        """The folders below which its sessions lie, whether these are there or not."""
+        ...
 
     def discover(self) -> Iterator[SessionRef]:
         """Every session, in no order. MUST be cheap (names and stat only) and MUST leave strangers out.

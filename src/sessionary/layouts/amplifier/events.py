@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,7 +43,7 @@ class EventsLog:
         self.session_id = os.path.basename(folder)
         self.durability = check_durability(durability)
         self._folder = folder
-        self._bind(OS_FS, lambda: datetime.now(UTC))
+        self._bind(OS_FS, partial(datetime.now, UTC))
 
     @classmethod
     def over(
@@ -63,7 +64,7 @@ class EventsLog:
         self._now = now
         self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
         self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
-        self._touched = self._second = datetime.min.replace(tzinfo=UTC)
+        self._touched = self._touch_due = self._second = datetime.min.replace(tzinfo=UTC)
         self._second_text = ""
         self._closed = False
 
@@ -84,13 +85,16 @@ class EventsLog:
         now = self._now()
         ordered = self._ordered(event, now)
         line = encode_line(ordered if is_plain(ordered) else sanitize(ordered)) + b"\n"
-        self._take_lock()
+        journal = self._journal
+        found = self._enter()
         try:
-            self._journal.append(line, self._journal.look())
-            self._touch(now)
+            journal.append(line, found)
+            if not self._touched <= now < self._touch_due:
+                self._touch(now)
         finally:
             self._lock.release()
-        COMMITTER.commit(self._journal, self.durability, 1)
+        if self.durability != "none":
+            COMMITTER.commit(journal, self.durability, 1)
 
     def close(self) -> None:
         """Flush what waits and give the descriptors back. Closing twice does nothing.
@@ -175,16 +179,20 @@ class EventsLog:
             ordered["data"] = event["data"]
         return ordered
 
-    def _take_lock(self) -> None:
+    def _enter(self) -> os.stat_result | None:
+        """Take the lock; what is under the name of the log then."""
         while True:
             try:
-                return self._lock.acquire()
+                return self._journal.enter(self._lock)
             except FileNotFoundError:
-                check_new_id(self.session_id)
-                try:
-                    make_dirs(self._fs, self._folder)
-                except OSError as error:
-                    raise storage_failed(error, "make", self._folder) from error
+                self._make_folder()
+
+    def _make_folder(self) -> None:
+        check_new_id(self.session_id)
+        try:
+            make_dirs(self._fs, self._folder)
+        except OSError as error:
+            raise storage_failed(error, "make", self._folder) from error
 
     def _stamp(self, now: datetime) -> str:
         """As `stamp`, which takes as long as the write; the text up to the second is good for many events."""
@@ -197,12 +205,11 @@ class EventsLog:
 
     def _touch(self, now: datetime) -> None:
         """Move the folder's time, by which lists are sorted; five times a second is as good as every time."""
-        if not self._touched <= now < self._touched + TOUCH_EVERY:
-            self._touched = now
-            try:
-                self._fs.utime(self._folder)
-            except OSError:
-                pass  # a folder of another owner: only its place in a list suffers
+        self._touched, self._touch_due = now, now + TOUCH_EVERY
+        try:
+            self._fs.utime(self._folder)
+        except OSError:
+            pass  # a folder of another owner: only its place in a list suffers
 
 
 def _text_of(error: Any) -> Any:
