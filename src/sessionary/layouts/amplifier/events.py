@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -25,7 +26,6 @@ from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
-_PLACED = frozenset({"ts", "lvl", "event", "session_id", "data"})
 TOUCH_EVERY = timedelta(seconds=0.2)
 
 
@@ -86,7 +86,10 @@ class EventsLog:
         ordered = self._ordered(event, now)
         line = encode_line(ordered if is_plain(ordered) else sanitize(ordered)) + b"\n"
         journal = self._journal
-        found = self._enter()
+        try:
+            found = journal.enter(self._lock)
+        except FileNotFoundError:
+            found = self._enter_new()
         try:
             journal.append(line, found)
             if not self._touched <= now < self._touch_due:
@@ -165,34 +168,27 @@ class EventsLog:
 
     def _ordered(self, event: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         """The event with its keys in the order of the format: what tells lines apart first, `data` last."""
-        get = event.get
-        ordered: dict[str, Any] = {
-            "ts": get("ts") or self._stamp(now),
-            "lvl": get("lvl") or "INFO",
-            "event": event["event"],
-            "session_id": get("session_id") or self.session_id,
-        }
-        for name in event:
-            if name not in _PLACED:
-                ordered[name] = event[name]
-        if "data" in event:
-            ordered["data"] = event["data"]
+        ordered: dict[str, Any] = {"ts": None, "lvl": None, "event": None, "session_id": None, **event}
+        if not ordered["ts"]:
+            ordered["ts"] = self._stamp(now)
+        if not ordered["lvl"]:
+            ordered["lvl"] = "INFO"
+        if not ordered["session_id"]:
+            ordered["session_id"] = self.session_id
+        if "data" in ordered:
+            ordered["data"] = ordered.pop("data")
         return ordered
 
-    def _enter(self) -> os.stat_result | None:
-        """Take the lock; what is under the name of the log then."""
+    def _enter_new(self) -> os.stat_result | None:
+        """Make the folder and take its lock, as often as somebody takes it away in between."""
+        check_new_id(self.session_id)
         while True:
             try:
+                make_dirs(self._fs, self._folder)
+            except OSError as error:
+                raise storage_failed(error, "make", self._folder) from error
+            with suppress(FileNotFoundError):
                 return self._journal.enter(self._lock)
-            except FileNotFoundError:
-                self._make_folder()
-
-    def _make_folder(self) -> None:
-        check_new_id(self.session_id)
-        try:
-            make_dirs(self._fs, self._folder)
-        except OSError as error:
-            raise storage_failed(error, "make", self._folder) from error
 
     def _stamp(self, now: datetime) -> str:
         """As `stamp`, which takes as long as the write; the text up to the second is good for many events."""
