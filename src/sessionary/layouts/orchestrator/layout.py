@@ -45,6 +45,16 @@ class FeatureLayout:
 
     name: ClassVar[str] = "feature"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS})
+    side_files: ClassVar[tuple[str, ...]] = (
+        ".state.lock",
+        ".index.lock",
+        ".archive/",
+        ".*.tmp",
+        "*.before-*",
+        "*.candidate-*",
+        "*.corrupt-*",
+        "*.original-*",
+    )
 
     def __init__(
         self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
