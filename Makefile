@@ -47,6 +47,7 @@ static: $(STAMP)  ## format, lint, types, import contracts, generated documents
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.gen_cli_docs --check
 	$(BIN)/python -m scripts.gen_errors_docs --check
+	$(BIN)/python -m scripts.gen_screens --check
 
 fmt: $(STAMP)  ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix $(CODE)
@@ -55,6 +56,7 @@ fmt: $(STAMP)  ## format the code and repair what ruff can
 docs: $(STAMP)  ## write the generated documents anew
 	$(BIN)/python -m scripts.gen_cli_docs
 	$(BIN)/python -m scripts.gen_errors_docs
+	$(BIN)/python -m scripts.gen_screens
 
 bench: $(BENCH_STAMP)  ## every figure of docs/performance.md, each beside its floor or peer
 	$(BIN)/python -m benchmarks $(ARGS)

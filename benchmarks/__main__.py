@@ -16,9 +16,11 @@ from pathlib import Path
 
 from benchmarks import (
     appends,
+    brainstorms,
     checking,
     concurrency,
     events,
+    features,
     listing,
     load,
     mailbox,
@@ -49,6 +51,8 @@ ALL: tuple[Benchmark, ...] = (
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
     *mailbox.BENCHMARKS,
+    *brainstorms.BENCHMARKS,
+    *features.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

@@ -5,6 +5,7 @@ Every fourth message holds a word that is in no other, and the last message of o
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import uuid
@@ -18,8 +19,9 @@ FREQUENT = "quartz"
 RARE = "zephyrine"
 RARE_HITS = 5
 KINDS = 4
-LONG = 999  # a multiple of three: no tool call is cut off from its result
-SHORT = 198
+TURNS = 12  # so many messages are two turns, the longer of which holds three calls and their results
+LONG = 83 * TURNS
+SHORT = 16 * TURNS
 LAST = {"role": "user", "content": f"At the end we saw the {RARE.title()} here."}
 
 
@@ -46,7 +48,7 @@ def _transcripts() -> Iterator[bytes]:
     for number in range(200):
         yield long[number % KINDS]
     for number in range(2000):
-        start = number * 3 % (LONG - SHORT)
+        start = number * TURNS % (LONG - SHORT)
         yield b"".join(conversations[number % KINDS][start : start + SHORT])
 
 
@@ -58,8 +60,19 @@ def _again(data: bytes, time: int) -> bytes:
 
 def _conversation(seed: int) -> list[bytes]:
     """Lines of one kilobyte."""
-    spoken = enumerate(messages(LONG, seed=seed))
+    spoken = enumerate(map(_in_turns, messages(LONG, seed=seed), itertools.count()))
     return [line_of(_with_word(message) if number % 4 == 2 else message) for number, message in spoken]
+
+
+def _in_turns(message: dict[str, Any], number: int) -> dict[str, Any]:
+    """The message as the person or the agent says it at this place, so that no turn is without its end."""
+    place = number % TURNS
+    if place in (3, 6, 9):
+        return {**message, "role": "assistant"}
+    if place in (10, 11):
+        role = "user" if place == 10 else "assistant"
+        return {"role": role, "content": message["content"], "timestamp": message["timestamp"]}
+    return message
 
 
 def _with_word(message: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import io
 import os
 import random
 import shutil
+import subprocess
+import sys
 import time
 import uuid
 from contextlib import redirect_stdout
@@ -20,12 +22,13 @@ from benchmarks.harness import (
     by_turns,
     compared,
     in_words,
+    ratio,
     settle,
     timed,
 )
 from benchmarks.samples import messages, write_session
 from sessionary import SessionStore
-from sessionary.cli.app import cli
+from sessionary.cli import main
 from sessionary.layouts.base import SETTLED
 
 SESSIONS = 10_000
@@ -55,12 +58,26 @@ def _listing(place: Path) -> list[Measurement]:
         ROUNDS,
     )
     changed, _ = by_turns([lambda: _after_changes(place, folders), timed(lambda: _read_all(base))], ROUNDS)
+    whole, fresh, bare = by_turns(
+        [
+            timed(lambda: _process(place, forget=False)),
+            timed(lambda: _process(place, forget=True)),
+            timed(lambda: _bare(place, base)),
+        ],
+        ROUNDS,
+    )
+    process = compared(whole, bare)
+    very_first = f"; the very first time, with nothing remembered: {in_words(median(fresh))}, {ratio(fresh, bare):.2f}x"
     listed = compared(again, reading)
     others = (
         f"; after 1 in 100 has changed: {in_words(median(changed))}"
         f"; the first time, with nothing remembered: {in_words(median(first))}"
     )
-    return [compared(ids, floor), listed._replace(numbers=listed.numbers + others)]
+    return [
+        compared(ids, floor),
+        listed._replace(numbers=listed.numbers + others),
+        process._replace(numbers=process.numbers + very_first),
+    ]
 
 
 def _stat_all(base: str) -> list[os.stat_result]:
@@ -100,14 +117,41 @@ def _command(home: Path, *, forget: bool) -> float:
         shutil.rmtree(home / "cache", ignore_errors=True)
     start = time.perf_counter()
     with redirect_stdout(out):
-        cli.main(["list", "--home", str(home)], standalone_mode=False)
+        main(["list", "--home", str(home)])
     seconds = time.perf_counter() - start
     if out.getvalue().count("\n") != SESSIONS + 1:
         raise RuntimeError("`sessionary list` does not show every session")
     return seconds
 
 
+def _process(home: Path, *, forget: bool) -> None:
+    """`sessionary list` as a person has it: a process of its own.
+
+    Raises:
+        RuntimeError: it did not show every session.
+    """
+    if forget:
+        shutil.rmtree(home / "cache", ignore_errors=True)
+    command = [str(Path(sys.executable).with_name("sessionary")), "list", "--home", str(home)]
+    done = subprocess.run(command, check=True, capture_output=True, env=_surroundings(home))
+    if done.stdout.count(b"\n") != SESSIONS + 1:
+        raise RuntimeError("`sessionary list` does not show every session")
+
+
+def _surroundings(home: Path) -> dict[str, str]:
+    """As where it is installed: Python keeps what it has compiled."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"XDG_CACHE_HOME": str(home / "cache"), "PYTHONPYCACHEPREFIX": str(home / "compiled")}
+
+
+def _bare(home: Path, base: str) -> None:
+    """What no such process can do without."""
+    subprocess.run([sys.executable, "-c", "pass"], check=True, env=_surroundings(home))
+    _read_all(base)
+
+
 _COMMAND = "`sessionary list` of them in process, with messages and health, by what the last list remembered"
+_PROCESS = "`sessionary list` of them, the whole of a new process, by what the last list remembered"
 _READING = "that + reading transcript and metadata"
 
 BENCHMARKS = (
@@ -120,6 +164,7 @@ BENCHMARKS = (
                 Limit(3.5),
             ),
             Row(_COMMAND, _READING, Limit(1.3)),
+            Row(_PROCESS, _READING + " + `python -c pass`", Limit(1.5)),
         ),
         _listing,
     ),

@@ -20,6 +20,38 @@ INTRO = """\
 Results go to standard output, everything else to standard error.
 """
 
+OUTRO = """\
+## In a terminal
+
+Results that are longer than the screen go through `$PAGER` (default: `less`); an empty `PAGER` turns that off.
+Work of more than a second shows how far it has come, on standard error.
+Colours only repeat what signs and words say, and `NO_COLOR` turns them off.
+[Screens](screens.md) shows what is printed in 80 columns.
+
+Shells complete commands and options, once they are told:
+
+| shell | line | where |
+|---|---|---|
+| bash | `eval "$(_SESSIONARY_COMPLETE=bash_source sessionary)"` | `~/.bashrc` |
+| zsh | `eval "$(_SESSIONARY_COMPLETE=zsh_source sessionary)"` | `~/.zshrc` |
+| fish | `_SESSIONARY_COMPLETE=fish_source sessionary > ~/.config/fish/completions/sessionary.fish` | once, in a shell |
+
+## Names
+
+A session is named by its id, a beginning of that, its name, or the path of its folder.
+The name is what `list` shows as the title, in any case.
+Of the id of a sub-agent's session the own part counts: `9c1d` names `0000000000000000-9c1d2e3f4a5b6c7d_explorer`.
+All projects are looked into.
+If a name fits several sessions, they are listed, and the exit code is 12.
+
+A project is named by its path, its folder name below `projects/`, or the end of that.
+
+## In a git work tree
+
+Where sessions lie inside of a git work tree, it is said once which lines of a `.gitignore` keep our side files out.
+It is said on standard error, by the first command without `--json` or `--jsonl`; nothing is written into the work tree.
+"""
+
 # Codes that no error class owns.
 OTHER_CODES = {
     0: "done",
@@ -61,6 +93,7 @@ def page() -> str:
     parts += [f"## {name}\n\n```text\n{text.rstrip()}\n```\n" for name, text in commands(cli)]
     rows = "\n".join(f"| {code} | {meaning.rstrip('.')} |" for code, meaning in exit_codes().items())
     parts.append(f"## Exit codes\n\n| code | meaning |\n|---|---|\n{rows}\n")
+    parts.append(OUTRO)
     return "\n".join(parts)
 
 

@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.lanes"]
 
-# What a list remembers belongs to the person who runs the tests; neither they nor their children may touch it. The
-# folder goes with this object, at the end of the process.
+# What a list remembers, and what a person was told once, belongs to the person who runs the tests; neither they nor
+# their children may touch it. The folder goes with this object, at the end of the process.
 _cache = tempfile.TemporaryDirectory(prefix="sessionary-tests-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
+os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is
 # judged by what it changed; `make soak` draws new ones, many.

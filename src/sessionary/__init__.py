@@ -6,8 +6,9 @@ whole public face: the name, and the room that owns it. A test pins it, so that 
 accident.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sessionary.faces import on_demand
 
 if TYPE_CHECKING:
     from sessionary.errors import (
@@ -26,7 +27,29 @@ if TYPE_CHECKING:
         TransitionError,
         Unsupported,
     )
-    from sessionary.layouts.amplifier import EventsLog, SessionStore
+    from sessionary.layouts.amplifier import (
+        EventReader,
+        EventsLog,
+        ForkResult,
+        Repaired,
+        Restored,
+        Rewound,
+        SessionStore,
+        Undone,
+        forget_undo,
+        fork_session,
+        fork_session_in_memory,
+        get_fork_preview,
+        get_session_lineage,
+        is_fork,
+        list_session_forks,
+        repair,
+        restore_backup,
+        rewind,
+        undo,
+        undo_entries,
+    )
+    from sessionary.layouts.brainstorm import BrainstormStore
     from sessionary.layouts.maestro import (
         Breadcrumb,
         SessionStatus,
@@ -41,6 +64,7 @@ if TYPE_CHECKING:
         save_session,
         write_breadcrumb,
     )
+    from sessionary.layouts.orchestrator import FeatureStore
     from sessionary.mailbox import Mailbox, run_inbox
 
 __version__ = "0.1.0"
@@ -48,79 +72,109 @@ __version__ = "0.1.0"
 _FACE = {
     "AlreadyExists": "sessionary.errors",
     "AmbiguousId": "sessionary.errors",
+    "BrainstormStore": "sessionary.layouts.brainstorm",
     "Breadcrumb": "sessionary.layouts.maestro",
     "Conflict": "sessionary.errors",
     "Corrupt": "sessionary.errors",
+    "EventReader": "sessionary.layouts.amplifier",
     "EventsLog": "sessionary.layouts.amplifier",
+    "FeatureStore": "sessionary.layouts.orchestrator",
+    "ForkResult": "sessionary.layouts.amplifier",
     "Invalid": "sessionary.errors",
     "InvalidId": "sessionary.errors",
     "Locked": "sessionary.errors",
     "Mailbox": "sessionary.mailbox",
     "NotFound": "sessionary.errors",
     "RemoteError": "sessionary.errors",
+    "Repaired": "sessionary.layouts.amplifier",
+    "Restored": "sessionary.layouts.amplifier",
+    "Rewound": "sessionary.layouts.amplifier",
     "SchemaError": "sessionary.errors",
     "SessionStatus": "sessionary.layouts.maestro",
     "SessionStore": "sessionary.layouts.amplifier",
     "SessionaryError": "sessionary.errors",
     "StorageFailed": "sessionary.errors",
     "TransitionError": "sessionary.errors",
+    "Undone": "sessionary.layouts.amplifier",
     "Unsupported": "sessionary.errors",
     "WorkSession": "sessionary.layouts.maestro",
     "WorkStore": "sessionary.layouts.maestro",
     "create_breadcrumb": "sessionary.layouts.maestro",
     "create_session": "sessionary.layouts.maestro",
+    "forget_undo": "sessionary.layouts.amplifier",
+    "fork_session": "sessionary.layouts.amplifier",
+    "fork_session_in_memory": "sessionary.layouts.amplifier",
+    "get_fork_preview": "sessionary.layouts.amplifier",
+    "get_session_lineage": "sessionary.layouts.amplifier",
+    "is_fork": "sessionary.layouts.amplifier",
     "list_breadcrumbs": "sessionary.layouts.maestro",
+    "list_session_forks": "sessionary.layouts.amplifier",
     "list_sessions": "sessionary.layouts.maestro",
     "load_breadcrumb": "sessionary.layouts.maestro",
     "load_session": "sessionary.layouts.maestro",
+    "repair": "sessionary.layouts.amplifier",
+    "restore_backup": "sessionary.layouts.amplifier",
+    "rewind": "sessionary.layouts.amplifier",
     "run_inbox": "sessionary.mailbox",
     "save_session": "sessionary.layouts.maestro",
+    "undo": "sessionary.layouts.amplifier",
+    "undo_entries": "sessionary.layouts.amplifier",
     "write_breadcrumb": "sessionary.layouts.maestro",
 }
 
 __all__ = [
     "AlreadyExists",
     "AmbiguousId",
+    "BrainstormStore",
     "Breadcrumb",
     "Conflict",
     "Corrupt",
+    "EventReader",
     "EventsLog",
+    "FeatureStore",
+    "ForkResult",
     "Invalid",
     "InvalidId",
     "Locked",
     "Mailbox",
     "NotFound",
     "RemoteError",
+    "Repaired",
+    "Restored",
+    "Rewound",
     "SchemaError",
     "SessionStatus",
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
     "TransitionError",
+    "Undone",
     "Unsupported",
     "WorkSession",
     "WorkStore",
     "__version__",
     "create_breadcrumb",
     "create_session",
+    "forget_undo",
+    "fork_session",
+    "fork_session_in_memory",
+    "get_fork_preview",
+    "get_session_lineage",
+    "is_fork",
     "list_breadcrumbs",
+    "list_session_forks",
     "list_sessions",
     "load_breadcrumb",
     "load_session",
+    "repair",
+    "restore_backup",
+    "rewind",
     "run_inbox",
     "save_session",
+    "undo",
+    "undo_entries",
     "write_breadcrumb",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    room = _FACE.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(room), name)
-    globals()[name] = value  # the next look-up does not come back here
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_demand(__name__, _FACE)

@@ -11,12 +11,10 @@ single flipped bit in a title would be believed.
 
 from __future__ import annotations
 
-import logging
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 
 from msgspec import MsgspecError, msgpack
 
@@ -33,7 +31,6 @@ _HEADER = f"sessionary {__version__} catalogue {FORMAT}\n".encode()
 _BODY = len(_HEADER) + 4
 _UNSTORABLE = (MsgspecError, UnicodeEncodeError, OverflowError)
 
-_log = logging.getLogger(__name__)
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(list[Known]).decode
 
@@ -43,9 +40,14 @@ def cache_folder() -> str | None:
 
     None where neither says a place: the variable counts only if it is absolute, and not everybody has a home.
     """
-    base = os.environ.get("XDG_CACHE_HOME", "")
+    return xdg_folder("XDG_CACHE_HOME", "~/.cache")
+
+
+def xdg_folder(variable: str, otherwise: str) -> str | None:
+    """Our folder in the one that an XDG variable names, or else in `otherwise`."""
+    base = os.environ.get(variable, "")
     if not os.path.isabs(base):
-        base = os.path.expanduser("~/.cache")
+        base = os.path.expanduser(otherwise)
     return os.path.join(base, "sessionary") if os.path.isabs(base) else None
 
 
@@ -64,7 +66,9 @@ class Catalog:
         self.path: str | None = None
         if folder is not None:
             place = os.fsencode(f"{os.path.realpath(home)}\0{home}")
-            self.path = os.path.join(folder, f"{layout}-{sha256(place).hexdigest()[:24]}.catalogue")
+            # Two homes of one name would only forget what the other has learned: folders are remembered whole.
+            name = f"{zlib.crc32(place):08x}{zlib.crc32(place[::-1]):08x}"
+            self.path = os.path.join(folder, f"{layout}-{name}.catalogue")
 
     @contextmanager
     def entries(self) -> Iterator[dict[str, Known]]:
@@ -87,18 +91,18 @@ class Catalog:
         try:
             data = read_bytes(self._fs, self.path)
         except StorageFailed as error:
-            _log.debug("the catalogue cannot be read: %s", error)
+            _debug("the catalogue cannot be read: %s", error)
             return {}
         if data is None:
             return {}
         body = memoryview(data)[_BODY:]
         if data[:_BODY] != _HEADER + _checksum(body):
-            _log.debug("%s is damaged or of another version; it is not used", self.path)
+            _debug("%s is damaged or of another version; it is not used", self.path)
             return {}
         try:
             return {entry.summary.ref.folder: entry for entry in _decode(body)}
         except MsgspecError as error:
-            _log.debug("%s holds something else: %s", self.path, error)
+            _debug("%s holds something else: %s", self.path, error)
             return {}
 
     def _store(self, before: dict[str, Known], now: dict[str, Known]) -> None:
@@ -115,7 +119,13 @@ class Catalog:
             make_dirs(self._fs, os.path.dirname(self.path), durable=False)
             replace(self.path, (_HEADER, _checksum(body), body), fs=self._fs, durable=False)
         except (StorageFailed, OSError) as error:
-            _log.debug("the catalogue cannot be written: %s", error)
+            _debug("the catalogue cannot be written: %s", error)
+
+
+def _debug(message: str, *facts: object) -> None:
+    import logging  # here, since a list that has nothing to say should not wait for it
+
+    logging.getLogger(__name__).debug(message, *facts)
 
 
 def _checksum(body: bytes | memoryview) -> bytes:

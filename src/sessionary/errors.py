@@ -47,6 +47,8 @@ class SessionaryError(Exception):
         at: when it happened (UTC).
         details: further facts, JSON-able.
         hint: what the reader of the message can do about it.
+        error_context: the same as the contract on feature sessions wants it (``operation``, ``file``, ``feature_id``,
+            ``timestamp``, ``details``); only for errors of a `FeatureStore`, else None.
         exit_code: the exit code of the command line for this class.
     """
 
@@ -71,6 +73,7 @@ class SessionaryError(Exception):
         self.at = at or datetime.now(UTC)
         self.details: dict[str, Any] = dict(details or {})
         self.hint = hint
+        self.error_context: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -88,6 +91,8 @@ class SessionaryError(Exception):
         fields["at"] = self.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         if self.details:
             fields["details"] = self.details
+        if self.error_context is not None:
+            fields["error_context"] = self.error_context
         return fields
 
 

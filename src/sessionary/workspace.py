@@ -14,20 +14,52 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.disk.mounts import weakness
-from sessionary.errors import AmbiguousId, Invalid, NotFound
+from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
 from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
-from sessionary.layouts.maestro.layout import MaestroLayout, project_of, root_in
-from sessionary.layouts.maestro.names import default_root
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
+
+def _brainstorms(root: Path, fs: Fs) -> Layout:
+    from sessionary.layouts.brainstorm.layout import BrainstormLayout
+
+    return BrainstormLayout(root, fs, project=project_slug(root))
+
+
+def _features(root: Path, fs: Fs) -> Layout:
+    from sessionary.layouts.orchestrator.layout import FeatureLayout
+
+    return FeatureLayout(root, fs, project=project_slug(root))
+
+
+def _work_sessions(root: Path, fs: Fs) -> Layout:
+    from sessionary.layouts.maestro.layout import MaestroLayout, project_of, root_in
+
+    place = root_in(fs, root)
+    return MaestroLayout(place, fs, project=project_slug(project_of(place)))
+
+
+def _has_work_sessions(root: Path) -> bool:
+    """True for a project, and for the folder in it that the sessions lie in."""
+    return (root / "docs" / "sessions").is_dir() or any(root.glob("*/session.json"))
+
+
+# What lies in the project that a person works in, and how it is known to be there. Each is loaded only where it is: a
+# list of what agents have said need not wait for the modules that read YAML.
+_IN_PROJECTS: tuple[tuple[Callable[[Path, Fs], Layout], Callable[[Path], bool]], ...] = (
+    (_work_sessions, _has_work_sessions),
+    (_brainstorms, lambda root: (root / ".project-memory/brainstorm-sessions").is_dir()),
+    (_features, lambda root: (root / ".ai-session").is_dir() or root.name == ".ai-session"),
+)
+
 SHORT = 8
+Found = TypeVar("Found")
 _SHOWN = 20
 
 
@@ -45,10 +77,10 @@ class Workspace:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self._cache = cache or cache_folder()
-        work = default_root() if home is None else root_in(fs, self.home)
+        self._root = Path.cwd() if home is None else self.home
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),
-            MaestroLayout(work, fs, project=project_slug(project_of(work))),
+            *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
@@ -72,29 +104,32 @@ class Workspace:
         return self._by_kind[ref.kind].handle(ref) != ref.session_id
 
     def find(self, name: str) -> SessionRef:
-        """The session of this id, or the one whose id begins so, or the one in this folder.
+        """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
 
         A whole id wins over a beginning, a session that a person began over the sub-sessions that carry its id in
-        front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id.
+        front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id. Names count only
+        where no id begins so, and as a whole: what `list` shows as the title, whatever its case.
 
         Args:
-            name: an id, a beginning of one, or the absolute path of a session's folder.
+            name: an id, a beginning of one, the name of a session, or the absolute path of its folder.
 
         Raises:
             NotFound: there is none.
             AmbiguousId: there are several; `details["matches"]` names them.
+            StorageFailed: there is none, but not every folder could be looked into.
         """
         if os.path.isabs(name):
             return self.at(Path(name))
         if not name.strip():
             raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
-        refs = list(self.refs())
-        for fits in self._ways(name):
-            found = [ref for ref in refs if fits(ref)]
+        refs, failure = _gathered(self.refs())
+        for found in self._found(name, refs):
             if len(found) == 1:
                 return found[0]
             if found:
                 raise _ambiguous(name, found)
+        if failure is not None:  # what could not be looked into may hold it
+            raise failure
         raise NotFound(
             f"no session is called {name}, and none begins so",
             session=name,
@@ -108,16 +143,29 @@ class Workspace:
         Raises:
             NotFound: no layout knows a session there.
         """
-        for layout in self.layouts:
+        for layout in self._all():
             ref = layout.at(folder)
             if ref is not None:
+                self._by_kind.setdefault(layout.name, layout)
                 return ref
         raise NotFound(
-            f"there is no session in {folder}", path=folder, hint="a session is a folder with files in it"
+            f"there is no session in {folder}",
+            path=folder,
+            hint="the folder of a session holds a transcript.jsonl, metadata.json or events.jsonl; "
+            "`sessionary list --json` tells where sessions lie",
         )
+
+    def _all(self) -> Iterator[Layout]:
+        """Every layout, those without a folder here too: a path may lead anywhere."""
+        yield from self.layouts
+        for made, is_there in _IN_PROJECTS:
+            if not is_there(self._root):
+                yield made(self._root, self._fs)
 
     def check_place(self) -> list[Problem]:
         """What is not as it should be with the disk below the home itself."""
+        from sessionary.disk.mounts import weakness  # here, as only `check` asks
+
         why = weakness(self.home)
         if why is None:
             return []
@@ -158,6 +206,23 @@ class Workspace:
     def _handle(self, ref: SessionRef) -> str:
         return self.layout_of(ref).handle(ref)
 
+    def _found(self, name: str, refs: list[SessionRef]) -> Iterator[list[SessionRef]]:
+        """The sessions that a name may mean, way after way, the strictest first."""
+        for fits in self._ways(name):
+            yield [ref for ref in refs if fits(ref)]
+        called = self._called(name)
+        yield [ref for ref in called if not self.is_nested(ref)]
+        yield called
+
+    def _called(self, name: str) -> list[SessionRef]:
+        """The sessions that bear a name, whatever its case and its blanks."""
+        wanted = " ".join(name.casefold().split())
+        return [
+            summary.ref
+            for summary in _gathered(self.summaries())[0]
+            if summary.title is not None and " ".join(summary.title.casefold().split()) == wanted
+        ]
+
     def _ways(self, name: str) -> Iterator[Callable[[SessionRef], bool]]:
         """What it can mean that a session is called so, the strictest first."""
         yield lambda ref: ref.session_id == name
@@ -179,12 +244,29 @@ def _beginnings(names: list[str]) -> dict[str, str]:
     return short
 
 
+def _gathered(found: Iterator[Found]) -> tuple[list[Found], StorageFailed | None]:
+    """All there are, and what kept some of them from being found: a folder that is closed hides no other."""
+    gathered: list[Found] = []
+    try:
+        gathered.extend(found)
+    except StorageFailed as error:
+        return gathered, error
+    return gathered, None
+
+
 def _ambiguous(name: str, found: list[SessionRef]) -> AmbiguousId:
-    matches = sorted(f"{ref.session_id}  {ref.project or ''}".rstrip() for ref in found)
+    """By whole ids; where two are equal, one having been copied to another project, by their folders."""
+    ids = [ref.session_id for ref in found]
+    told_apart = len(set(ids)) == len(ids)
+    matches = sorted(
+        f"{ref.session_id}  {ref.project or ''}".rstrip() if told_apart else ref.folder for ref in found
+    )
     return AmbiguousId(
         f"{len(found)} sessions are called {name} or begin so",
         session=name,
         details={"matches": matches[:_SHOWN], "count": len(found)},
-        hint="give more of the id, or the path of its folder"
+        hint=(
+            "give more of the id, or the path of its folder" if told_apart else "give the path of its folder"
+        )
         + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sessionary import Mailbox
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import UNLOCK, Fs
 from sessionary.errors import Locked
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.round import Handler
@@ -139,8 +139,8 @@ class Interrupted(WrappedFs):
         result = super().call(name, *arguments, **options)
         if name == "open" and arguments[0].endswith("/.lock"):
             self.lock_fd = result
-        elif name in ("lock", "unlock") and arguments[0] == self.lock_fd:
-            self.held = name == "lock"
+        elif name == "lock" and arguments[0] == self.lock_fd:
+            self.held = arguments[1] != UNLOCK
         return result
 
 

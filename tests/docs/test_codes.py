@@ -14,7 +14,7 @@ REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "formats" / "amplifier.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|(?: (yes|no) \|)? (.+) \|$", re.MULTILINE)
 MAKERS = {"Problem", "note"}
-TABLES = {"_UNPAIRED"}  # dicts whose keys are codes
+TABLES = {"_REMEDIES"}  # dicts whose keys are codes
 
 
 def codes_in(source: str) -> Iterator[str]:

@@ -479,7 +479,7 @@ def test_notes_are_counted_and_shown_when_asked_for(make: Make, run: Run) -> Non
 def test_check_files_folders_and_homes(make: Make, run: Run, home: Path, tmp_path: Path) -> None:
     folder = make(ROOT)
     file = tmp_path / "a.jsonl"
-    file.write_bytes(lines(HELLO, RESULT))
+    file.write_bytes(lines(HELLO, RESULT, DONE))
     assert run("check", str(folder), str(file), bare=True).code == 13
     assert run("check", str(home), "--json", bare=True).json["checked"] == 1
     document = run("check", str(file), "--json", bare=True).json

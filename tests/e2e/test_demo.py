@@ -3,19 +3,17 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sessionary.testing.demo import (
-    TURN,
-    BrokenPromise,
-    demonstrate,
-    scratch_folder,
-)
+from sessionary.layouts.amplifier import SessionStore
+from sessionary.testing.demo import demonstrate, scratch_folder
+from sessionary.testing.demo_stage import SESSION, TURN, BrokenPromise, Stage, message, metadata
+from sessionary.testing.demo_surgery import TORN, died_in_a_call, forked_and_rewound, searched
 
-pytestmark = pytest.mark.lane("sigkill")
+kills = pytest.mark.lane("sigkill")
 
 ROW = re.compile(
     r"^   (\d+)  +(at random|while it grows) +(\d+) +(\d+) +(-|[\d,]+ bytes) +(\d+) messages$", re.M
@@ -30,6 +28,7 @@ def demo(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@kills
 def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     done = demo("--keep", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,19 +44,33 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     assert inside > 0
     assert said in done.stdout
     (home,) = tmp_path.iterdir()
-    (session,) = (home / "projects" / "-demo" / "sessions").iterdir()
+    sessions = home / "projects" / "-demo" / "sessions"
+    session = sessions / SESSION
+    (fork,) = [path for path in sessions.iterdir() if path != session]
     kept = [path.stat().st_size for path in session.glob("transcript.jsonl.torn-*")]
     # A writer that is killed after it has kept a half line, and before it has cut it off, leaves it to be kept again.
     assert set(kept) == set(torn)
     assert len(kept) >= len(set(torn))
-    assert len(list(session.glob("transcript.jsonl.corrupt-*"))) == 1
+    corrupt = sorted(session.glob("transcript.jsonl.corrupt-*"))
+    assert [path.read_bytes() == TORN + b"\n" for path in corrupt] == [False, True]
     messages = re.search(r"the backup fills the gap, all (\d+) messages are there", done.stdout)
     assert messages
-    assert (session / "transcript.jsonl").read_bytes().count(b"\n") == int(messages[1])
-    for command in ("sessionary list", "sessionary show", "sessionary check"):
-        assert command in done.stdout
+    count = int(messages[1])
+    stored = (session / "transcript.jsonl").read_bytes().splitlines(keepends=True)
+    assert len(stored) >= count + 3  # the question, the call, and the result that the repair has added
+    assert b"".join(stored[: count // 2 // TURN * TURN]) == (fork / "transcript.jsonl").read_bytes()
+    hits = re.search(r"`search .*`: (\d+) hits", done.stdout)
+    assert hits
+    assert (
+        int(hits[1]) == count // TURN == sum(b"compiled everything anew" in line for line in stored[:count])
+    )
+    log = (home / "docs" / "sessions" / "demo" / "log.jsonl").read_bytes().count(b"\n")
+    assert f"{log} messages are there, {log} lines in the log.\n" in done.stdout
+    for command in ("list", "show", "search", "check", "repair", "undo"):
+        assert f"sessionary {command}" in done.stdout
 
 
+@kills
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with scratch_folder(tmp_path, keep=False) as folder:
         told = list(demonstrate(folder, kills=1, seed=1))
@@ -85,6 +98,7 @@ def heal_what_check_should_find(session: Path) -> None:
     path.write_bytes(path.read_bytes().replace(FLIPPED, b"role"))
 
 
+@kills
 @pytest.mark.parametrize(
     ("meddle", "complaint"),
     [
@@ -99,6 +113,47 @@ def test_a_planted_fault_is_noticed(meddle: Callable[[Path], None], complaint: s
         list(demonstrate(tmp_path, kills=1, seed=1, meddle=meddle))
 
 
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """The stage with a small healthy session."""
+    stage = Stage(tmp_path)
+    SessionStore(stage.base_dir).save(SESSION, [message(number) for number in range(2 * TURN)], metadata(2))
+    return stage
+
+
+def test_the_later_acts_tell_what_they_did(stage: Stage) -> None:
+    told = "\n".join([*searched(stage), *forked_and_rewound(stage), *died_in_a_call(stage)])
+    assert '`search "compiled EVERYTHING anew"`: 2 hits' in told
+    assert "`fork --turn 1`: a new session of 4 messages; the old one is as it was." in told
+    assert "`rewind 1`: 1 turn went, 4 messages; the metadata says so too." in told
+    assert (
+        f"All 10 messages that could be read are as they were; {len(TORN) + 1} bytes are set aside." in told
+    )
+
+
+def test_a_search_that_misses_an_answer_is_noticed(stage: Stage) -> None:
+    path = stage.transcript
+    path.write_bytes(path.read_bytes().replace(b"everything anew", b"nothing anew", 1))
+    with pytest.raises(BrokenPromise, match="2 answers hold the words, and 1 messages were found"):
+        list(searched(stage))
+
+
+@pytest.mark.parametrize(
+    ("act", "meddle", "complaint"),
+    [
+        (forked_and_rewound, change_a_word, "or the parent has changed"),
+        (died_in_a_call, change_a_word, "a line that was well is not what it was"),
+        (died_in_a_call, lose_the_last_lines, "something is still wrong|a line that was well"),
+    ],
+)
+def test_a_planted_fault_of_the_later_acts_is_noticed(
+    act: Callable[..., Iterator[str]], meddle: Callable[[Path], None], complaint: str, stage: Stage
+) -> None:
+    with pytest.raises(BrokenPromise, match=complaint):
+        list(act(stage, meddle))
+
+
+@kills
 def test_the_command_fails_where_a_promise_is_broken(tmp_path: Path) -> None:
     program = """
 import functools, sys

@@ -10,38 +10,58 @@ import sessionary
 FACE = [
     "AlreadyExists",
     "AmbiguousId",
+    "BrainstormStore",
     "Breadcrumb",
     "Conflict",
     "Corrupt",
+    "EventReader",
     "EventsLog",
+    "FeatureStore",
+    "ForkResult",
     "Invalid",
     "InvalidId",
     "Locked",
     "Mailbox",
     "NotFound",
     "RemoteError",
+    "Repaired",
+    "Restored",
+    "Rewound",
     "SchemaError",
     "SessionStatus",
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
     "TransitionError",
+    "Undone",
     "Unsupported",
     "WorkSession",
     "WorkStore",
     "__version__",
     "create_breadcrumb",
     "create_session",
+    "forget_undo",
+    "fork_session",
+    "fork_session_in_memory",
+    "get_fork_preview",
+    "get_session_lineage",
+    "is_fork",
     "list_breadcrumbs",
+    "list_session_forks",
     "list_sessions",
     "load_breadcrumb",
     "load_session",
+    "repair",
+    "restore_backup",
+    "rewind",
     "run_inbox",
     "save_session",
+    "undo",
+    "undo_entries",
     "write_breadcrumb",
 ]
-HEAVY = {"click", "msgspec", "rich", "stringzilla", "yaml"}
-NOT_FOR_A_VERSION = {"rich", "yaml"}
+HEAVY = {"click", "msgspec", "rich", "ruamel", "stringzilla", "yaml"}
+NOT_FOR_A_VERSION = {"rich", "ruamel", "yaml"}
 
 
 def loaded_after(code: str) -> set[str]:
@@ -88,6 +108,12 @@ def test_importing_the_errors_loads_nothing_heavy() -> None:
 
 def test_importing_the_store_draws_nothing() -> None:
     assert loaded_after("from sessionary import SessionStore, EventsLog") & {"click", "rich", "yaml"} == set()
+
+
+def test_importing_the_yaml_stores_reads_no_yaml_yet() -> None:
+    assert (
+        loaded_after("from sessionary import BrainstormStore") & {"click", "rich", "ruamel", "yaml"} == set()
+    )
 
 
 def test_printing_the_version_loads_neither_yaml_nor_rich() -> None:

@@ -62,6 +62,17 @@ def test_the_wheel_holds_our_package_and_one_line_of_path(our_wheel: Path) -> No
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
+def test_the_wheel_installs_both_programs(our_wheel: Path) -> None:
+    with zipfile.ZipFile(our_wheel) as wheel:
+        (points,) = [name for name in wheel.namelist() if name.endswith("/entry_points.txt")]
+        lines = wheel.read(points).decode().splitlines()
+    assert [line for line in lines if line] == [
+        "[console_scripts]",
+        "maestro = sessionary.cli.maestro:main",
+        "sessionary = sessionary.cli:main",
+    ]
+
+
 def test_an_installation_answers_to_both_names(our_wheel: Path, bare: Environment) -> None:
     bare.install(our_wheel)
     code = f"""

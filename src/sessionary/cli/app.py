@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +10,24 @@ import click
 from sessionary import __version__
 
 # In the order of the help: what one needs first stands first.
-COMMANDS = ("list", "show", "search", "events", "tree", "stats", "work", "check", "demo")
+COMMANDS = (
+    "list",
+    "show",
+    "search",
+    "events",
+    "tree",
+    "stats",
+    "work",
+    "check",
+    "repair",
+    "fork",
+    "rewind",
+    "restore-backup",
+    "trash",
+    "undo",
+    "mv",
+    "demo",
+)
 
 
 class ReaderGone(Exception):
@@ -30,25 +46,16 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"sessionary.cli.{cmd_name}_cmd")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        name = cmd_name.replace("-", "_")
+        module = import_module(f"sessionary.cli.{name}_cmd")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command without the garbage collector.
-
-        A command lives for a moment and keeps nearly all that it makes: to look for garbage again and again takes a
-        third of the time of a long list, and finds none.
-        """
-        collecting = gc.isenabled()
-        gc.disable()
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
             raise ReaderGone from error
-        finally:
-            if collecting:
-                gc.enable()
 
 
 @click.command(
@@ -60,13 +67,15 @@ Examples:
   sessionary show 3f0c81d2           read a session
   sessionary search "race condition" find messages by their words
   sessionary check                   find what is damaged
+  sessionary repair 3f0c81d2         put it right
+  sessionary undo                    take the last change back
   sessionary demo                    watch a save being killed and recovered
 """,
 )
 @click.version_option(__version__, message="sessionary %(version)s")
 @click.option("--debug", is_flag=True, help="On a bug in Sessionary, print where it happened.")
 def cli(debug: bool) -> None:
-    """Where agent sessions live: list them, read them, search them, find what is damaged.
+    """Where agent sessions live: list them, read them, search them, find what is damaged, put it right.
 
-    Results go to standard output, everything else to standard error. Nothing here changes a session.
+    Results go to standard output, everything else to standard error. What changes a session says how to undo it.
     """

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
-from sessionary.model import Problem, Severity, health
+from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Workspace
 
 DAMAGED = Corrupt.exit_code
@@ -28,7 +30,7 @@ class _Checked(NamedTuple):
     name: str
     path: str
     problems: list[Problem]
-    title: str | None = None
+    ref: SessionRef | None = None
 
 
 @click.command(
@@ -55,19 +57,25 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
     workspace = Workspace(home)
     checked: list[_Checked] = []
     failure = None
-    try:
-        for one in _each(workspace, targets):
-            checked.append(one)
-            if jsonl:
-                output.values(_objects(one))
-            elif not json_:
-                output.lines(_told(one, notes=notes or bool(targets)))
-    except StorageFailed as error:
-        failure = error
-    if json_:
-        output.value(_report(checked))
-    elif not jsonl:
-        output.lines(wrap(_sum(checked, notes=notes or bool(targets)), output.width()))
+    with ExitStack() as stack:
+        if not (json_ or jsonl):
+            stack.enter_context(output.paged())
+        progress = stack.enter_context(Progress("checking", None))
+        try:
+            for one in progress.over(_each(workspace, targets)):
+                checked.append(one)
+                if jsonl:
+                    output.values(_objects(one))
+                elif not json_ and (told := list(_told(workspace, one, notes=notes or bool(targets)))):
+                    progress.pause()
+                    output.lines(told)
+        except StorageFailed as error:
+            failure = error
+        if json_:
+            output.value(_report(checked))
+        elif not jsonl:
+            progress.pause()
+            output.lines(wrap(_sum(checked, notes=notes or bool(targets)), output.width()))
     return _exit_code(checked, failure)
 
 
@@ -86,10 +94,8 @@ def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
 def _check(workspace: Workspace, target: Target) -> _Checked:
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), workspace.check_file(target))
-    layout = workspace.layout_of(target)
-    problems = list(layout.check(target))
-    title = layout.summary(target).title if problems else None
-    return _Checked("session", target.session_id, str(target.path), problems, title)
+    problems = list(workspace.layout_of(target).check(target))
+    return _Checked("session", target.session_id, target.folder, problems, target)
 
 
 def _objects(checked: _Checked) -> list[dict[str, Any]]:
@@ -107,15 +113,19 @@ def _report(checked: list[_Checked]) -> dict[str, Any]:
     }
 
 
-def _told(checked: _Checked, *, notes: bool) -> Iterator[str]:
-    """What a person reads about one session: nothing, if there is nothing to say."""
+def _told(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[str]:
+    """What a person reads about one session: nothing, if there is nothing to say.
+
+    Its title is looked up here, since that means to read the session once more.
+    """
     shown = [problem for problem in checked.problems if notes or problem.severity > Severity.note]
     if not shown:
         return
     worst = health(checked.problems)
     yield output.paint(f"{phrases.sign(worst)} {one_line(checked.name)}", "bold")
-    if checked.title:
-        yield "  " + fit(one_line(checked.title), output.width() - 2)
+    title = workspace.layout_of(checked.ref).summary(checked.ref).title if checked.ref else None
+    if title:
+        yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
         yield from _problem(problem, checked.path)
     yield ""

@@ -35,9 +35,7 @@ def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | 
     summaries: list[Summary] = []
     try:
         with Progress("reading sessions", None) as progress:
-            for summary in workspace.summaries():
-                summaries.append(summary)
-                progress.advance()
+            summaries.extend(progress.over(workspace.summaries()))
     except StorageFailed as error:
         return summaries, error
     return summaries, None
@@ -75,7 +73,7 @@ def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
         raise NotFound(
             f"no project is called {word}",
             details={"matches": known[:_SHOWN], "count": len(known)},
-            hint=f"there are {len(known)} projects"
+            hint=("there is 1 project" if len(known) == 1 else f"there are {len(known)} projects")
             + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
         )
     return found
@@ -98,7 +96,12 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
 
 def project_name(ref: SessionRef) -> str:
     """The project of a session as short as it can be told: without the home of the one who looks."""
-    slug, home = ref.project or "", project_slug(os.path.expanduser("~"))
+    return short_slug(ref.project or "")
+
+
+def short_slug(slug: str) -> str:
+    """The folder name of a project without the home of the one who looks."""
+    home = project_slug(os.path.expanduser("~"))
     return "~" if slug == home else slug.removeprefix(f"{home}-")
 
 

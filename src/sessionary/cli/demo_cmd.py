@@ -1,8 +1,9 @@
-"""`sessionary demo`: the main job, with kills, in a scratch folder."""
+"""`sessionary demo`: the main jobs, with kills, in a scratch folder."""
 
 from __future__ import annotations
 
 import time
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -15,7 +16,10 @@ _TRY = """\
 Now your own sessions:
    sessionary list            what there is, newest first
    sessionary show ID         read one; the first characters of its id will do
-   sessionary check           find what is damaged"""
+   sessionary search WORDS    find messages
+   sessionary check           find what is damaged
+   sessionary repair ID       put it right; with --dry-run, see how
+   sessionary undo            take the last change back"""
 
 
 @click.command(
@@ -35,21 +39,26 @@ Examples:
 )
 @click.option("--keep", is_flag=True, help="Leave the scratch folder, to look at what the store has written.")
 def demo_command(parent: Path | None, keep: bool) -> int:
-    """Watch a save being killed, a session recovered, a flipped bit found and repaired.
+    """Watch a save being killed, a session recovered, forked, rewound, repaired, and each change taken back.
 
     An agent saves a conversation in a scratch folder. It is killed for real, again and again, and each time all
-    that it was promised must be there. Then one bit of the file is flipped. Ends with 0 if all was as promised,
-    with 1 if anything was not. Your own sessions are not touched.
+    that it was promised must be there. Then one bit of the file is flipped, words are looked for, and the session is
+    forked, rewound, damaged and repaired, with every byte compared. Last, messages are left in the mailbox of a work
+    session and applied, and both sides are killed: none may be lost or applied twice. Ends with 0 if all was as
+    promised, with 1 if anything was not. Your own sessions are not touched.
     """
     from sessionary.disk.mounts import weakness
-    from sessionary.testing.demo import BrokenPromise, demonstrate, scratch_folder
+    from sessionary.layouts.maestro.names import ROOT
+    from sessionary.testing.demo import demonstrate, scratch_folder
+    from sessionary.testing.demo_stage import BrokenPromise
+    from sessionary.testing.mailbox_demo import demonstrate_mailbox
 
     began = time.monotonic()
     with scratch_folder(parent, keep=keep) as folder:
         output.line(f"In {folder}:")
         output.line()
         try:
-            for line in demonstrate(folder):
+            for line in chain(demonstrate(folder), demonstrate_mailbox(folder / ROOT / "demo")):
                 output.line(line)
         except BrokenPromise as error:
             output.line(f"NOT AS PROMISED: {error}.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -67,6 +66,8 @@ def _tell_usage(error: click.ClickException, as_json: bool) -> int:
 def _tell_bug(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
     message = f"{type(error).__name__}: {error}"
     if "--debug" in arguments:
+        import traceback  # here, as what else is not needed where all goes well
+
         traceback.print_exception(error)
     elif as_json:
         output.problem({"error": "Bug", "message": message, "exit_code": BUG})

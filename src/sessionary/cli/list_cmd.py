@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,12 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.choice import all_summaries, projects, tell_partly
 from sessionary.cli.targets import is_home
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
-from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
-
-PARTLY = 3
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @click.command(
@@ -28,11 +25,15 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     epilog="""\b
 Examples:
   sessionary list
+  sessionary list --since "last week" --project app
   sessionary list --all --home /mnt/old-laptop/.amplifier
   sessionary list --json | jq '.[] | select(.health == "lost_data") | .id'
 """,
 )
 @options.home
+@options.project
+@options.since
+@options.until
 @click.option(
     "--all", "-a", "all_", is_flag=True, help="Show the sessions of sub-agents too, below their parents."
 )
@@ -40,17 +41,29 @@ Examples:
     "--top-level", is_flag=True, help="Leave the sessions of sub-agents out of --json and --jsonl too."
 )
 @options.as_json("the sessions", "one session")
-def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, jsonl: bool) -> int:
+def list_command(
+    home: Path | None,
+    project: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    all_: bool,
+    top_level: bool,
+    json_: bool,
+    jsonl: bool,
+) -> int:
     """List the sessions, the newest first.
 
     Sessions of sub-agents are only counted, unless --all shows them; --json holds them too, each with its parent.
+    --since and --until go by the last change of a session.
 
     HEALTH is the worst that was found: ok; stray (bytes that are no record); hides (data that other readers do not
     show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
     """
     options.one_format(json_, jsonl)
     workspace = Workspace(home)
-    summaries, failure = _gather(workspace)
+    found, failure = all_summaries(workspace)
+    wanted = _places(found, project, since, until)
+    summaries = found if len(wanted) == len(found) else [found[place] for place in wanted]
     newest = _newest(summaries)
     nested = [workspace.is_nested(summary.ref) for summary in summaries]
     first = [place for place in newest if not nested[place]]
@@ -60,13 +73,44 @@ def list_command(home: Path | None, all_: bool, top_level: bool, json_: bool, js
         output.value([as_object(summaries[place]) for place in (first if top_level else newest)])
     elif summaries:
         shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
-        short = workspace.short_ids([summary.ref for summary in summaries])
-        output.lines(_table(summaries, short, shown, datetime.now(UTC)))
-        _say_more(summaries, len(summaries) - len(shown))
+        every = workspace.short_ids([summary.ref for summary in found])
+        short = every if summaries is found else [every[place] for place in wanted]
+        with output.paged():
+            output.lines(_table(summaries, short, shown, datetime.now(UTC)))
+        _say_more(summaries, len(summaries) - len(shown), len(found) - len(summaries))
+    elif found:
+        output.aside(
+            f"none of {phrases.count(len(found), 'session')} in {workspace.home} is of that project and time"
+        )
     else:
         missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
         output.aside(f"no sessions in {workspace.home}{missing}; --home names another place")
-    return 0 if failure is None else _tell_partly(failure)
+    return tell_partly(failure, "listed")
+
+
+def _places(
+    found: list[Summary], project: str | None, since: datetime | None, until: datetime | None
+) -> Sequence[int]:
+    """The places of the summaries that are asked for.
+
+    Raises:
+        NotFound: no project is called so.
+    """
+    if project is None and since is None and until is None:
+        return range(len(found))
+    slugs = None
+    if project is not None:
+        slugs = projects([summary.ref for summary in found], project)
+    return [
+        place
+        for place, summary in enumerate(found)
+        if (slugs is None or summary.ref.project in slugs) and _is_within(summary.updated, since, until)
+    ]
+
+
+def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """A session whose last change nobody can tell is left out by neither."""
+    return when is None or ((since is None or when >= since) and (until is None or when < until))
 
 
 def as_object(summary: Summary) -> dict[str, Any]:
@@ -90,25 +134,12 @@ def as_object(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _gather(workspace: Workspace) -> tuple[list[Summary], StorageFailed | None]:
-    """All summaries as they come, and what kept some of them from being read."""
-    summaries: list[Summary] = []
-    failure = None
-    try:
-        summaries.extend(workspace.summaries())
-    except StorageFailed as error:
-        failure = error
-    return summaries, failure
-
-
 def _newest(summaries: list[Summary]) -> list[int]:
     """The places of the summaries, the newest first; of equal ages the greater id.
 
     By numbers, and by ids only where two ages are equal: to compare times or pairs costs several times as much.
     """
-    ages = [
-        (summary.updated - _EPOCH).total_seconds() if summary.updated else -math.inf for summary in summaries
-    ]
+    ages = [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
     places = list(range(len(ages)))
     if len(set(ages)) < len(ages):
         places.sort(key=lambda place: summaries[place].ref.session_id, reverse=True)
@@ -218,17 +249,13 @@ def _names(slugs: set[str]) -> dict[str, str]:
     return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
 
 
-def _say_more(summaries: list[Summary], hidden: int) -> None:
+def _say_more(summaries: list[Summary], hidden: int, left_out: int) -> None:
     """What a person should know of the sessions that are not shown, and of those that are not well."""
+    if left_out:
+        output.aside(f"{phrases.count(left_out, 'session')} of other projects or times not shown")
     if hidden:
         output.aside(f"{phrases.count(hidden, 'session')} of sub-agents not shown; --all shows them")
     counts = Counter([summary.health for summary in summaries])
     ill = counts.total() - counts["ok"] - counts[Severity.note.name]
     if ill:
         output.aside(f"{phrases.count(ill, 'session')} not well; `sessionary check` tells more")
-
-
-def _tell_partly(failure: StorageFailed) -> int:
-    for folder in failure.details["folders"]:
-        output.aside(f"sessionary: {one_line(folder)} cannot be looked into: its sessions are not listed")
-    return PARTLY

@@ -12,10 +12,26 @@ from sessionary.cli.when import When
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    """When the command has ended, tell whoever keeps sessions in a git work tree what to ignore there."""
+
+    def tell() -> None:
+        from sessionary.cli.ignoring import tell_once
+        from sessionary.workspace import Workspace
+
+        if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
+            tell_once(Workspace(value))
+
+    ctx.call_on_close(tell)
+    return value
+
+
 home = click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
+    callback=_tell_of_side_files,
     help="The folder that holds projects/ (default: ~/.amplifier).",
 )
 

@@ -8,10 +8,8 @@ which change nothing for whoever decodes it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -55,9 +53,7 @@ _ASCII = str.maketrans(
     }
 )
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
-_IN_JSON = re.compile(
-    "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
-)
+_IN_JSON = "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 _encoder = msgspec.json.Encoder()
 
 
@@ -142,10 +138,19 @@ def paint(text: str, colour: str) -> str:
     return painter()(text, colour)
 
 
+def is_terminal() -> bool:
+    """True if a person reads the result as it comes."""
+    return sys.stdout.isatty()
+
+
+def has_colours() -> bool:
+    """True where colours are wanted and can be seen."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
 def painter() -> Callable[[str, str], str]:
     """`paint` for many texts: whether colours are wanted is found out once."""
-    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
-    return _coloured if wanted else _plain
+    return _coloured if has_colours() else _plain
 
 
 def _coloured(text: str, colour: str) -> str:
@@ -163,6 +168,8 @@ def room() -> int | None:
     """
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return None
+    import shutil  # here: what does not go to a terminal needs no width
+
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 40)
 
 
@@ -186,11 +193,15 @@ def _encode(document: Any, stream: TextIO) -> str:
     try:
         text = _encoder.encode(document).decode()
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError):
+        import json  # here: hardly ever needed
+
         # Half a surrogate pair, which JSON can escape and UTF-8 cannot hold; or an integer beyond 64 bits.
         return json.dumps(msgspec.to_builtins(document), ensure_ascii=True)
     if not _is_utf8(stream):
+        import json
+
         return json.dumps(json.loads(text), ensure_ascii=True)
-    return text if text.isprintable() else _IN_JSON.sub(_escaped, text)
+    return text if text.isprintable() else re.sub(_IN_JSON, _escaped, text)
 
 
 def _is_utf8(stream: TextIO | pager.Pager) -> bool:
@@ -198,4 +209,6 @@ def _is_utf8(stream: TextIO | pager.Pager) -> bool:
 
 
 def _escaped(match: re.Match[str]) -> str:
+    import json
+
     return json.dumps(match.group())[1:-1]

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary import codec
-from sessionary.cli.output import paint
+from sessionary.cli import drawn
+from sessionary.cli.output import has_colours, paint
 from sessionary.cli.phrases import clock, count, stamp
 from sessionary.cli.said import Said
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
@@ -50,10 +51,14 @@ class Page:
         width: cells per line.
         full: fold nothing.
         now: the present, for dates without a year.
+        draw: draw the Markdown of agents.
         window: show only these of the messages; the others are still wanted, for the calls that they make.
     """
 
-    def __init__(self, width: int, *, full: bool, now: datetime, window: Window | None = None) -> None:
+    def __init__(
+        self, width: int, *, full: bool, now: datetime, window: Window | None = None, draw: bool = False
+    ) -> None:
+        self._draw = draw
         self._width = width
         self._full = full
         self._window = window
@@ -111,7 +116,7 @@ class Page:
                 yield from self._label(speaker, message.time)
             for thought in _thoughts(message.record):
                 yield from self._folded("thinking", thought)
-            yield from self._words(message.text)
+            yield from self._drawn(message.text)
 
     def _label(self, speaker: str, time: datetime | None) -> Iterator[str]:
         yield ""
@@ -123,6 +128,13 @@ class Page:
 
     def _words(self, text: str) -> Iterator[str]:
         yield from wrap(harmless(text), self._width) if text else ()
+
+    def _drawn(self, text: str) -> Iterator[str]:
+        """What an agent says, which is Markdown; as it was written where no terminal shows it."""
+        if self._draw and text.strip() and len(text) <= drawn.LONGEST:
+            yield from drawn.lines(harmless(text), self._width, colours=has_colours())
+        else:
+            yield from self._words(text)
 
     def _folded(self, what: str, text: str) -> Iterator[str]:
         """What nobody said aloud: one line of it, unless all is wanted."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
-import subprocess
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 def command() -> list[str] | None:
     """The words that start the pager: those of ``$PAGER``, else `less`; None where there is none, or none is wanted.
 
-    An empty ``$PAGER``, or ``cat``, turns paging off, and a terminal that can do nothing has no use for it.
+    An empty ``$PAGER``, or ``cat``, turns paging off. A terminal that can do nothing has no use for it, and of one that
+    does not say what it is (no ``$TERM``) `less` asks the person to press a key before anything is shown.
     """
-    if os.environ.get("TERM") == "dumb" or sys.platform == "win32":
+    if os.environ.get("TERM", "") in ("", "dumb") or sys.platform == "win32":
         return None
+    import shlex  # here and below: most results are not paged
+    import shutil
+
     wanted = os.environ.get("PAGER")
     words = shlex.split(wanted) if wanted is not None else ["less"]
     if not words or words == ["cat"] or shutil.which(words[0]) is None:
@@ -48,6 +53,8 @@ class Pager:
             BrokenPipeError: the person has seen enough.
         """
         if self._process is None:
+            import subprocess
+
             # F: end by itself where everything fits on the screen. R: colours. X: leave it on the screen.
             surroundings = {"LESS": "FRX", **os.environ}
             self._process = subprocess.Popen(self._words, stdin=subprocess.PIPE, env=surroundings)

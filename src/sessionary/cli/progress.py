@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from sessionary.cli import output
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 PATIENCE = 1.0
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -45,6 +46,15 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.pause()
+
+    def over(self, items: Iterable[Item]) -> Iterable[Item]:
+        """The items, each of them done when the next is asked for."""
+        return self._each(items) if self._wanted else items
+
+    def _each(self, items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            yield item
+            self.advance()
 
     def advance(self, amount: int = 1) -> None:
         """So much more is done."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import options, output, phrases, targets
 from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
@@ -63,7 +63,11 @@ Examples:
     help="Look only into calls of this tool. May be repeated.",
 )
 @options.project
-@click.option("--session", metavar="ID", help="Only this session; the beginning of its id is enough.")
+@click.option(
+    "--session",
+    metavar="ID",
+    help="Only this session: its id or the beginning of that, its name, or the path of its folder.",
+)
 @options.top_level
 @options.since
 @options.until
@@ -108,7 +112,7 @@ def search_command(
     needles = tuple(Needle(word, case=case) for word in words)
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
     refs, failure = all_refs(workspace)
-    wanted = [workspace.find(session)] if session else refs
+    wanted = [targets.session(workspace, session)] if session else refs
     places = _places(workspace, chosen(workspace, wanted, project=project, top_level=top_level))
     search = Search(query)
     hits = _Hits(search, places, limit)

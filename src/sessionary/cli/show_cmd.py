@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.choice import project_name
 from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
 from sessionary.cli.targets import Target, resolve
@@ -107,7 +108,9 @@ def show_command(
             "problems": [problem.as_dict() for problem in problems],
         })  # fmt: skip
     else:
-        page = Page(output.width(), full=full, now=datetime.now(UTC), window=window)
+        page = Page(
+            output.width(), full=full, now=datetime.now(UTC), window=window, draw=output.is_terminal()
+        )
         with output.paged():
             _print(summary, page.lines(messages if window is None else _up_to(messages, window)))
     _tell(problems, target)
@@ -232,7 +235,7 @@ def _head(summary: Summary | None) -> Iterator[str]:
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
     facts[-1] = output.paint(facts[-1], phrases.colour(summary.health))
-    project = fit(one_line(summary.ref.project or ""), room, keep_end=True) if room >= 4 else ""
+    project = fit(one_line(project_name(summary.ref)), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_summaries, chosen, project_name, tell_partly
+from sessionary.cli.choice import all_summaries, chosen, project_name, short_slug, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
@@ -272,7 +272,8 @@ def _print_costs(costs: _Costs) -> None:
         output.aside(f"no responses of a model in {phrases.count(costs.logs, 'event log')}")
         return
     output.lines(usage_table(costs.models, "MODEL"))
-    for usages, what in ((costs.projects, "PROJECT"), (costs.days, "DAY")):
+    projects = {short_slug(name): usage for name, usage in costs.projects.items()}
+    for usages, what in ((projects, "PROJECT"), (costs.days, "DAY")):
         output.line()
         output.lines(usage_table(usages, what, by_name=what == "DAY"))
     tell_silent(costs.total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sessionary.errors import NotFound
+from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.ids import PROJECTS
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
@@ -18,7 +18,7 @@ def resolve(workspace: Workspace, word: str) -> Target:
 
     Raises:
         NotFound: there is nothing of that name.
-        AmbiguousId: it is the beginning of several ids.
+        AmbiguousId: it is the beginning of several ids, or the name of several sessions.
     """
     path = os.path.expanduser(word)
     if os.path.isdir(path):
@@ -28,6 +28,19 @@ def resolve(workspace: Workspace, word: str) -> Target:
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"there is no file or folder {word}", path=word)
     return workspace.find(word)
+
+
+def session(workspace: Workspace, word: str) -> SessionRef:
+    """The session that a word names.
+
+    Raises:
+        NotFound, AmbiguousId: as `resolve`.
+        Invalid: the word names a file.
+    """
+    found = resolve(workspace, word)
+    if isinstance(found, Path):
+        raise Invalid(f"{word} is a file", path=found, hint="name a session, or the folder of one")
+    return found
 
 
 def is_home(word: str) -> bool:

@@ -15,23 +15,25 @@ from itertools import repeat
 
 # Controls but newline, C1 controls, bidirectional overrides and marks, invisible separators, halves of surrogate
 # pairs, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
-_ACTS = re.compile(
+# Patterns are compiled when they are first needed, by `re` itself: a list of plain titles needs none.
+_ACTS = (
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 # Characters of one cell each: Latin, Greek, Cyrillic, and the punctuation, arrows, signs and lines around them.
-_NARROW = re.compile(
-    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc]*"
+_NARROW = (
+    "[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u2010-\u2027\u2030-\u203b"
+    "\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc\u2713\u2717]*"
 )
 _TAB = 4
-_WORDS = re.compile(r"\S+|\s+")
+_WORDS = r"\S+|\s+"
 
 
 def harmless(text: str) -> str:
     """The text with every acting character shown by its number; newlines stay, tabs become blanks."""
     if text.isprintable():  # quick, and right for nearly every title and line
         return text
-    return _ACTS.sub(_shown, text.replace("\r\n", "\n"))
+    return re.sub(_ACTS, _shown, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -63,7 +65,7 @@ def cells(text: str) -> int:
 
 def _is_narrow(text: str) -> bool:
     """True if each character is known to take one cell."""
-    return text.isascii() or _NARROW.fullmatch(text) is not None
+    return text.isascii() or re.fullmatch(_NARROW, text) is not None
 
 
 def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:
@@ -108,7 +110,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 def _broken(line: str, width: int) -> Iterator[str]:
     current, used = "", 0
-    for word in _WORDS.findall(line):
+    for word in re.findall(_WORDS, line):
         if used + cells(word) > width and current.strip():
             yield current.rstrip()
             current, used = "", 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import list_cmd, options, output, phrases
+from sessionary.cli import list_cmd, options, output, phrases, targets
 from sessionary.cli.choice import all_summaries, chosen, project_name, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
@@ -43,7 +43,7 @@ def tree_command(
     workspace = Workspace(home)
     summaries, failure = all_summaries(workspace)
     refs = [summary.ref for summary in summaries]
-    wanted = None if session is None else workspace.find(session)
+    wanted = None if session is None else targets.session(workspace, session)
     if project is not None:
         kept = {ref.folder for ref in chosen(workspace, refs, project=project)}
         summaries = [summary for summary in summaries if summary.ref.folder in kept]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import click
 
-_AGO = re.compile(r"(\d{1,6})\s*(s|min|h|d|w|mo|y)(?:\s+ago)?")
+_AGO = r"(\d{1,6})\s*(s|min|h|d|w|mo|y)(?:\s+ago)?"
 _UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
-_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_DATE = r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?"
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = timedelta(days=1)
 
@@ -34,7 +34,7 @@ def stretch(words: str, now: datetime) -> Stretch:
         ValueError: they mean no time.
     """
     text = " ".join(words.lower().split())
-    if match := _AGO.fullmatch(text):
+    if match := re.fullmatch(_AGO, text):
         moment = now - timedelta(seconds=int(match[1]) * _UNITS[match[2]])
         return Stretch(moment, moment)
     days = _dated(text) or _named(text, now.astimezone().date())
@@ -47,7 +47,7 @@ def stretch(words: str, now: datetime) -> Stretch:
 
 def _dated(text: str) -> tuple[date, date] | None:
     """A year, a month or a day, in digits."""
-    match = _DATE.fullmatch(text)
+    match = re.fullmatch(_DATE, text)
     if match is None:
         return None
     year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)

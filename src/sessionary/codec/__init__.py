@@ -8,6 +8,10 @@ read_lines   a whole JSON Lines file      -> Reading: records, and the problems 
 split_glued  a damaged line               -> where whole records lie on it
 snapshot     JSON-able value              -> a copy that tells by ``==`` whether the value has changed since
 CODES        every code that a problem of a line file may have, with its severity
+
+YAML has four modules of its own, imported from where they are: `yaml_read` (bytes -> value, refusing what asks for too
+much), `yaml_write` (value -> bytes), `yaml_edit` (bytes and value -> bytes, with the comments kept) and `yaml_faults`
+(everything that is wrong with a document, with its lines).
 """
 
 from sessionary.codec.damage import split_glued

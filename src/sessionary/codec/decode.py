@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 fast_decode = msgspec.json.Decoder().decode
+fast_decode_lines = msgspec.json.Decoder().decode_lines
 _encode = msgspec.json.Encoder().encode
 REFUSED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 BOM: Final = codecs.BOM_UTF8

@@ -63,7 +63,9 @@ def is_plain(value: Any, room: int = MAX_DEPTH) -> bool:
         if not room:
             return False
         for key, item in value.items():
-            if type(key) is not str or (type(item) is not str and not is_plain(item, room - 1)):
+            if type(key) is not str:
+                return False
+            if type(item) is not str and item is not None and not is_plain(item, room - 1):
                 return False
         return True
     if kind is list:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat as stat_module
 from collections.abc import Iterable
 from contextlib import suppress
@@ -42,7 +41,7 @@ _OUR_TEMP = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 def temp_name(path: str) -> str:
     """A name beside `path` that no reader takes for one of its files."""
     folder, name = os.path.split(path)
-    token = secrets.token_hex(8)
+    token = os.urandom(8).hex()
     return os.path.join(folder, f".{name[:50]}.{token}.tmp")
 
 
@@ -228,7 +227,7 @@ def free_name(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = No
 
 
 def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
-    """Rename a folder to a name that must not exist yet, its new parents made as needed.
+    """Rename a folder (or a file) to a name that must not exist yet, its new parents made as needed.
 
     Durability: the move survives a power cut when this returns.
 
@@ -242,6 +241,8 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
         make_dirs(fs, parent)
         if _stat_or_none(fs, target) is not None:
             raise AlreadyExists(f"{target} exists already", operation="move", path=target)
+        with suppress(NotADirectoryError):
+            sync_dir(fs, source)  # for the writers in there: they can no longer do it under the old name
         fs.rename(source, target)
         moved = True
         sync_dir(fs, parent)

@@ -36,6 +36,9 @@ CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 FILE_MODE = 0o600
 DIR_MODE = 0o700
 
+# How to lock, never waiting: the numbers of flock, which Windows has not.
+SHARED, EXCLUSIVE, UNLOCK = 1 | 4, 2 | 4, 8
+
 FICLONE = 0x40049409  # linux/fs.h: share the extents of another file
 LOCKED_BYTE = 1 << 30  # locks of Windows keep others from reading the bytes: one far behind the note is taken
 
@@ -43,8 +46,8 @@ LOCKED_BYTE = 1 << 30  # locks of Windows keep others from reading the bytes: on
 class Fs(Protocol):
     """What `disk` needs of a file system. Each call MUST do what the function of that name in `os` does.
 
-    Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` MUST NOT block:
-    it raises BlockingIOError when another open file description holds the lock.
+    Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
+    `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...
@@ -67,8 +70,7 @@ class Fs(Protocol):
     def chmod(self, fd: int, mode: int) -> None: ...
     def chown(self, fd: int, uid: int, gid: int) -> None: ...
     def clone(self, source: int, target: int) -> None: ...
-    def lock(self, fd: int, *, exclusive: bool) -> None: ...
-    def unlock(self, fd: int) -> None: ...
+    def lock(self, fd: int, how: int) -> None: ...
 
 
 def _full_fsync(fd: int) -> None:  # pragma: no cover - macOS
@@ -103,6 +105,19 @@ def _windows_pread(fd: int, length: int, offset: int) -> bytes:
     return os.read(fd, length)
 
 
+def _windows_lock(fd: int, how: int) -> None:
+    """Windows knows only exclusive locks."""
+    if sys.platform == "win32":
+        os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
+        if how == UNLOCK:
+            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+            return
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(errno.EWOULDBLOCK, str(error)) from error
+
+
 class OsFs:
     """The file system of this machine."""
 
@@ -118,6 +133,7 @@ class OsFs:
     listdir = staticmethod(os.listdir)
     utime = staticmethod(os.utime)
     pread = staticmethod(getattr(os, "pread", _windows_pread))
+    lock = staticmethod(_windows_lock if sys.platform == "win32" else fcntl.flock)
     rename = staticmethod(patient_rename if sys.platform == "win32" else os.replace)
     fsync = staticmethod(_full_fsync if sys.platform == "darwin" else os.fsync)
     fdatasync = staticmethod(_full_fsync if sys.platform == "darwin" else getattr(os, "fdatasync", os.fsync))
@@ -148,27 +164,6 @@ class OsFs:
         if sys.platform != "linux":
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         fcntl.ioctl(target, FICLONE, source)
-
-    @staticmethod
-    def lock(fd: int, *, exclusive: bool) -> None:
-        """Take a lock at once or raise BlockingIOError. Windows knows only exclusive ones."""
-        if sys.platform == "win32":
-            os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
-            try:
-                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-            except OSError as error:
-                raise BlockingIOError(errno.EWOULDBLOCK, str(error)) from error
-        else:
-            fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-
-    @staticmethod
-    def unlock(fd: int) -> None:
-        """Let go of a lock."""
-        if sys.platform == "win32":
-            os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
-        else:
-            fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 OS_FS: Fs = OsFs()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -33,11 +32,11 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
-    look,
     storage_failed,
     sync_dir,
     write_all,
 )
+from sessionary.disk.lock import FileLock
 from sessionary.errors import Outcome, StorageFailed
 
 TAIL_BLOCK = 1 << 16
@@ -70,44 +69,27 @@ def is_json_text(data: bytes) -> bool:
 
 
 class _OpenFile:
-    """A descriptor that several threads may be flushing while another replaces it: closed by the last of them.
+    """A descriptor that is closed with the last reference to it.
 
-    Closing it under a thread that flushes would let the number be reused, and the flush would vouch for
-    somebody else's file.
+    Several threads may be flushing it while another gives it up. Closing it under a thread that flushes would let the
+    number be reused, and the flush would vouch for somebody else's file; so each of them holds a reference.
     """
 
-    __slots__ = ("_guard", "_users", "fd", "fs")
+    __slots__ = ("fd", "fs")
 
     def __init__(self, fs: Fs, fd: int) -> None:
         self.fs = fs
         self.fd = fd
-        self._users = 1
-        self._guard = threading.Lock()
 
-    def use(self) -> bool:
-        with self._guard:
-            if self._users == 0:
-                return False
-            self._users += 1
-            return True
-
-    def drop(self) -> None:
-        with self._guard:
-            self._users -= 1
-            last = self._users == 0
-        if last:
-            self.fs.close(self.fd)
-
-    def abandon(self) -> None:
-        """Close it whoever uses it: in a forked child, where a thread that is not here may hold the guard."""
-        self._users = 0
-        self.fs.close(self.fd)
+    def close(self) -> None:
+        """Close it whoever uses it: in a forked child, where a thread that is not here may have a reference."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            self.fs.close(fd)
 
     def __del__(self) -> None:
-        if self._users:  # its journal was forgotten without being closed
-            self._users = 0
-            with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
-                self.fs.close(self.fd)
+        with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+            self.close()
 
 
 class Journal:
@@ -119,6 +101,7 @@ class Journal:
         identity: (device, inode) of the open file.
         size: its size after our last append.
         suspect: a flush failed; the next append replaces the file.
+        unmoved: at the last `enter` the file that we have open stood under the name.
         failure: the error of a flush in the background that nobody has been told of yet.
         torn: where torn bytes were stored by the last append that found some, else None.
     """
@@ -131,6 +114,7 @@ class Journal:
         self.identity = (0, 0)
         self.size = -1
         self.suspect = False
+        self.unmoved = False
         self.failure: StorageFailed | None = None
         self.torn: str | None = None
         self._fs = fs
@@ -140,8 +124,45 @@ class Journal:
         _journals.add(self)
 
     def look(self) -> os.stat_result | None:
-        """What the file under the name is now; None if there is none."""
-        return look(self._fs, self.path)
+        """What the file under the name is now; None if there is none.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        try:
+            return self._fs.stat(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_failed(error, "look at", self.path) from error
+
+    def enter(self, lock: FileLock) -> os.stat_result | None:
+        """Take the lock of the journal's folder; what the file under the name is then.
+
+        Neither the journal nor the lock file ever leaves its folder. So while the file that we have open stands under
+        its name, the folder is in its place, and the name of the lock file need not be looked at.
+
+        Raises:
+            Locked: somebody else held it all the time.
+            FileNotFoundError: the folder is not there.
+            StorageFailed: the system does not tell.
+        """
+        while True:
+            lock.acquire(look_at_name=False)
+            try:
+                found = self.look()
+                self.unmoved = (
+                    found is not None
+                    and self._open_file
+                    is not None  # of a closed file the number may be another file's by now
+                    and (found.st_dev, found.st_ino) == self.identity
+                )
+                if self.unmoved or lock.is_named():
+                    return found
+            except BaseException:
+                lock.release()
+                raise
+            lock.release()
 
     def append(self, data: bytes, found: os.stat_result | None) -> None:
         """Add whole lines (each ending in a newline) at the end. `found` is a fresh `look`.
@@ -164,18 +185,19 @@ class Journal:
                 if self._begin(data):
                     return
                 found = self._fs.stat(self.path)
-            if self._open_file is None or (found.st_dev, found.st_ino) != self.identity:
+            file = self._open_file
+            if file is None or (found.st_dev, found.st_ino) != self.identity:
                 # Another process replaced the file since: appending to the old inode would put acknowledged lines
                 # into what is now the backup.
                 self.close()
-                found = self._open()
+                file, found = self._open()
                 if self.identity in _suspects:
                     self._write_anew(data)
                     return
             size = found.st_size
             if size != self.size and size:
-                size, data = self._whole_tail(self._fd, size, data)
-            self._write(self._fd, size, data)
+                size, data = self._whole_tail(file.fd, size, data)
+            self._write(file.fd, size, data)
         except OSError as error:
             if isinstance(error, StorageFailed):
                 raise
@@ -193,7 +215,7 @@ class Journal:
         if self.suspect:
             raise self._unknown("an earlier flush of it failed")
         file = self._open_file
-        if file is None or not file.use():
+        if file is None:
             return
         try:
             self._fs.fdatasync(file.fd)
@@ -204,16 +226,13 @@ class Journal:
             _suspects.add(self.identity)
             if self._open_file is file:
                 self.close()
+            file = None  # else the traceback would keep it open
             raise storage_failed(error, "flush", self.path, outcome="unknown") from error
-        finally:
-            file.drop()
 
     def close(self) -> None:
         """Give the descriptor back, without flushing; the next append opens the file again."""
-        file, self._open_file = self._open_file, None
+        self._open_file = None
         self.size = -1
-        if file is not None:
-            file.drop()
 
     def raise_failure(self) -> None:
         """Tell the caller, once, that a flush in the background failed.
@@ -227,14 +246,15 @@ class Journal:
 
     def stat(self) -> os.stat_result:
         """What the open file is now. Only after an `append`, under the lock."""
-        return self._fs.fstat(self._fd)
+        assert self._open_file is not None
+        return self._fs.fstat(self._open_file.fd)
 
     def forget(self) -> None:
         """In a forked child: drop the inherited descriptor; flushing what it awaits is the parent's business."""
         file, self._open_file = self._open_file, None
         self.size = -1
         if file is not None:
-            file.abandon()
+            file.close()
 
     def distrust(self) -> None:
         """The file was replaced, and whether that survives is unknown: the next append writes it anew."""
@@ -246,22 +266,17 @@ class Journal:
         self.close()
         self.suspect = False
 
-    @property
-    def _fd(self) -> int:
-        assert self._open_file is not None
-        return self._open_file.fd
-
-    def _open(self) -> os.stat_result:
+    def _open(self) -> tuple[_OpenFile, os.stat_result]:
         fd = self._fs.open(atomic.resolve(self._fs, self.path), _OPEN_NOFOLLOW, FILE_MODE)
         return self._adopt(fd)
 
-    def _adopt(self, fd: int) -> os.stat_result:
-        self._open_file = _OpenFile(self._fs, fd)
+    def _adopt(self, fd: int) -> tuple[_OpenFile, os.stat_result]:
+        file = self._open_file = _OpenFile(self._fs, fd)
         self._names_synced = False
         found = self._fs.fstat(fd)
         self.identity = (found.st_dev, found.st_ino)
         self.suspect = self.suspect or self.identity in _suspects
-        return found
+        return file, found
 
     def _unknown(self, reason: str) -> StorageFailed:
         message = f"Failed to flush {self.path}: {reason}"
@@ -273,13 +288,17 @@ class Journal:
             fd = self._fs.open(atomic.resolve(self._fs, self.path), CREATE | os.O_APPEND, FILE_MODE)
         except FileExistsError:
             return False
+        found = self._fs.fstat(fd)
+        _suspects.discard((found.st_dev, found.st_ino))  # the number of a file that is gone, given anew
         self._adopt(fd)
         self._write(fd, 0, data)
         return True
 
     def _write(self, fd: int, size: int, data: bytes) -> None:
         try:
-            write_all(self._fs, fd, data)
+            written = self._fs.write(fd, data)
+            if written != len(data):
+                write_all(self._fs, fd, memoryview(data)[written:])
         except OSError as error:
             self.size = -1
             outcome: Outcome = "not_committed" if self._take_back(fd, size, data) else "unknown"
@@ -330,8 +349,11 @@ class Journal:
     def _sync_names(self) -> None:
         # Whoever made the file or its folder may have been killed before it could flush their names.
         folder = os.path.dirname(self.path)
-        sync_dir(self._fs, folder)
-        sync_dir(self._fs, os.path.dirname(folder))
+        with suppress(
+            FileNotFoundError
+        ):  # it was moved since we wrote: `atomic.move_folder` has seen to the names
+            sync_dir(self._fs, folder)
+            sync_dir(self._fs, os.path.dirname(folder))
         self._names_synced = True
 
     def _write_anew(self, data: bytes) -> None:
@@ -350,9 +372,10 @@ class Journal:
             if damaged:
                 kept = b"\n".join(damaged) + b"\n"
                 self.torn = atomic.save_aside(self.path, "corrupt", kept, fs=self._fs, now=self._now())
-        atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
+        new = atomic.replace(self.path, self._checked_lines(found is not None, data), fs=self._fs)
         self.suspect = False
         _suspects.discard(suspect)
+        _suspects.discard((new.st_dev, new.st_ino))  # as in `_begin`
         self._open()
         self._names_synced = True
 

@@ -25,12 +25,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sessionary.disk.fs import (
+    EXCLUSIVE,
     FILE_MODE,
     O_BINARY,
     O_CLOEXEC,
     O_NOFOLLOW,
     OS_FS,
     READ,
+    SHARED,
+    UNLOCK,
     Fs,
     storage_failed,
     write_all,
@@ -53,13 +56,10 @@ class FileLock:
 
     Attributes:
         path: the side file.
-        abandoned: when we took the lock, the note of a holder was still there: it died, or left it on purpose
-            (`keep_note`). Whatever it had begun may be half done.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
         self.path = path
-        self.abandoned = False
         self._fs = fs
         self._fd = -1
         self._inode = (0, 0)
@@ -67,11 +67,19 @@ class FileLock:
         self._noted = False
         _locks.add(self)
 
-    def acquire(self, timeout: float = TIMEOUT, *, note: str | None = None, exclusive: bool = True) -> None:
+    def acquire(
+        self,
+        timeout: float = TIMEOUT,
+        *,
+        note: str | None = None,
+        exclusive: bool = True,
+        look_at_name: bool = True,
+    ) -> None:
         """Take the lock, waiting at most `timeout` seconds.
 
         With `note` (the name of an operation that may take long) the holder writes who it is and since when into
-        the file, for those who wait; appends, which hold for microseconds, leave it out.
+        the file, for those who wait; appends, which hold for microseconds, leave it out. Without `look_at_name` the
+        caller sees to it that the folder is still in its place (`is_named`).
 
         Raises:
             Locked: somebody else held it all the time; `details` says who, as far as the system can tell.
@@ -80,8 +88,17 @@ class FileLock:
         """
         if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
             raise self._locked(timeout, {"pid": os.getpid(), "thread": True})
+        how = EXCLUSIVE if exclusive else SHARED
         try:
-            self._wait(timeout, exclusive)
+            if self._fd < 0:
+                self._open()
+            try:
+                self._fs.lock(self._fd, how)
+            except OSError:
+                self._wait(timeout, how)
+            while look_at_name and not self.is_named():
+                self._open()  # the folder was moved while we waited: what we held guards nothing any more
+                self._wait(timeout, how)
         except BaseException:
             self._thread.release()
             raise
@@ -94,10 +111,11 @@ class FileLock:
             self._noted = False
             with suppress(OSError):
                 self._fs.truncate(self._fd, 0)
-        try:  # contextlib.suppress costs as much as the call
-            self._fs.unlock(self._fd)
-        except OSError:
-            pass
+        if self._fd >= 0:
+            try:  # contextlib.suppress costs as much as the call
+                self._fs.lock(self._fd, UNLOCK)
+            except OSError:
+                pass
         self._thread.release()
 
     @contextmanager
@@ -121,27 +139,46 @@ class FileLock:
             if not self._thread.locked():  # one that is held stays held until the process ends
                 self.close()
 
-    def _wait(self, timeout: float, exclusive: bool) -> None:
-        deadline = 0.0
+    def is_named(self) -> bool:
+        """True if what we hold is the file under the name still; else it guards nothing, and is given up.
+
+        The inode behind an open descriptor cannot change or be reused, so its fstat is taken once, at open.
+        """
+        try:
+            named = self._fs.stat(self.path)
+        except FileNotFoundError:
+            named = None
+        except OSError as error:
+            raise storage_failed(error, "look at the lock", self.path) from error
+        if named is not None and named.st_ino == self._inode[1] and named.st_dev == self._inode[0]:
+            return True
+        self.close()
+        return False
+
+    def is_abandoned(self) -> bool:
+        """True if the note of an earlier holder is still there: it died, or left it on purpose (`keep_note`).
+
+        Whatever it had begun may be half done. Only while holding the lock.
+        """
+        try:
+            return not self._noted and self._fs.fstat(self._fd).st_size > 0
+        except OSError as error:
+            raise storage_failed(error, "look at the lock", self.path) from error
+
+    def _wait(self, timeout: float, how: int) -> None:
+        deadline = time.monotonic() + timeout
         pause = FIRST_PAUSE
         while True:
-            if self._fd < 0:
-                self._open()
             try:
-                self._fs.lock(self._fd, exclusive=exclusive)
+                return self._fs.lock(self._fd, how)
             except BlockingIOError:
                 now = time.monotonic()
-                deadline = deadline or now + timeout
                 if now >= deadline:
                     raise self._locked(timeout, holder(self.path, self._fs)) from None
                 time.sleep(min(pause * random.uniform(0.5, 1.0), deadline - now))
                 pause = min(pause * 2, LONGEST_PAUSE)
-                continue
             except OSError as error:
                 raise storage_failed(error, "lock", self.path) from error
-            if self._is_the_named_file():
-                return
-            self.close()  # the folder was moved while we waited: what we hold guards nothing any more
 
     def _open(self) -> None:
         try:
@@ -152,15 +189,6 @@ class FileLock:
             raise storage_failed(error, "open the lock", self.path) from error
         found = self._fs.fstat(self._fd)
         self._inode = (found.st_dev, found.st_ino)
-
-    def _is_the_named_file(self) -> bool:
-        # The inode behind an open descriptor cannot change or be reused, so its fstat is taken once, at open.
-        try:
-            named = self._fs.stat(self.path)
-        except FileNotFoundError:
-            return False
-        self.abandoned = named.st_size > 0
-        return named.st_ino == self._inode[1] and named.st_dev == self._inode[0]
 
     def note(self, operation: str) -> None:
         """Write into the file who holds the lock, since when and for what; never raises. Only while holding it."""

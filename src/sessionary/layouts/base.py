@@ -163,7 +163,10 @@ class Layout(Protocol):
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[Capability]]
+    side_files: ClassVar[tuple[str, ...]]
+    """What we put beside the files that the format knows, as lines of a `.gitignore`."""
     home: Path
+    """The folder below which its sessions lie, whether it is there or not."""
 
     def discover(self) -> Iterator[SessionRef]:
         """Every session, in no order. MUST be cheap (names and stat only) and MUST leave strangers out.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import weakref
 
-from sessionary.disk.fs import READ, Fs, storage_failed
+from sessionary.disk.fs import EXCLUSIVE, READ, Fs, storage_failed
 
 _claims: weakref.WeakSet[Claim] = weakref.WeakSet()
 
@@ -36,7 +36,7 @@ class Claim:
         except OSError as error:
             raise storage_failed(error, "claim", path) from error
         try:
-            fs.lock(claim._fd, exclusive=True)
+            fs.lock(claim._fd, EXCLUSIVE)
         except OSError as error:
             claim.let_go()
             if isinstance(error, BlockingIOError):

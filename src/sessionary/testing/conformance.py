@@ -22,7 +22,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sessionary.disk.fs import APPEND, CREATE, DIR_MODE, FILE_MODE, O_DIRECTORY, READ, Fs, read_all, write_all
+from sessionary.disk.fs import (
+    APPEND,
+    CREATE,
+    DIR_MODE,
+    EXCLUSIVE,
+    FILE_MODE,
+    O_DIRECTORY,
+    READ,
+    SHARED,
+    UNLOCK,
+    Fs,
+    read_all,
+    write_all,
+)
 
 
 @contextmanager
@@ -150,7 +163,7 @@ class FileTests(_Suite):
     def test_a_closed_descriptor_is_bad(self, fs: Fs, tmp_path: Path) -> None:
         fd = fs.open(str(tmp_path / "file"), CREATE, FILE_MODE)
         fs.close(fd)
-        for use in (fs.close, fs.fsync, fs.fdatasync, fs.fstat, fs.unlock):
+        for use in (fs.close, fs.fsync, fs.fdatasync, fs.fstat):
             with refused(errno.EBADF):
                 use(fd)
         with refused(errno.EBADF):
@@ -326,46 +339,46 @@ class LockTests(_Suite):
     def test_exclusive_excludes(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, path := self.lock_file(tmp_path), b"")
         with self.opened(fs, path, APPEND) as one, self.opened(fs, path, APPEND) as two:
-            fs.lock(one, exclusive=True)
-            for exclusive in (True, False):
+            fs.lock(one, EXCLUSIVE)
+            for how in (EXCLUSIVE, SHARED):
                 with refused(errno.EWOULDBLOCK):
-                    fs.lock(two, exclusive=exclusive)
-            fs.unlock(one)
-            fs.lock(two, exclusive=True)
+                    fs.lock(two, how)
+            fs.lock(one, UNLOCK)
+            fs.lock(two, EXCLUSIVE)
             with refused(errno.EWOULDBLOCK):
-                fs.lock(one, exclusive=False)
+                fs.lock(one, SHARED)
 
     def test_shared_excludes_only_writers(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, path := self.lock_file(tmp_path), b"")
         with self.opened(fs, path, READ) as one, self.opened(fs, path, READ) as two:
-            fs.lock(one, exclusive=False)
-            fs.lock(two, exclusive=False)
+            fs.lock(one, SHARED)
+            fs.lock(two, SHARED)
             with self.opened(fs, path, APPEND) as writer, refused(errno.EWOULDBLOCK):
-                fs.lock(writer, exclusive=True)
+                fs.lock(writer, EXCLUSIVE)
 
     def test_closing_frees(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, path := self.lock_file(tmp_path), b"")
         with self.opened(fs, path, APPEND) as two:
             with self.opened(fs, path, APPEND) as one:
-                fs.lock(one, exclusive=True)
-            fs.lock(two, exclusive=True)
+                fs.lock(one, EXCLUSIVE)
+            fs.lock(two, EXCLUSIVE)
 
     def test_the_holder_may_ask_again(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, path := self.lock_file(tmp_path), b"")
         with self.opened(fs, path, APPEND) as one:
-            fs.lock(one, exclusive=True)
-            fs.lock(one, exclusive=True)
-            fs.unlock(one)
-            fs.unlock(one)
+            fs.lock(one, EXCLUSIVE)
+            fs.lock(one, EXCLUSIVE)
+            fs.lock(one, UNLOCK)
+            fs.lock(one, UNLOCK)
 
     def test_the_lock_stays_with_the_file_and_not_with_its_name(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, path := self.lock_file(tmp_path), b"")
         self.put(fs, tmp_path / "other", b"")
         with self.opened(fs, path, APPEND) as old:
-            fs.lock(old, exclusive=True)
+            fs.lock(old, EXCLUSIVE)
             fs.rename(str(tmp_path / "other"), str(path))
             with self.opened(fs, path, APPEND) as new:
-                fs.lock(new, exclusive=True)  # which is why lock files are never replaced
+                fs.lock(new, EXCLUSIVE)  # which is why lock files are never replaced
 
 
 class FsTests(FileTests, NameTests, LockTests):

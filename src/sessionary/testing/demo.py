@@ -5,8 +5,7 @@ everybody uses. It says through a pipe when it begins a save and when the save h
 knows what is owed. Half of the kills come at a random moment; the other half wait until the transcript begins to
 grow, which is the middle of the write. What each kill really hit is told as it was found, also where it hit nothing.
 
-A message is a function of its number. So what a reader gets can be compared with what was written, word by word,
-by somebody who was not there.
+`demo_stage` has the session and its conversation, `demo_surgery` the later acts: search, fork, rewind, undo, repair.
 """
 
 from __future__ import annotations
@@ -18,34 +17,32 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.model import Problem, Severity
+from sessionary.model import Problem
+from sessionary.testing.demo_stage import (
+    BIG_EVERY,
+    SESSION,
+    TURN,
+    BrokenPromise,
+    Meddle,
+    Stage,
+    count,
+    is_big,
+    message,
+    metadata,
+)
+from sessionary.testing.demo_surgery import died_in_a_call, forked_and_rewound, searched
 from sessionary.testing.original import transcript_source
 
-SESSION = "5e551011-a4c7-4d3e-9b1f-2f0c6d8e7a90"
-PROJECT = "-demo"
-TURN = 4  # messages of a turn: question, tool call, result, answer
-BIG_EVERY = (
-    3  # turns; the result of such a turn takes milliseconds to write, so that a kill can hit the middle
-)
-BIG = 3 << 20
 KILLS = 6
 LONGEST_WAIT = 0.04  # seconds from the beginning of a big save to a kill at a random moment
 PATIENCE = 20.0  # seconds until something has surely gone wrong
-
-Meddle = Callable[[Path], None]
-"""Does something to the session's folder behind the store's back."""
-
-
-class BrokenPromise(AssertionError):
-    """Something was not as promised."""
 
 
 def demonstrate(
@@ -67,6 +64,9 @@ def demonstrate(
     yield from _killed_and_opened_again(stage, kills, random.Random(seed), meddle)
     yield from _goes_on(stage)
     yield from _damaged_and_recovered(stage, meddle)
+    yield from searched(stage)
+    yield from forked_and_rewound(stage)
+    yield from died_in_a_call(stage)
 
 
 @contextmanager
@@ -78,75 +78,6 @@ def scratch_folder(parent: Path | None, *, keep: bool) -> Iterator[Path]:
     finally:
         if not keep:
             shutil.rmtree(folder)
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Where it all happens."""
-
-    home: Path
-
-    @property
-    def base_dir(self) -> Path:
-        """What the store is given."""
-        return self.home / "projects" / PROJECT / "sessions"
-
-    @property
-    def session(self) -> Path:
-        """The folder of the session."""
-        return self.base_dir / SESSION
-
-    @property
-    def transcript(self) -> Path:
-        """The conversation."""
-        return self.session / "transcript.jsonl"
-
-    def load(self) -> tuple[list[dict[str, Any]], list[Problem]]:
-        """The conversation as whoever resumes it gets it, and what there was to say about it."""
-        messages, _, report = SessionStore(self.base_dir).load_with_report(SESSION)
-        return messages, report.problems
-
-    def check(self) -> list[Problem]:
-        """What `sessionary check` finds, notes left out."""
-        layout = AmplifierLayout(self.home)
-        found = [problem for ref in layout.discover() for problem in layout.check(ref)]
-        return [problem for problem in found if problem.severity > Severity.note]
-
-
-# -- the conversation
-
-
-def message(number: int) -> dict[str, Any]:
-    """The message of that number, always the same; without a time, which the store gives it."""
-    turn, part = divmod(number, TURN)
-    if part == 0:
-        return {"role": "user", "content": f"Question {turn}: why did step {turn} of the build take so long?"}
-    call = f"call_{turn}"
-    if part == 1:
-        arguments = {"command": f"cat build-{turn}.log"}
-        calls = [{"id": call, "tool": "bash", "arguments": arguments}]
-        return {"role": "assistant", "content": f"I look at the log of step {turn}.", "tool_calls": calls}
-    if part == 2:
-        line = f"[step {turn}] compiling… ok\n"
-        times = BIG // len(line) if is_big(turn) else 20
-        return {"role": "tool", "tool_call_id": call, "name": "bash", "content": line * times}
-    return {"role": "assistant", "content": f"Step {turn} compiled everything anew: its cache was gone."}
-
-
-def is_big(turn: int) -> bool:
-    """True for a turn whose tool result is long."""
-    return turn % BIG_EVERY == BIG_EVERY - 1
-
-
-def metadata(turns: int) -> dict[str, Any]:
-    """What the agent writes beside the conversation."""
-    return {
-        "session_id": SESSION,
-        "created": "2025-01-31T12:00:00.000Z",
-        "bundle": "bundle:demo",
-        "turn_count": turns,
-        "name": "The slow build",
-    }
 
 
 # -- the writer, a process of its own
@@ -340,7 +271,7 @@ def _goes_on(stage: Stage) -> Iterator[str]:
     kept = sorted(stage.session.glob("transcript.jsonl.torn-*"))
     if kept:
         size = sum(path.stat().st_size for path in kept)
-        yield f"   The half lines were not thrown away: {size:,} bytes in {_count(len(kept), 'file')} *.torn-<time>."
+        yield f"   The half lines were not thrown away: {size:,} bytes in {count(len(kept), 'file')} *.torn-<time>."
     yield ""
 
 
@@ -398,7 +329,3 @@ def _written_back(stage: Stage, whole: list[dict[str, Any]], damaged: bytes) -> 
     if stage.load()[0] != whole or stage.check():
         raise BrokenPromise("the save did not write the session back whole")
     yield "   The next save writes it back; the damaged file is kept as *.corrupt-<time>."
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -21,6 +21,7 @@ from pathlib import Path
 from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox import Mailbox
+from sessionary.testing.demo_stage import BrokenPromise
 
 KILLS = 4
 BIG = 4 << 20
@@ -28,7 +29,7 @@ LONGEST_WAIT = 0.03  # seconds from the beginning of a write to a kill
 PATIENCE = 20.0
 
 
-class MailboxBroken(AssertionError):
+class MailboxBroken(BrokenPromise):
     """Something was lost, or applied twice."""
 
 
@@ -52,7 +53,7 @@ def demonstrate_mailbox(
     """
     session.mkdir(parents=True)
     rng = random.Random(seed)
-    yield "Messages are left in a mailbox, and applied; both sides are killed in the middle."
+    yield "7. Messages are left in a mailbox, and applied; both sides are killed in the middle."
     yield ""
     yield _ROW.format("kill", "who", "in the middle of", "told of", "in the log")
     owed: set[str] = set()
@@ -73,6 +74,7 @@ def demonstrate_mailbox(
     yield f"   {inside} of {kills} producers were killed before their write had returned, each consumer in its handler."
     yield f"   One more consumer, to the end: {len(there)} messages are there, {len(there)} lines in the log."
     yield f"   All {len(owed)} that a producer was told of are among them; none is applied twice."
+    yield ""
 
 
 _ROW = "   {:<4}  {:<8}  {:<18}  {:>7}  {:>10}"

@@ -89,11 +89,8 @@ class WrappedFs:
     def clone(self, source: int, target: int) -> None:
         self.call("clone", source, target)
 
-    def lock(self, fd: int, *, exclusive: bool) -> None:
-        self.call("lock", fd, exclusive=exclusive)
-
-    def unlock(self, fd: int) -> None:
-        self.call("unlock", fd)
+    def lock(self, fd: int, how: int) -> None:
+        self.call("lock", fd, how)
 
 
 class UnsyncedFs(WrappedFs):

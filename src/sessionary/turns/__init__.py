@@ -15,9 +15,9 @@ holds the very same objects wherever nothing had to be altered, so a caller can 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sessionary.faces import on_demand
 from sessionary.turns.messages import (
     REMINDER,
     Message,
@@ -89,14 +89,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value  # the next look-up does not come back here
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = on_demand(__name__, {name: f"{__name__}.{room}" for name, room in _LATER.items()})

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from sessionary.disk import atomic
 from sessionary.disk.commit import COMMITTER, Committer, check_durability
 from sessionary.disk.fs import OsFs
 from sessionary.disk.journal import Journal, Tail, is_json_text, lines_of
-from sessionary.errors import Invalid, StorageFailed
+from sessionary.disk.lock import FileLock
+from sessionary.errors import Invalid, Locked, StorageFailed
 
 
 def append(journal: Any, data: Any) -> None:
@@ -264,3 +266,99 @@ def test_lines_of_joins_blocks(tmp_path: Any, monkeypatch: Any) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"ab\n\ncdefghij\nk")
     assert list(lines_of(OsFs(), str(path))) == [b"ab", b"", b"cdefghij", b"k"]
+
+
+# Entering: the lock, and what the journal is then
+
+
+def entered(path: Path) -> tuple[Journal, FileLock]:
+    """A journal with one line, open, and the lock of its folder."""
+    journal, lock = Journal(str(path), Tail.CUT), FileLock(str(path.parent / ".lock"))
+    journal.append(b"1\n", journal.enter(lock))
+    lock.release()
+    return journal, lock
+
+
+def test_entering_tells_whether_the_open_file_stands_under_the_name(path: Path) -> None:
+    journal, lock = entered(path)
+    found = journal.enter(lock)
+    assert found is not None
+    assert (journal.unmoved, found.st_size) == (True, 2)
+    lock.release()
+    path.rename(path.with_name("old"))
+    assert journal.enter(lock) is None
+    assert not journal.unmoved
+    lock.release()
+
+
+def test_the_number_of_a_file_that_is_closed_proves_nothing(path: Path) -> None:
+    journal, lock = entered(path)
+    journal.close()
+    journal.enter(lock)
+    assert not journal.unmoved
+    lock.release()
+
+
+def test_a_folder_that_was_replaced_is_locked_by_its_own_lock_file(tmp_path: Path) -> None:
+    folder, gone = tmp_path / "session", tmp_path / "gone"
+    folder.mkdir()
+    journal, lock = entered(folder / "log")
+    folder.rename(gone)
+    with pytest.raises(FileNotFoundError):
+        journal.enter(lock)
+    folder.mkdir()
+    assert journal.enter(lock) is None
+    other, old = FileLock(str(folder / ".lock")), FileLock(str(gone / ".lock"))
+    with pytest.raises(Locked):
+        other.acquire(0)
+    old.acquire(0)  # the one of the folder that was moved is free
+    old.release()
+    lock.release()
+
+
+def test_what_was_flushed_counts_though_the_folder_has_moved_since(tmp_path: Path) -> None:
+    folder, moved = tmp_path / "session", tmp_path / "moved"
+    folder.mkdir()
+    journal, _ = entered(folder / "log")
+    synced: list[int] = []
+
+    class NotingFs(OsFs):
+        def fsync(self, fd: int) -> None:
+            synced.append(os.fstat(fd).st_ino)
+            os.fsync(fd)
+
+        def rename(self, source: str, target: str) -> None:
+            assert (
+                synced[-1] == os.stat(source).st_ino
+            )  # its names are safe, before it cannot be found any more
+            os.rename(source, target)
+
+    atomic.move_folder(str(folder), str(moved), fs=NotingFs())
+    journal.flush()
+    assert not journal.suspect
+    assert (moved / "log").read_bytes() == b"1\n"
+
+
+def test_a_descriptor_is_closed_when_the_last_thread_has_flushed(path: Path) -> None:
+    started, go_on, closed = threading.Event(), threading.Event(), list[int]()
+
+    class SlowFs(OsFs):
+        def fdatasync(self, fd: int) -> None:
+            started.set()
+            assert go_on.wait(10)
+            os.fdatasync(fd)
+
+        def close(self, fd: int) -> None:
+            closed.append(fd)
+            os.close(fd)
+
+    journal = Journal(str(path), Tail.CUT, fs=SlowFs())
+    append(journal, b"1\n")
+    thread = threading.Thread(target=journal.flush)
+    thread.start()
+    assert started.wait(10)
+    journal.close()
+    assert closed == []
+    go_on.set()
+    thread.join()
+    assert len(closed) == 3  # the file, and the two folders whose names were flushed

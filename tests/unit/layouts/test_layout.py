@@ -16,6 +16,7 @@ from sessionary.layouts.amplifier import conversation
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout, PartKind
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary
+from sessionary.workspace import Workspace
 
 ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 SPAWNED = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
@@ -24,6 +25,10 @@ ANSWER = {"role": "assistant", "content": "Done.", "timestamp": "2026-03-01T09:0
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "bash", "input": {}}]}
 THIRD = {"role": "assistant", "tool_calls": [{"id": "t3", "tool": "grep", "arguments": {}}]}
 RESULT = {"role": "tool", "tool_call_id": "t1", "content": "ok"}
+AGAIN = {"role": "user", "content": "And?", "timestamp": "2026-03-01T09:00:07.000+00:00"}
+LATER = {"role": "assistant", "content": "Well.", "timestamp": "2026-03-01T09:00:09.000+00:00"}
+HOOK = {"role": "user", "content": "<system-reminder>Two todos are left.</system-reminder>"}
+EMPTY = {"type": "thinking", "thinking": "", "signature": "s"}
 
 
 def lines(*messages: dict[str, Any]) -> bytes:
@@ -374,9 +379,35 @@ DAMAGE = [
     ),
     ({"transcript.jsonl": lines(HELLO, CALL)}, [("orphaned_call", "stops_resume")]),
     ({"transcript.jsonl": lines(HELLO, CALL, ANSWER)}, [("orphaned_call", "stops_resume")]),
-    ({"transcript.jsonl": lines(HELLO, RESULT)}, [("orphaned_result", "stops_resume")]),
-    ({"transcript.jsonl": lines(HELLO, CALL, RESULT, RESULT)}, [("repeated_result", "stops_resume")]),
-    ({"transcript.jsonl": lines(HELLO, CALL, RESULT)}, []),
+    ({"transcript.jsonl": lines(HELLO, RESULT, ANSWER)}, [("orphaned_result", "stops_resume")]),
+    ({"transcript.jsonl": lines(HELLO, CALL, RESULT, RESULT, ANSWER)}, [("repeated_result", "stops_resume")]),
+    ({"transcript.jsonl": lines(HELLO, CALL, RESULT, ANSWER)}, []),
+    ({"transcript.jsonl": lines(HELLO, CALL, RESULT)}, [("incomplete_turn", "note")]),
+    (
+        {"transcript.jsonl": lines(HELLO, CALL, RESULT, AGAIN), "metadata.json": metadata(turn_count=2)},
+        [("incomplete_turn", "stops_resume")],
+    ),
+    (
+        {"transcript.jsonl": lines(HELLO, AGAIN), "metadata.json": metadata(turn_count=2)},
+        [("consecutive_users", "note")],
+    ),
+    ({"transcript.jsonl": lines(HELLO, CALL, ANSWER, RESULT, LATER)}, [("misplaced_result", "stops_resume")]),
+    ({"transcript.jsonl": lines(HELLO, CALL, HOOK, RESULT, ANSWER)}, [("late_result", "note")]),
+    (
+        {"transcript.jsonl": lines(HELLO, CALL, RESULT, CALL, RESULT, ANSWER)},
+        [("repeated_call", "stops_resume")],
+    ),
+    (
+        {"transcript.jsonl": lines(HELLO, {**ANSWER, "tool_calls": None})},
+        [("null_tool_calls", "stops_resume")],
+    ),
+    ({"transcript.jsonl": lines(HELLO, {**ANSWER, "tool_calls": 5})}, [("bad_tool_calls", "stops_resume")]),
+    ({"transcript.jsonl": lines(HELLO, {"content": "who?"})}, [("no_role", "stops_resume")]),
+    (
+        {"transcript.jsonl": lines(HELLO, {**ANSWER, "tool_calls": [{"tool": "bash"}]})},
+        [("no_call_id", "note")],
+    ),
+    ({"transcript.jsonl": lines(HELLO, {**ANSWER, "content": [EMPTY]})}, [("empty_thinking", "note")]),
     ({"metadata.json": b"{"}, [("bad_metadata", "hides_data"), ("recovered_metadata", "lost_data")]),
     ({"metadata.json": b"[1]"}, [("bad_metadata", "hides_data"), ("recovered_metadata", "lost_data")]),
     ({"metadata.json": metadata("another")}, [("id_differs", "note")]),
@@ -512,6 +543,28 @@ def test_a_tail_that_still_grows_is_looked_at_again(home: Path, make: Make) -> N
     assert fs.reads == 3
 
 
+# Sessions outside of any home
+
+
+@pytest.mark.parametrize("name", ["transcript.jsonl", "metadata.json", "events.jsonl"])
+@pytest.mark.parametrize("suffix", ["", ".backup"])
+def test_a_folder_anywhere_with_a_file_of_a_session_is_one(tmp_path: Path, name: str, suffix: str) -> None:
+    folder = tmp_path / "copied"
+    folder.mkdir()
+    folder.joinpath(name + suffix).write_bytes(b"\n")
+    assert AmplifierLayout(tmp_path).at(folder) == SessionRef("amplifier", "copied", str(folder), None)
+
+
+def test_not_every_folder_is_a_session(tmp_path: Path) -> None:
+    tmp_path.joinpath("passwd").write_bytes(b"root\n")
+    tmp_path.joinpath("my-transcript.jsonl").write_bytes(b"\n")
+    assert AmplifierLayout(tmp_path).at(tmp_path) is None
+    assert AmplifierLayout(tmp_path).at(tmp_path / "passwd") is None
+    with pytest.raises(NotFound, match="there is no session in") as caught:
+        Workspace(tmp_path).at(tmp_path)
+    assert "holds a transcript.jsonl, metadata.json or events.jsonl" in str(caught.value.hint)
+
+
 # Entries and parts
 
 
@@ -572,6 +625,7 @@ def test_a_file_of_many_windows_reads_as_one(home: Path, make: Make, monkeypatch
     whole, entries, problems = layout.summary(ref), list(layout.entries(ref)), list(layout.check(ref))
     for window in (1, 64, 100, 256, len(data)):
         monkeypatch.setattr(conversation, "WINDOW", window)
+        monkeypatch.setattr(conversation, "WIDE_WINDOW", window)
         assert layout.summary(ref) == whole
         assert list(layout.entries(ref)) == entries
         assert list(layout.check(ref)) == problems

@@ -310,8 +310,8 @@ def test_a_file_that_is_no_text_is_told(put: Put) -> None:
 
 def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Path) -> None:
     bad = put(b"", "bad")
-    Path(bad.path).unlink()
-    Path(bad.path).mkdir()
+    Path(str(bad.path)).unlink()
+    Path(str(bad.path)).mkdir()
     good = put(lines(said("race")), "good")
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
@@ -320,7 +320,7 @@ def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Pa
 
 def test_a_session_without_a_conversation(put: Put) -> None:
     place = put(b"")
-    Path(place.path).unlink()
+    Path(str(place.path)).unlink()
     hits, told = search(query("race"), place)
     assert (hits, told.problems, told.sessions) == ([], [], 1)
 

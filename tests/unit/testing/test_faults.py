@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.disk.fs import APPEND, CREATE, FILE_MODE, OS_FS, READ, write_all
+from sessionary.disk.fs import APPEND, CREATE, EXCLUSIVE, FILE_MODE, OS_FS, READ, write_all
 from sessionary.testing.faults import Effect, Fault, FaultFs, Killed, count_calls, sweep
 from sessionary.testing.planted import CorrectWriter, RewriteInPlace, check, work
 
@@ -117,14 +117,14 @@ def test_no_handler_for_errors_survives_a_kill() -> None:
 def test_a_burial_closes_what_was_open_and_frees_its_locks(tmp_path: Path) -> None:
     fs = FaultFs(OS_FS, Fault("fsync", 1, "kill"))
     fd = opened(fs, tmp_path)
-    fs.lock(fd, exclusive=True)
+    fs.lock(fd, EXCLUSIVE)
     with pytest.raises(Killed):
         fs.fsync(fd)
     other = OS_FS.open(f"{tmp_path}/file", APPEND)
     with pytest.raises(BlockingIOError):
-        OS_FS.lock(other, exclusive=True)
+        OS_FS.lock(other, EXCLUSIVE)
     fs.bury()
-    OS_FS.lock(other, exclusive=True)
+    OS_FS.lock(other, EXCLUSIVE)
     OS_FS.close(other)
     fs.close(fd)  # what is collected after the burial is quiet…
     with pytest.raises(Killed):

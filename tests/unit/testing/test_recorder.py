@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.disk.fs import APPEND, CREATE, DIR_MODE, FILE_MODE, O_DIRECTORY, OS_FS, READ
+from sessionary.disk.fs import (
+    APPEND,
+    CREATE,
+    DIR_MODE,
+    EXCLUSIVE,
+    FILE_MODE,
+    O_DIRECTORY,
+    OS_FS,
+    READ,
+    UNLOCK,
+)
 from sessionary.testing.faults import Fault, FaultFs
 from sessionary.testing.recorder import Ack, DataOp, NameOp, RecordingFs, SyncOp
 from sessionary.testing.survivors import intact
@@ -65,8 +75,8 @@ def test_reading_and_asking_is_not_recorded(tmp_path: Path) -> None:
     fd = fs.open(f"{tmp_path}/file", READ)
     fs.pread(fd, 3, 0)
     fs.fstat(fd)
-    fs.lock(fd, exclusive=True)
-    fs.unlock(fd)
+    fs.lock(fd, EXCLUSIVE)
+    fs.lock(fd, UNLOCK)
     fs.close(fd)
     fs.stat(f"{tmp_path}/file")
     fs.listdir(str(tmp_path))

@@ -71,7 +71,7 @@ def cut(found: Found, limit: int | None, tail: int | None) -> Found:
 
 
 def _listed(top: WorkSession, found: Found, depth: int | None, include_children: bool) -> Iterator[str]:
-    yield output.paint(f"Breadcrumbs for Session: {one_line(top.session_id)}", "bold")
+    yield words.head(f"Breadcrumbs for Session: {one_line(top.session_id)}")
     if depth is not None:
         yield f"Depth Level: {depth}"
     yield f"Found {len(found)} breadcrumb(s)"
@@ -85,7 +85,7 @@ def _summed(top: WorkSession, found: Found) -> Iterator[str]:
     crumbs = [crumb for crumb, _ in found]
     sums, stats = summarise(crumbs), facts.statistics(crumbs)
     tokens = sums["total_tokens"]
-    yield output.paint(f"Breadcrumb Summary for Session: {one_line(top.session_id)}", "bold")
+    yield words.head(f"Breadcrumb Summary for Session: {one_line(top.session_id)}")
     yield f"Total Breadcrumbs: {len(crumbs)}"
     yield f"Total Tokens: Input: {tokens['input']}, Output: {tokens['output']}"
     yield f"Total Cost: {facts.cost_in_words(stats, words.dollars(sums['total_cost']))}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sessionary.cli import output
-from sessionary.cli.text import cells, fit, harmless, one_line, wrap
-from sessionary.cli.work.words import count_of, dollars, error_of, preview
+from sessionary.cli.text import cells, harmless, one_line, wrap
+from sessionary.cli.work.words import count_of, cut, dollars, error_of, preview
 from sessionary.layouts.maestro.gathering import tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 
@@ -18,7 +18,7 @@ _LEAD = "   "
 
 def listed(number: int, crumb: Breadcrumb, whose: str | None) -> Iterator[str]:
     """An entry of a list, with everything counted."""
-    yield _cut(f"{number}. [{one_line(crumb.timestamp)}] - {one_line(crumb.model_used)}")
+    yield cut(f"{number}. [{one_line(crumb.timestamp)}] - {one_line(crumb.model_used)}")
     yield from _session(whose)
     yield from _texts(crumb, LISTED)
     yield f"{_LEAD}Tools Called: {count_of(crumb.tools_called)}"
@@ -31,7 +31,7 @@ def in_time(number: int, crumb: Breadcrumb, whose: str | None, later: str) -> It
     """An entry of a timeline; `later` says how long after the one before, at the right edge."""
     head = f"{number}. {_when_and_who(crumb)}"
     gap = output.width() - cells(head) - cells(later)
-    yield f"{head}{' ' * gap}{later}" if later and gap > 1 else _cut(head)
+    yield f"{head}{' ' * gap}{later}" if later and gap > 1 else cut(head)
     yield from _session(whose)
     yield from _texts(crumb, TIMELINE)
     for name, items in (("Tools Called", crumb.tools_called), ("Files Modified", crumb.files_modified)):
@@ -42,8 +42,8 @@ def in_time(number: int, crumb: Breadcrumb, whose: str | None, later: str) -> It
 
 def whole(crumb: Breadcrumb) -> Iterator[str]:
     """A message for whoever works on it: nothing of its words is cut."""
-    yield _cut(_when_and_who(crumb))
-    yield _cut(f"{_LEAD}Id: {one_line(crumb.breadcrumb_id)}")
+    yield cut(_when_and_who(crumb))
+    yield cut(f"{_LEAD}Id: {one_line(crumb.breadcrumb_id)}")
     for name, text in (("Prompt", crumb.prompt), ("Response", crumb.response)):
         if text:
             first, *rest = wrap(harmless(f"{name}: {text}"), output.width() - len(_LEAD))
@@ -60,7 +60,7 @@ def _when_and_who(crumb: Breadcrumb) -> str:
 
 def _session(whose: str | None) -> Iterator[str]:
     if whose is not None:
-        yield _cut(f"{_LEAD}Session: {whose}")
+        yield cut(f"{_LEAD}Session: {whose}")
 
 
 def _texts(crumb: Breadcrumb, most: int) -> Iterator[str]:
@@ -77,8 +77,3 @@ def _figures(crumb: Breadcrumb) -> Iterator[str]:
         yield f"{_LEAD}Cost: {dollars(crumb.cost)}"
     if error := error_of(crumb):
         yield preview(f"{_LEAD}Error: ", error, 1000)
-
-
-def _cut(line: str) -> str:
-    room = output.room()
-    return line if room is None else fit(line, room)

@@ -99,6 +99,7 @@ def table(sessions: list[WorkSession]) -> Iterator[str]:
         about = [fit(text, left) for text in about]
     paint = output.painter()
     header, *rows = zip(*columns, about, strict=True)
-    yield paint("  ".join(header), "bold")
-    for session, (name, kind, status, *others) in zip(sessions, rows, strict=True):
-        yield "  ".join((name, kind, paint(status, words.colour(session)), *others))
+    yield words.head("  ".join(header))
+    for session, row in zip(sessions, rows, strict=True):
+        line, status = words.cut("  ".join(row)), row[2]
+        yield line.replace(status, paint(status, words.colour(session)), 1)

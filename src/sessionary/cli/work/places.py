@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ PARTLY = 3
 SHORT = 12
 """Characters of an id in a table; enough to name the session by."""
 
+_TOLD = 5  # of each kind: a project may hold hundreds of sessions of the older kind
 _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
 
 root = click.option(
@@ -39,11 +41,16 @@ def store_at(folder: Path | None) -> WorkStore:
 
 def tell(problems: Iterable[Problem]) -> int:
     """Say on standard error what could not be read, each thing once; the exit code that this asks for."""
-    code = 0
-    for problem in dict.fromkeys(problems):
-        code = PARTLY if problem.code in _NOT_SEEN else code
-        say(problem)
-    return code
+    once = list(dict.fromkeys(problems))
+    counts: Counter[str] = Counter()
+    for problem in once:
+        counts[problem.code] += 1
+        if counts[problem.code] <= _TOLD:
+            say(problem)
+    for code, number in counts.items():
+        if number > _TOLD:
+            output.aside(f"{code}: {number - _TOLD:,} more")
+    return PARTLY if any(problem.code in _NOT_SEEN for problem in once) else 0
 
 
 def say(problem: Problem) -> None:

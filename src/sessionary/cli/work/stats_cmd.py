@@ -76,8 +76,8 @@ def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Br
 def _told(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -> Iterator[str]:
     name = one_line(sessions[0].session_id) if is_one else count(len(sessions), "work session")
     below = f" and {count(len(sessions) - 1, 'session')} below it" if is_one and len(sessions) > 1 else ""
-    yield output.paint(f"Statistics for {name}{below}:", "bold")
-    yield from figures(facts.statistics(crumbs))
+    yield words.head(f"Statistics for {name}{below}:")
+    yield from map(words.cut, figures(facts.statistics(crumbs)))
     if crumbs:
         yield ""
         yield from bars(facts.by_model(crumbs))
@@ -109,12 +109,14 @@ def bars(usages: list[facts.Usage]) -> Iterator[str]:
     tokens = column(["TOKENS", *[f"{usage.tokens:,}" for usage in usages]], right=True)
     money = column(["COST", *costs], right=True)
     taken = 2 + len(models[0]) + len(counts[0]) + len(tokens[0]) + len(money[0]) + 10
-    length = min(max((output.width() - taken) // 2, _SHORTEST), _LONGEST)
+    length = min((output.width() - taken) // 2, _LONGEST)
+    if length < _SHORTEST:  # too little room for any bar
+        length = 0
     lefts = ["", *_drawn([usage.tokens for usage in usages], length)]
     rights = ["", *_drawn([usage.cost or 0.0 for usage in usages], length)]
     for number, cells in enumerate(zip(models, counts, tokens, lefts, money, rights, strict=True)):
         model, crumbs, token, left, cost, right = cells
-        line = f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip()
+        line = words.cut(f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip())
         yield output.paint(line, "bold") if not number else line
     if partly:
         yield "  +? breadcrumbs of this model whose cost is unknown are not in its sum"
@@ -123,4 +125,4 @@ def bars(usages: list[facts.Usage]) -> Iterator[str]:
 def _drawn(values: list[int] | list[float], length: int) -> list[str]:
     """A bar for each value, the greatest `length` cells long; whatever is more than nothing can be seen."""
     most = max(values, default=0)
-    return ["█" * max(round(value / most * length), 1) if value > 0 else "" for value in values]
+    return ["█" * max(round(value / most * length), min(length, 1)) if value > 0 else "" for value in values]

@@ -230,4 +230,4 @@ def _table(children: list[WorkSession]) -> list[str]:
         left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
         purposes = [fit(text, left) for text in purposes]
     header, *rows = map("  ".join, zip(*columns, purposes, strict=True))
-    return [output.paint(header, "bold"), *rows]
+    return [words.head(header), *map(words.cut, rows)]

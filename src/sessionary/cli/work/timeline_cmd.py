@@ -72,7 +72,7 @@ def _gaps(times: list[datetime | None]) -> Iterator[float | None]:
 def _told(
     top: WorkSession, found: Found, times: list[datetime | None], include_children: bool
 ) -> Iterator[str]:
-    yield output.paint(f"Timeline for Session: {one_line(top.session_id)}", "bold")
+    yield words.head(f"Timeline for Session: {one_line(top.session_id)}")
     yield f"Total Events: {len(found)}"
     known = [time for time in times if time is not None]
     if len(known) > 1:

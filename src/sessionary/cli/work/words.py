@@ -78,10 +78,22 @@ def span(seconds: float) -> str:
 
 
 def preview(lead: str, text: str, most: int) -> str:
-    """A label and the beginning of a text, on one line that fits where there is a width."""
+    """A label and the first `most` characters of a text, on one line that fits where there is a width."""
+    shown = one_line(text[: 8 * most])
+    if len(shown) > most:
+        shown = shown[:most] + "…"
+    return cut(lead + shown)
+
+
+def cut(line: str) -> str:
+    """A line in as many cells as there are, if that is known."""
     room = output.room()
-    left = most if room is None else max(min(most, room - len(lead)), 8)
-    return lead + fit(one_line(text[: 8 * most]), left)
+    return line if room is None else fit(line, room)
+
+
+def head(line: str) -> str:
+    """The first line of a page."""
+    return output.paint(cut(line), "bold")
 
 
 def count_of(items: object) -> int:

@@ -1,29 +1,30 @@
 """The amplifier layout: metadata.json, transcript.jsonl and events.jsonl in a folder per session.
 
-What changes several files of a session at once (forks, rewind, repair, undo) is loaded when it is asked for: a program
-that saves a turn should not wait for it.
+What changes several files of a session at once (forks, rewind, repair, undo), and what reads event logs, is loaded when
+it is asked for: a program that saves a turn should not wait for it.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sessionary.layouts.amplifier.events import EventsLog
-from sessionary.layouts.amplifier.ids import is_top_level_session
-from sessionary.layouts.amplifier.saving import Report
-from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, SessionStore, extract_session_mode
+from sessionary.faces import on_demand
 
 if TYPE_CHECKING:
+    from sessionary.layouts.amplifier.event_reader import EventReader
+    from sessionary.layouts.amplifier.events import EventsLog
     from sessionary.layouts.amplifier.forks import (
         ForkResult,
         fork_session,
         fork_session_in_memory,
         get_fork_preview,
     )
+    from sessionary.layouts.amplifier.ids import is_top_level_session
     from sessionary.layouts.amplifier.lineage import get_session_lineage, is_fork, list_session_forks
     from sessionary.layouts.amplifier.repairing import Repaired, repair
     from sessionary.layouts.amplifier.rewinding import Rewound, rewind
+    from sessionary.layouts.amplifier.saving import Report
+    from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, SessionStore, extract_session_mode
     from sessionary.layouts.amplifier.surgery import (
         Restored,
         Undone,
@@ -33,8 +34,14 @@ if TYPE_CHECKING:
         undo_entries,
     )
 
-_ROOM = "sessionary.layouts.amplifier"
-_LATER = {
+_FACE = {
+    "BUNDLE_PREFIX": "store",
+    "EventsLog": "events",
+    "Report": "saving",
+    "SessionStore": "store",
+    "extract_session_mode": "store",
+    "is_top_level_session": "ids",
+    "EventReader": "event_reader",
     "ForkResult": "forks",
     "fork_session": "forks",
     "fork_session_in_memory": "forks",
@@ -56,6 +63,7 @@ _LATER = {
 
 __all__ = [
     "BUNDLE_PREFIX",
+    "EventReader",
     "EventsLog",
     "ForkResult",
     "Repaired",
@@ -81,8 +89,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{_ROOM}.{module}"), name)
+__getattr__, __dir__ = on_demand(__name__, {name: f"{__name__}.{room}" for name, room in _FACE.items()})

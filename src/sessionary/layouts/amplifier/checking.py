@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.disk import intent
 from sessionary.disk.fs import Fs
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
@@ -191,6 +190,8 @@ def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
     Nothing is lost, and an agent reads each file without trouble. But until the next writer has finished it, lines of
     the log that are to be gone are there, and metadata may be of the other state: what is shown is not one session.
     """
+    from sessionary.disk import intent  # here, since hardly any session has one, and it loads much
+
     path = f"{folder}/{intent.UNDO}/{intent.OPEN}"
     try:
         found = intent.open_intent(fs, folder)

@@ -1,35 +1,41 @@
 """One pass over a transcript, in bounded memory: its records, its counts, its damage.
 
 The file is read in windows that end at a newline, so a transcript of any size costs the memory of one window, or of
-its longest line where that is longer. Nothing is locked. A writer that is in the middle of a long append shows as
-a torn last line; the file is then looked at again before anybody is told that something is lost.
+its longest line where that is longer, and some bytes for each message. Nothing is locked. A writer that is in the
+middle of a long append shows as a torn last line; the file is then looked at again before anybody is told that
+something is lost.
+
+Nearly every window is clean, and nearly every conversation as it should be. A clean window is decoded in one call, and
+is so small that its messages are dropped before they have left the cache of the processor. One that is not is
+read again, line by line, with more behind it: a record that is spread over several lines is known only if they
+are seen together. Where a message stands is worked out only if there is something to say of it, by reading its
+window once more, and repeated records are looked for only if the times of the messages allow for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice
+from operator import itemgetter, lt
 from os import stat_result
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-from stringzilla import count, find
+from stringzilla import count
 
-from sessionary.codec import Reading, for_strict_reader, read_lines
-from sessionary.codec.decode import REFUSED
+from sessionary.codec import for_strict_reader, read_lines
+from sessionary.codec.lines import Known, clean_records
 from sessionary.disk.fs import READ, Fs, not_found, storage_failed
-from sessionary.model import Cursor, Entry, Problem, Severity
-from sessionary.turns import Pairing, is_real_user, text_of
+from sessionary.model import Cursor, Entry, Problem
+from sessionary.turns.outline import Outline
 
-WINDOW = 2 << 20
+if TYPE_CHECKING:
+    from sessionary.turns import Finding
+
+WINDOW = 1 << 18
+WIDE_WINDOW = 2 << 20  # for what is not clean
 LOOKS = 3  # how often a torn tail that still grows is looked at again
-
-Place = tuple[int, int]  # line, byte
-P = TypeVar("P")
-
-# Every key and every type by which a tool call or a result is known begins so.
-_TOOLS = b'"tool'
-_decode_lines: Callable[[bytes], list[dict[str, Any]]] = msgspec.json.Decoder().decode_lines
 
 
 @dataclass(slots=True)
@@ -41,7 +47,7 @@ class Conversation:
         messages: its readable records.
         turns: how often a person spoke.
         title: the first words of a person, not yet shortened; None if nobody spoke.
-        problems: what could not be read, and tool calls that do not fit their results.
+        problems: what could not be read, and then what `turns.diagnose` finds in the rest.
     """
 
     found: stat_result
@@ -50,14 +56,14 @@ class Conversation:
     title: str | None = None
     problems: list[Problem] = field(default_factory=list)
 
-    def take(self, messages: list[dict[str, Any]]) -> None:
-        """Count the next messages."""
-        self.messages += len(messages)
-        for message in messages:
-            if message.get("role") == "user" and is_real_user(message):
-                self.turns += 1
-                if self.title is None:
-                    self.title = text_of(message).lstrip() or None
+
+class _Span(NamedTuple):
+    """A piece of the file that was read: the number of its first message, its place, and its length."""
+
+    first: int
+    line: int
+    byte: int
+    length: int
 
 
 def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool = False) -> Conversation:
@@ -66,7 +72,8 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
     Args:
         fs: the file system.
         path: the file.
-        strict: its owner refuses the file for one bad line, so each such line stops a resume.
+        strict: its owner refuses the file for one bad line, so each such line stops a resume; and all that it holds
+            are messages, so one that names no speaker does, too.
         thorough: look for records that are there twice, too.
 
     Raises:
@@ -75,72 +82,80 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
     """
     fd = fs.open(path, READ)
     try:
-        found = fs.fstat(fd)
-        if found.st_size < WINDOW:
-            data = fs.pread(fd, found.st_size + 1, 0)
-            values = clean_records(data)
-            if values is not None and not (thorough and values):
-                conversation = Conversation(found)
-                conversation.take(values)
-                if find(data, _TOOLS) >= 0:
-                    conversation.problems += _unpaired_in(path, data, values)
-                return conversation
-        return _read_patiently(fs, fd, path, strict=strict, thorough=thorough)
+        for _ in range(LOOKS):
+            conversation, torn = _read(fs, fd, path, strict, thorough)
+            if not torn or fs.fstat(fd).st_size == conversation.found.st_size:
+                break
+        return conversation
     finally:
         fs.close(fd)
 
 
-def _read_patiently(fs: Fs, fd: int, path: str, *, strict: bool, thorough: bool) -> Conversation:
-    """A file of any size and state. One whose last line is torn, and which still grows, is looked at again."""
-    for _ in range(LOOKS):
-        conversation = Conversation(fs.fstat(fd))
-        pairing: Pairing[Place] = Pairing()
-        torn = False
-        for _data, reading in _windows(fs, fd, path, 0):
-            conversation.take(reading.values)
-            conversation.problems += for_strict_reader(reading.problems) if strict else reading.problems
-            if thorough:
-                conversation.problems += reading.duplicates()
-            for record in reading.records():
-                pairing.add(record.value, (record.line, record.byte))
-            torn = reading.torn
-        if not torn or fs.fstat(fd).st_size == conversation.found.st_size:
-            break
-    conversation.problems += _unpaired(path, pairing, lambda place: place)
-    return conversation
+def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
+    """The conversation as it is now, and whether its last line is torn."""
+    found = fs.fstat(fd)
+    outline, times = Outline(), _Times()
+    problems: list[Problem] = []
+    spans: list[_Span] = []
+    line, byte, last, torn = 1, 0, False, False
+    while not last:
+        data, last = _window(fs, fd, byte, found.st_size, WINDOW)
+        # One newline is an empty conversation as our store writes it.
+        values = [] if data == b"\n" and found.st_size == 1 else clean_records(data)
+        if values is None:
+            data, last = _window(fs, fd, byte, found.st_size, max(WINDOW, WIDE_WINDOW))
+            reading = read_lines(data, path, line=line, byte=byte)
+            values, torn = reading.values, reading.torn
+            problems += for_strict_reader(reading.problems) if strict else reading.problems
+        else:
+            torn = False
+        spans.append(_Span(len(outline), line, byte, len(data)))
+        outline.take(values)
+        if thorough:
+            times.take(values)
+        line, byte = line + count(data, b"\n"), byte + len(data)
+    if thorough and not times.differ:
+        problems += _repeats(fs, fd, path, found.st_size)
+    findings = [each for each in outline.findings() if strict or each.code not in _OF_MESSAGES]
+    places = _places(fs, fd, spans, {each.index for each in findings}) if findings else {}
+    problems += [_problem(each, path, places.get(each.index, (None, None)), strict) for each in findings]
+    return Conversation(found, len(outline), outline.turns, outline.title, problems), torn
 
 
-def _unpaired_in(path: str, data: bytes, values: list[dict[str, Any]]) -> list[Problem]:
-    """Of a clean file, the calls and results that do not fit. Offsets are worked out only for those."""
-    pairing: Pairing[int] = Pairing()
-    for row, message in enumerate(values):
-        pairing.add(message, row)
+class _Times:
+    """Whether records can be the same: not if the time of each is later than the last one, and none has an id.
 
-    def place(row: int) -> Place:
-        byte = 0
-        for _ in range(row):
-            byte = data.index(b"\n", byte) + 1
-        return row + 1, byte
-
-    return _unpaired(path, pairing, place)
-
-
-def clean_records(data: bytes) -> list[dict[str, Any]] | None:
-    """The records of a file about which there is nothing else to say; None if there may be.
-
-    Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if all
-    lines meet like that, and there are as many values as lines, each line is one object with at least one key.
+    Attributes:
+        differ: they cannot.
     """
-    if data == b"\n":
-        return []  # an empty conversation as our store writes it
-    lines = count(data, b"\n")
-    if not (data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1):
-        return None
+
+    def __init__(self) -> None:
+        self.differ = True
+        self._last: list[Any] = []  # the latest time, once there is one
+
+    def take(self, values: list[dict[str, Any]]) -> None:
+        """The next records of the file."""
+        if self.differ:
+            times = self._last + [value["timestamp"] for value in values if "timestamp" in value]
+            self.differ = _ascend(times) and not any("id" in value or "uuid" in value for value in values)
+            self._last = times[-1:]
+
+
+def _ascend(times: list[Any]) -> bool:
     try:
-        values = _decode_lines(data)
-    except REFUSED:
-        return None
-    return values if len(values) == lines else None
+        return all(map(lt, times, islice(times, 1, None)))
+    except TypeError:
+        return False  # they are of several types
+
+
+def _repeats(fs: Fs, fd: int, path: str, size: int) -> list[Problem]:
+    """A note for each record that the file holds twice."""
+    known = Known()
+    return [
+        problem
+        for line, byte, data in _windows(fs, fd, 0, size)
+        for problem in read_lines(data, path, line=line, byte=byte).duplicates(known)
+    ]
 
 
 def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
@@ -159,14 +174,13 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
     try:
         found = fs.fstat(fd)
         start = after.offset if after is not None and _continues(after, found) else 0
-        index, low = 0, start
-        for data, reading in _windows(fs, fd, path, start):
-            for record in reading.records():
+        index = 0
+        for line, low, data in _windows(fs, fd, start, found.st_size):
+            for record in read_lines(data, path, line=line, byte=low).records():
                 line_end = data.find(b"\n", record.byte - low + len(record.raw))
                 behind = low + (line_end + 1 if line_end >= 0 else len(data))
                 yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
                 index += 1
-            low += len(data)
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     finally:
@@ -178,48 +192,76 @@ def _continues(after: Cursor, found: stat_result) -> bool:
     return same and after.offset <= found.st_size
 
 
-def _windows(fs: Fs, fd: int, path: str, start: int) -> Iterator[tuple[bytes, Reading]]:
-    """The file from an offset on, cut at newlines; only the last piece may end without one."""
-    line, byte, rest = 1, start, b""
+def _windows(fs: Fs, fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes]]:
+    """Wide windows of the file, from an offset on at which a line begins, each with its first line and byte."""
+    line, byte, last = 1, start, False
+    while not last:
+        data, last = _window(fs, fd, byte, size, max(WINDOW, WIDE_WINDOW))
+        if data:
+            yield line, byte, data
+        line, byte = line + count(data, b"\n"), byte + len(data)
+
+
+def _window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, bool]:
+    """The bytes at an offset up to a newline or the end of the file, and whether it is the end.
+
+    Args:
+        fs: the file system.
+        fd: the file.
+        byte: the offset at which a line begins.
+        size: how long the file was a moment ago; what has been added since is read as well.
+        length: how many bytes to take at most, unless a line is longer.
+    """
+    wanted = min(length, size - byte + 1) if byte <= size else length
     while True:
-        block = fs.pread(fd, WINDOW, byte + len(rest))
-        data = rest + block if rest else block
-        last = len(block) < WINDOW
-        cut = len(data) if last else data.rfind(b"\n", len(rest)) + 1
-        if cut:
-            whole, rest = (data, b"") if cut == len(data) else (data[:cut], data[cut:])
-            yield whole, read_lines(whole, path, line=line, byte=byte)
-            byte += cut
-            line += whole.count(b"\n")
-        else:
-            rest = data  # a line longer than a window: go on until it ends
-        if last:
-            return
+        data = fs.pread(fd, wanted, byte)
+        if len(data) < wanted:
+            return data, True
+        if cut := data.rfind(b"\n") + 1:
+            return (data if cut == wanted else data[:cut]), False
+        wanted = max(2 * wanted, length)
 
 
-_UNPAIRED = {
-    "orphaned_call": (
-        "tool call {} has no result",
-        "the agent was stopped while the tool ran, or it still runs: add a result, or drop the call",
-    ),
-    "orphaned_result": (
-        "a result for tool call {}, which nobody made",
-        "drop the result: model providers refuse a conversation that holds it",
-    ),
-    "repeated_result": (
-        "tool call {} is answered a second time",
-        "drop one of the results: model providers refuse the second",
-    ),
+_OF_MESSAGES = frozenset({"no_role"})
+"""Findings that say something only where every record is to be a message."""
+
+_REMEDIES = {
+    "orphaned_call": "add a result, or drop the call; if its tool still runs, wait",
+    "orphaned_result": "drop the result",
+    "repeated_result": "drop one of the results",
+    "repeated_call": "give one of the calls, and its result, an id of its own",
+    "misplaced_result": "put the result right behind its call",
+    "late_result": "put the result right behind its call, if your provider refuses it",
+    "incomplete_turn": "say in the agent's place that the turn was interrupted",
+    "null_tool_calls": "take the field away",
+    "bad_tool_calls": "take the field away",
+    "no_role": "name the speaker, or take the message away",
+    "consecutive_users": "none needed: most providers take it",
+    "no_call_id": "none needed, unless your provider refuses it",
+    "empty_thinking": "take the block away, if your provider refuses it",
 }
+_LAST_TURN = "none needed: the agent goes on from there, or is at work just now"
 
 
-def _unpaired(path: str, pairing: Pairing[P], place: Callable[[P], Place]) -> list[Problem]:
-    found = [("orphaned_call", *call) for call in pairing.waiting.items()]
-    found += [("orphaned_result", *result) for result in pairing.strays]
-    found += [("repeated_result", *result) for result in pairing.repeats]
-    problems = []
-    for code, call_id, where in found:
-        words, remedy = _UNPAIRED[code]
-        message = words.format(call_id)
-        problems.append(Problem(code, Severity.stops_resume, path, *place(where), message, remedy))
-    return problems
+def _problem(finding: Finding, path: str, place: tuple[int | None, int | None], strict: bool) -> Problem:
+    """A finding as a problem of the file. It has no place if the file has been cut meanwhile."""
+    remedy = _REMEDIES[finding.code]
+    if finding.code == "incomplete_turn" and not finding.stops:
+        remedy = _LAST_TURN
+    elif strict and finding.stops:
+        remedy = f"`sessionary repair` does it: {remedy}"
+    return Problem(finding.code, finding.severity, path, *place, finding.message, remedy)
+
+
+def _places(fs: Fs, fd: int, spans: Sequence[_Span], indices: set[int]) -> dict[int, tuple[int, int]]:
+    """Line and byte of these messages. Each span that holds one is read again."""
+    places: dict[int, tuple[int, int]] = {}
+    for at, wanted in groupby(sorted(indices), lambda index: bisect(spans, index, key=itemgetter(0)) - 1):
+        span = spans[at]
+        reading = read_lines(fs.pread(fd, span.length, span.byte), line=span.line, byte=span.byte)
+        records = list(reading.records())
+        for index in wanted:
+            if index - span.first < len(records):
+                record = records[index - span.first]
+                places[index] = record.line, record.byte
+    return places

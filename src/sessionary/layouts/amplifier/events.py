@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +26,6 @@ from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
-_PLACED = frozenset({"ts", "lvl", "event", "session_id", "data"})
 TOUCH_EVERY = timedelta(seconds=0.2)
 
 
@@ -42,7 +43,7 @@ class EventsLog:
         self.session_id = os.path.basename(folder)
         self.durability = check_durability(durability)
         self._folder = folder
-        self._bind(OS_FS, lambda: datetime.now(UTC))
+        self._bind(OS_FS, partial(datetime.now, UTC))
 
     @classmethod
     def over(
@@ -63,7 +64,7 @@ class EventsLog:
         self._now = now
         self._journal = Journal(os.path.join(self._folder, EVENTS), Tail.SEAL, fs=fs, now=now)
         self._lock = FileLock(os.path.join(self._folder, LOCK), fs)
-        self._touched = self._second = datetime.min.replace(tzinfo=UTC)
+        self._touched = self._touch_due = self._second = datetime.min.replace(tzinfo=UTC)
         self._second_text = ""
         self._closed = False
 
@@ -84,13 +85,19 @@ class EventsLog:
         now = self._now()
         ordered = self._ordered(event, now)
         line = encode_line(ordered if is_plain(ordered) else sanitize(ordered)) + b"\n"
-        self._take_lock()
+        journal = self._journal
         try:
-            self._journal.append(line, self._journal.look())
-            self._touch(now)
+            found = journal.enter(self._lock)
+        except FileNotFoundError:
+            found = self._enter_new()
+        try:
+            journal.append(line, found)
+            if not self._touched <= now < self._touch_due:
+                self._touch(now)
         finally:
             self._lock.release()
-        COMMITTER.commit(self._journal, self.durability, 1)
+        if self.durability != "none":
+            COMMITTER.commit(journal, self.durability, 1)
 
     def close(self) -> None:
         """Flush what waits and give the descriptors back. Closing twice does nothing.
@@ -161,30 +168,27 @@ class EventsLog:
 
     def _ordered(self, event: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         """The event with its keys in the order of the format: what tells lines apart first, `data` last."""
-        get = event.get
-        ordered: dict[str, Any] = {
-            "ts": get("ts") or self._stamp(now),
-            "lvl": get("lvl") or "INFO",
-            "event": event["event"],
-            "session_id": get("session_id") or self.session_id,
-        }
-        for name in event:
-            if name not in _PLACED:
-                ordered[name] = event[name]
-        if "data" in event:
-            ordered["data"] = event["data"]
+        ordered: dict[str, Any] = {"ts": None, "lvl": None, "event": None, "session_id": None, **event}
+        if not ordered["ts"]:
+            ordered["ts"] = self._stamp(now)
+        if not ordered["lvl"]:
+            ordered["lvl"] = "INFO"
+        if not ordered["session_id"]:
+            ordered["session_id"] = self.session_id
+        if "data" in ordered:
+            ordered["data"] = ordered.pop("data")
         return ordered
 
-    def _take_lock(self) -> None:
+    def _enter_new(self) -> os.stat_result | None:
+        """Make the folder and take its lock, as often as somebody takes it away in between."""
+        check_new_id(self.session_id)
         while True:
             try:
-                return self._lock.acquire()
-            except FileNotFoundError:
-                check_new_id(self.session_id)
-                try:
-                    make_dirs(self._fs, self._folder)
-                except OSError as error:
-                    raise storage_failed(error, "make", self._folder) from error
+                make_dirs(self._fs, self._folder)
+            except OSError as error:
+                raise storage_failed(error, "make", self._folder) from error
+            with suppress(FileNotFoundError):
+                return self._journal.enter(self._lock)
 
     def _stamp(self, now: datetime) -> str:
         """As `stamp`, which takes as long as the write; the text up to the second is good for many events."""
@@ -197,12 +201,11 @@ class EventsLog:
 
     def _touch(self, now: datetime) -> None:
         """Move the folder's time, by which lists are sorted; five times a second is as good as every time."""
-        if not self._touched <= now < self._touched + TOUCH_EVERY:
-            self._touched = now
-            try:
-                self._fs.utime(self._folder)
-            except OSError:
-                pass  # a folder of another owner: only its place in a list suffers
+        self._touched, self._touch_due = now, now + TOUCH_EVERY
+        try:
+            self._fs.utime(self._folder)
+        except OSError:
+            pass  # a folder of another owner: only its place in a list suffers
 
 
 def _text_of(error: Any) -> Any:

@@ -97,6 +97,7 @@ def fork_session(
     target_dir: str | os.PathLike[str] | None = None,
     include_events: bool = True,
     handle_orphaned_tools: str = "complete",
+    name: str | None = None,
     fs: Fs = OS_FS,
     now: Clock = utc_now,
     new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
@@ -111,6 +112,7 @@ def fork_session(
         include_events: take the events of those turns along.
         handle_orphaned_tools: what becomes of tool calls without a result: ``complete`` adds one that says so,
             ``remove`` takes the calls away, ``error`` refuses.
+        name: what the new session is called; None leaves it the name of its parent.
         fs: the file system.
         now: the clock.
         new_id: makes up an id.
@@ -136,6 +138,8 @@ def fork_session(
         raise _exists(session_id, target)
     with operating(parent, "fork", fs, now) as session:
         plan = _plan(fs, session.folder, turn, handle_orphaned_tools)
+        if name is not None:
+            plan.metadata["name"] = name
         with _building(fs, base) as place:
             count = _build(
                 fs, session.folder, place, plan, session_id, include_events, now().astimezone(UTC).isoformat()
@@ -181,9 +185,9 @@ def fork_session_in_memory(
 
 
 def get_fork_preview(
-    parent_session_dir: str | os.PathLike[str], turn: int, *, fs: Fs = OS_FS
+    parent_session_dir: str | os.PathLike[str], turn: int | None = None, *, fs: Fs = OS_FS
 ) -> dict[str, Any]:
-    """What a fork after `turn` would hold.
+    """What a fork after `turn` (None: after the last) would hold.
 
     Returns:
         ``parent_id``, ``turn``, ``max_turns``, ``message_count``, ``has_orphaned_tools``, ``orphaned_tool_count``,
@@ -197,6 +201,8 @@ def get_fork_preview(
     _want_transcript(fs, parent, f"No {TRANSCRIPT} in {parent}")
     messages = read_transcript(fs, parent).values
     starts = boundaries(messages)
+    if turn is None:
+        turn = _chosen(len(starts), None, parent)
     if not 1 <= turn <= len(starts):
         raise Invalid(f"Turn {turn} out of range (1-{len(starts)})", operation="fork", path=parent)
     kept = messages[: starts[turn] if turn < len(starts) else len(messages)]

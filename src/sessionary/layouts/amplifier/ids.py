@@ -82,8 +82,13 @@ def is_top_level_session(session_id: str) -> bool:
 
 
 def project_slug(cwd: str | os.PathLike[str]) -> str:
-    """The folder name of a project: its path with separators as dashes. Lossy: `/a/b-c` and `/a/b/c` share one."""
-    text = str(Path(cwd).resolve()).replace("/", "-").replace("\\", "-").replace(":", "")
+    """The folder name of a project, by where it lies: `path_slug` of its path, links resolved."""
+    return path_slug(str(Path(cwd).resolve()))
+
+
+def path_slug(path: str) -> str:
+    """A path as the name of a folder: separators as dashes. Lossy: `/a/b-c` and `/a/b/c` share one."""
+    text = path.replace("/", "-").replace("\\", "-").replace(":", "")
     return text if text.startswith("-") else f"-{text}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import read_entries
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
 from sessionary.layouts.amplifier.listing import is_session, look, unreadable_summary
-from sessionary.layouts.amplifier.recovery import CONFIG, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.recovery import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
@@ -33,6 +33,10 @@ _PARTS = {
 }
 
 
+# In a project any file makes a folder a session. Anywhere else it takes one of these, or every folder would be one.
+_OWN_FILES = frozenset(name + suffix for name in (TRANSCRIPT, METADATA, EVENTS) for suffix in ("", BACKUP))
+
+
 class AmplifierLayout:
     """The sessions below one amplifier home. Reads only; no method makes, locks or changes anything.
 
@@ -44,6 +48,16 @@ class AmplifierLayout:
 
     name: ClassVar[str] = "amplifier"
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
+    side_files: ClassVar[tuple[str, ...]] = (
+        ".lock",
+        ".trash/",
+        ".undo/",
+        ".*.tmp",
+        "*.backup",
+        "*.conflict-*",
+        "*.corrupt-*",
+        "*.torn-*",
+    )
 
     def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         self.home = home
@@ -58,13 +72,22 @@ class AmplifierLayout:
                 if isinstance(inside, OSError) or (inside and is_session(self._fs, folder, inside)):
                     yield SessionRef(self.name, name, folder, project)
 
+    def stores(self) -> Iterator[tuple[str, str]]:
+        """Every project and its folder of sessions, also where that holds none (but perhaps a trash).
+
+        Raises:
+            StorageFailed: as `discover`.
+        """
+        for project, sessions, _ in self._sessions():
+            yield project, sessions
+
     def at(self, folder: Path) -> SessionRef | None:
         folder = folder.absolute()
         try:
             names = self._fs.listdir(str(folder))
         except OSError:
             return None
-        if not is_session(self._fs, str(folder), names):
+        if _OWN_FILES.isdisjoint(names):
             return None
         in_project = folder.parent.name == SESSIONS
         return SessionRef(
@@ -120,17 +143,18 @@ class AmplifierLayout:
         return seen.summary, remembered(seen.summary, seen.folder, seen.files, now) if seen.lasting else None
 
     def summary(self, ref: SessionRef) -> Summary:
-        return self._summary(ref, thorough=False)
+        return self._look(ref, thorough=False)[0]
 
-    def _summary(self, ref: SessionRef, *, thorough: bool) -> Summary:
+    def _look(self, ref: SessionRef, *, thorough: bool) -> tuple[Summary, Sequence[str]]:
+        """The summary of a session, and the names in its folder."""
         now = self._now()
         try:
             names = self._fs.listdir(ref.folder)
-            return look(self._fs, ref, names, now, thorough=thorough).summary
+            return look(self._fs, ref, names, now, thorough=thorough).summary, names
         except FileNotFoundError:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
-            return unreadable_summary(ref, error)
+            return unreadable_summary(ref, error), ()
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         return read_entries(self._fs, f"{ref.folder}/{TRANSCRIPT}", after)
@@ -146,8 +170,10 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from self._summary(ref, thorough=True).problems
-        yield from checking.event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
+        summary, names = self._look(ref, thorough=True)
+        yield from summary.problems
+        if EVENTS in names:
+            yield from checking.event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
-from sessionary.disk.intent import UNDO
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.messages import parse_time
@@ -175,7 +174,9 @@ def _unusual(
         yield checking.empty_problem(f"{folder}/{TRANSCRIPT}", backup.st_size if backup else 0)
     if not checking.ORDINARY.issuperset(names):
         yield from checking.problems_beside(fs, folder, stats, messages=messages, now=now)
-        if UNDO in names:
+        from sessionary.disk import intent  # here, since few sessions are unusual, and it loads much
+
+        if intent.UNDO in names:
             yield from checking.open_operation(fs, folder)
 
 

@@ -86,9 +86,12 @@ def timestamp_of(message: Mapping[str, Any]) -> str | None:
 
     Writers put it in three places: ``timestamp``, ``ts`` and ``metadata.timestamp``; the first that is filled counts.
     """
+    usual = message.get("timestamp")
+    if type(usual) is str and usual and not usual.isspace():
+        return usual
     metadata = message.get("metadata")
     inner = metadata.get("timestamp") if metadata is not None and isinstance(metadata, Mapping) else None
-    for found in (message.get("timestamp"), message.get("ts"), inner):
+    for found in (usual, message.get("ts"), inner):
         text = "" if found is None else str(found)
         if text.strip():
             return text

@@ -1,6 +1,6 @@
 """Repair: a session that the agent will take again, with every message that can still be read.
 
-    repair(session_dir, *, orphans="complete", dry_run=False) -> Repaired
+    repair(session_dir, *, orphans="complete", close_last=False, dry_run=False) -> Repaired
 
 The transcript is salvaged (see `salvage`), then the conversation is mended (`turns.mend`): tool calls without a result
 get one that says so, or are dropped, results without a call go. Lines that are not damaged stay byte for byte.
@@ -95,6 +95,7 @@ def repair(
     session_dir: str | os.PathLike[str],
     *,
     orphans: str = "complete",
+    close_last: bool = False,
     dry_run: bool = False,
     fs: Fs = OS_FS,
     now: Clock = utc_now,
@@ -105,6 +106,7 @@ def repair(
         session_dir: its folder.
         orphans: what becomes of a tool call that nobody answered: ``complete`` adds an error result, ``drop`` takes
             the call away.
+        close_last: add a closing text at the end, too, if the last word there is a tool's; see `turns.mend`.
         dry_run: tell what would be done, and write nothing.
         fs: the file system.
         now: the clock.
@@ -118,8 +120,8 @@ def repair(
         Corrupt: nothing in the transcript or its backup can be read; it was left as it is.
         Locked, StorageFailed: as every write.
     """
-    with operating(session_dir, REPAIR, fs, now) as session:
-        plan = _plan(session, orphans, now)
+    with operating(session_dir, REPAIR, fs, now, dry_run=dry_run) as session:
+        plan = _plan(session, orphans, close_last, now)
         metadata, source, problems = _metadata(session, now)
         torn = _torn_event(session)
         wholes: list[Whole] = []
@@ -195,7 +197,7 @@ def _facts(plan: _Plan, source: str | None) -> Mapping[str, Any]:
     }
 
 
-def _plan(session: Session, orphans: str, now: Clock) -> _Plan:
+def _plan(session: Session, orphans: str, close_last: bool, now: Clock) -> _Plan:
     fs, path = session.fs, session.transcript.path
     data = read_bytes(fs, path)
     backup = read_bytes(fs, path + BACKUP)
@@ -205,7 +207,7 @@ def _plan(session: Session, orphans: str, now: Clock) -> _Plan:
     old = data or b""
     reading = read_lines(old, path)
     salvaged = _salvaged(path, data, backup)
-    mended = mend(salvaged.values, orphans=orphans)  # type: ignore[arg-type]
+    mended = mend(salvaged.values, orphans=orphans, close_last=close_last)  # type: ignore[arg-type]
     lines = _lines_of(mended.messages, salvaged, now)
     untouched = not salvaged.fixes and not mended.changes
     return _Plan(

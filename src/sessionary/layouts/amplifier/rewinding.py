@@ -104,7 +104,7 @@ def rewind(
         Invalid: it has no such turn (ValueError).
         Locked, StorageFailed: as every write.
     """
-    with operating(session_dir, REWIND, fs, now) as session:
+    with operating(session_dir, REWIND, fs, now, dry_run=dry_run) as session:
         path = session.transcript.path
         try:
             marks = read_marks(fs, path)

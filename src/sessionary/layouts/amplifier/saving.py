@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from sessionary.codec import encode_document, encode_line, is_plain
 from sessionary.disk.commit import COMMITTER, Durability
 from sessionary.errors import Conflict, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
-from sessionary.layouts.amplifier.messages import as_dict, clean_dict, is_kept, redact, stamp, timestamp_of
+from sessionary.layouts.amplifier.messages import (
+    DROPPED_ROLES,
+    as_dict,
+    clean_dict,
+    is_kept,
+    redact,
+    stamp,
+    timestamp_of,
+)
 from sessionary.layouts.amplifier.recovery import (
     METADATA,
     TRANSCRIPT,
@@ -33,8 +42,10 @@ from sessionary.model import Problem, Severity
 OnConflict = Literal["keep_both", "raise"]
 
 
-@dataclass(slots=True)
-class Report:
+# Structs, not dataclasses: they are built in C, and every write builds one of each.
+
+
+class Report(Struct):
     """What the last call of a store did and found, beyond its return value.
 
     Attributes:
@@ -53,13 +64,13 @@ class Report:
 
     operation: str = ""
     session: str = ""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = []
     recovered_from: str | None = None
     appended: int = 0
     replaced: bool = False
     metadata_written: bool = False
-    conflicts: list[str] = field(default_factory=list)
-    quarantined: list[str] = field(default_factory=list)
+    conflicts: list[str] = []
+    quarantined: list[str] = []
     torn: str | None = None
     undone: Undone | None = None
 
@@ -70,28 +81,37 @@ def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
     Raises:
         AttributeError: one is neither a dict nor has `model_dump`.
     """
-    return [kept for message in messages if is_kept(kept := as_dict(message))]
+    kept = []
+    for message in messages:
+        given = message if type(message) is dict else as_dict(message)
+        role = given.get("role")
+        if role not in DROPPED_ROLES if type(role) is str else is_kept(given):
+            kept.append(given)
+    return kept
 
 
-class Writing:
-    """One write to one session. All methods but `commit` want the lock of the session."""
+class Writing(Struct):
+    """One write to one session. All methods but `commit` want the lock of the session.
 
-    def __init__(
-        self,
-        session: Session,
-        report: Report,
-        durability: Durability,
-        on_conflict: OnConflict,
-        now: Callable[[], datetime],
-    ) -> None:
-        self.session = session
-        self.report = report
-        self.durability: Durability = durability
-        self._on_conflict = on_conflict
-        self._now = now
-        self._durable = durability != "none"
-        self._must_flush = False
-        self._settled = False
+    Attributes:
+        session: where to.
+        report: what the caller will be told.
+        durability: the level.
+        durable: the level promises anything.
+        on_conflict: as of the store.
+        now: the clock.
+        must_flush: lines stand in the transcript of which nobody knows whether they were flushed.
+        settled: what was appended is flushed.
+    """
+
+    session: Session
+    report: Report
+    durability: Durability
+    durable: bool
+    on_conflict: OnConflict
+    now: Callable[[], datetime]
+    must_flush: bool = False
+    settled: bool = False
 
     # -- the transcript
 
@@ -100,18 +120,21 @@ class Writing:
         plain = is_plain(message) and "thinking_block" not in message
         clean = message if plain else clean_dict(message)
         if timestamp_of(clean) is None:
-            clean = {**clean, "timestamp": stamp(self._now())}
+            clean = {**clean, "timestamp": stamp(self.now())}
         return encode_line(clean)
 
-    def save_transcript(self, kept: list[dict[str, Any]]) -> None:
+    def save_transcript(self, kept: list[dict[str, Any]], found: os.stat_result | None) -> None:
         """Store a whole conversation: append if it goes on where the stored one ends, else replace.
+
+        Args:
+            kept: the messages.
+            found: what the transcript was when the session was entered.
 
         Raises:
             Conflict: it would drop what another writer stored, and the caller asked to be told.
             StorageFailed: the disk refused.
         """
         session = self.session
-        found = session.transcript.stat()
         baseline = session.baseline
         if (
             found is not None
@@ -127,24 +150,30 @@ class Writing:
                 self._remember(fresh, raws)
             else:
                 inode = found.st_dev, found.st_ino
-                session.transcript.back_up(inode, found.st_size, durable=self._durable)
+                session.transcript.back_up(inode, found.st_size, durable=self.durable)
         else:
             self._save_compared(kept)
 
-    def append(self, messages: list[dict[str, Any]], raws: list[bytes]) -> bool:
+    def append(self, messages: list[dict[str, Any]], raws: list[bytes], found: os.stat_result | None) -> bool:
         """Add lines behind the stored ones; True if the session was not there before.
+
+        Args:
+            messages: what was given.
+            raws: the line of each.
+            found: what the transcript was when the session was entered.
 
         Raises:
             StorageFailed: the disk refused.
         """
         session = self.session
-        found = session.transcript.stat()
+        transcript = session.transcript
+        known = found is not None and found.st_size > 0 and transcript.journal.size >= 0
         new = found is None and not session.is_there()
-        if not new and session.transcript.needs_recovery(found):
+        if not known and not new and transcript.needs_recovery(found):
             self._write_back()
-            found = session.transcript.stat()
+            found = transcript.stat()
         if found is None and (raws or new):
-            session.transcript.replace(raws, keep=(), durable=self._durable)
+            transcript.replace(raws, keep=(), durable=self.durable)
             self.report.appended = len(raws)
         elif raws:
             self._append(raws, found)
@@ -163,7 +192,7 @@ class Writing:
         session.lock.note("save")
         stored = read_transcript(session.fs, session.folder, to_write=True)
         self.report.problems = [*self.report.problems, *stored.problems]
-        plan = align([clean_dict(message) for message in kept], stored, lambda: stamp(self._now()))
+        plan = align([clean_dict(message) for message in kept], stored, lambda: stamp(self.now()))
         if plan.extends and stored.size >= 0 and stored.intact and not stored.damaged:
             self._extend(stored, kept, plan.raws)
         else:
@@ -175,14 +204,14 @@ class Writing:
         session.baseline = Baseline(seen=[])
         session.baseline.remember(kept[:same], stored.raws)
         # The process that wrote those lines may have been killed before its flush; we are about to vouch for them.
-        self._must_flush = True
+        self.must_flush = True
         self._append(raws[same:], session.transcript.stat())
         self._remember(kept[same:], raws[same:])
 
     def _replace(self, stored: StoredTranscript, kept: list[dict[str, Any]], raws: list[bytes]) -> None:
         session = self.session
         unknown = self._unknown_lines(stored, raws)
-        if unknown and self._on_conflict == "raise":
+        if unknown and self.on_conflict == "raise":
             raise _conflict(unknown, session.transcript.path, self.report.session)
         if stored.torn:
             self.report.torn = session.transcript.heal()
@@ -191,7 +220,7 @@ class Writing:
             keep += ["corrupt"] if stored.size >= 0 else []
         elif stored.size > 0:  # a copy of nothing would only mislead
             keep.append("backup")
-        aside = session.transcript.replace(raws, keep=keep, durable=self._durable)
+        aside = session.transcript.replace(raws, keep=keep, durable=self.durable)
         self.report.conflicts = [path for path in aside if ".conflict-" in path]
         self.report.quarantined = [path for path in aside if ".corrupt-" in path]
         self.report.replaced = True
@@ -201,7 +230,7 @@ class Writing:
     def _append(self, raws: list[bytes], found: os.stat_result | None) -> None:
         transcript = self.session.transcript
         data = b"\n".join(raws) + b"\n" if raws else b""
-        transcript.append(data, found, durable=self._durable)
+        transcript.append(data, found, durable=self.durable)
         self.report.appended = len(raws)
         self.report.torn = transcript.journal.torn
         if transcript.trouble is not None:
@@ -216,7 +245,7 @@ class Writing:
             self.report.recovered_from = "backup"
             keep = ["corrupt"] if stored.size >= 0 else []
             raws = [one_line(raw) for raw in stored.raws]
-            aside = session.transcript.replace(raws, keep=keep, durable=self._durable)
+            aside = session.transcript.replace(raws, keep=keep, durable=self.durable)
             self.report.quarantined = aside
 
     def _unknown_lines(self, stored: StoredTranscript, raws: list[bytes]) -> int:
@@ -239,7 +268,7 @@ class Writing:
     def save_metadata(self, document: bytes) -> None:
         """Replace metadata.json, if it says anything else; the transcript is flushed before."""
         if self.session.metadata_is(document):
-            self.session.back_up_metadata(durable=self._durable)
+            self.session.back_up_metadata(durable=self.durable)
         else:
             self._settle()
             readable = self._stored_metadata().readable
@@ -248,7 +277,7 @@ class Writing:
     def merge_metadata(self, updates: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
         """Merge fields into metadata.json and return the whole; the transcript is flushed before."""
         self._settle()
-        time = self._now().astimezone(UTC).isoformat()
+        time = self.now().astimezone(UTC).isoformat()
         current = self._stored_metadata(time)
         self.report.problems = [*self.report.problems, *current.problems]
         merged = dict(current.value)
@@ -266,7 +295,7 @@ class Writing:
     def _write_metadata(self, document: bytes, *, readable: bool) -> None:
         path = os.path.join(self.session.folder, METADATA)
         try:
-            aside = self.session.write_metadata(path, document, readable=readable, durable=self._durable)
+            aside = self.session.write_metadata(path, document, readable=readable, durable=self.durable)
         except StorageFailed as error:
             if self.report.appended or self.report.replaced:
                 error.outcome = "unknown"  # of the whole call: its first half is stored
@@ -295,10 +324,10 @@ class Writing:
 
     def _settle(self) -> None:
         """Flush the transcript under the lock: metadata must never get ahead of it."""
-        if self._durable and (self.report.appended or self._must_flush):
+        if self.durable and (self.report.appended or self.must_flush):
             self.session.transcript.journal.flush()
-            self._must_flush = False
-            self._settled = True
+            self.must_flush = False
+            self.settled = True
 
     def commit(self) -> None:
         """Make the appended lines as durable as the level says. Without the lock, so that others go on meanwhile."""
@@ -306,7 +335,7 @@ class Writing:
             self.tell_recovered()
         if self.report.appended:
             self.session.transcript.mark_active()
-        if (self.report.appended and not self._settled) or self._must_flush:
+        if (self.report.appended and not self.settled) or self.must_flush:
             COMMITTER.commit(self.session.transcript.journal, self.durability, self.report.appended)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from array import array
 from collections import OrderedDict
@@ -19,7 +20,6 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, intent
-from sessionary.disk.commit import COMMITTER
 from sessionary.disk.fs import READ, Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
@@ -30,6 +30,7 @@ from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSC
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
+CLOCK_TICK = 0.01  # seconds; kernels stamp files at 100 Hz or more
 _POOL = "_sessionary_pool"
 
 Identity = tuple[int, int, int, int]
@@ -112,20 +113,19 @@ class TranscriptFile:
         self._fs = fs
         self._now = now
         self.trouble: Problem | None = None
-        self._backed_up = -1
+        self._backup_due = 0  # the size from which on the backup is to be looked at
         self._inode = (0, 0)
+        self._active_until = 0.0
 
     def stat(self) -> os.stat_result | None:
         """The file under its name, or None."""
-        return self.journal.look()
+        return look(self._fs, self.path)
 
     def needs_recovery(self, found: os.stat_result | None) -> bool:
         """True if an append here would bury a backup: the file says nothing, and the backup does.
 
-        Looks at 64 KiB at most, and only at a file that is empty or that was not open yet.
+        Looks at 64 KiB at most. Not worth asking of a file that is not empty and to which this process has appended.
         """
-        if found is not None and found.st_size > 0 and self.journal.size >= 0:
-            return False
         backup = look(self._fs, self.backup)
         if backup is None or backup.st_size <= 1:
             return False
@@ -155,9 +155,10 @@ class TranscriptFile:
             # An empty conversation is one newline; no blank line shall stay before its first message.
             self._put(data, backup=None, durable=durable)
             return
-        self.journal.append(data, found)
-        if found is not None:
-            self.back_up(self.journal.identity, self.journal.size, durable=durable)
+        journal = self.journal
+        journal.append(data, found)
+        if found is not None and (journal.size >= self._backup_due or journal.identity != self._inode):
+            self.back_up(journal.identity, journal.size, durable=durable)
 
     def heal(self) -> str | None:
         """Make the tail whole; returns where torn bytes were stored."""
@@ -207,52 +208,59 @@ class TranscriptFile:
     def replaced(self) -> None:
         """The file under the name is another one, put there by its owner."""
         self.journal.reopened()
-        self._backed_up = -1
+        self._inode = (0, 0)
 
     def back_up(self, inode: tuple[int, int], size: int, *, durable: bool) -> None:
         """Refresh the backup if the file has doubled since: at least half of it is always held twice.
 
         A backup that cannot be written is told (`trouble`) and fails nothing: the messages are stored.
         """
-        if self._backed_up < 0 or inode != self._inode:
+        if inode != self._inode:
             self._inode = inode
-            self._backed_up = 0
-        if _has_doubled(size, self._backed_up):
-            self._backed_up = max(self._backed_up, self._backup_size())  # others may have refreshed it
-            if _has_doubled(size, self._backed_up):
-                self._refresh_backup(size, durable)
+            self._backup_due = _doubled(0)
+        if size >= self._backup_due:
+            self._backup_due = max(
+                self._backup_due, _doubled(self._backup_size())
+            )  # others may have refreshed it
+            if size >= self._backup_due:
+                self._refresh_backup(durable)
+                self._backup_due = _doubled(size)
 
     def _backup_size(self) -> int:
         """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
         backup = look(self._fs, self.backup)
         return 0 if backup is None or (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
 
-    def _refresh_backup(self, size: int, durable: bool) -> None:
+    def _refresh_backup(self, durable: bool) -> None:
         """Copy the file over its backup, unless the file is damaged: the backup may hold what it has lost."""
         data = read_bytes(self._fs, self.path) or b""
         if any(problem.severity > Severity.note for problem in read_lines(data, self.path).problems):
-            self._backed_up = size  # look again when the file has doubled once more
-            return
+            return  # it is looked at again when the file has doubled once more
         try:
             atomic.refresh_backup(self.path, self.backup, fs=self._fs, durable=durable)
         except OSError as error:
             self.trouble = _not_backed_up(self.backup, error)
-        self._backed_up = size
 
     def mark_active(self) -> None:
-        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
-        try:
-            self._fs.utime(self._folder)
-        except OSError:
-            pass  # a folder of another owner: only its place in a list suffers
+        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not.
+
+        Not again within a tick of the clock that a kernel takes file times from: it would mostly change nothing.
+        """
+        now = time.monotonic()
+        if now >= self._active_until:
+            self._active_until = now + CLOCK_TICK
+            try:
+                self._fs.utime(self._folder)
+            except OSError:
+                pass  # a folder of another owner: only its place in a list suffers
 
 
-def _has_doubled(size: int, before: int) -> bool:
-    """True if a power of two was passed on the way.
+def _doubled(size: int) -> int:
+    """The size at which a file that was once copied with `size` bytes is to be copied again: the next power of two.
 
-    Powers of two and not twice the last copy, so that many processes, and later runs, agree on the moment.
+    And not twice the size, so that many processes, and later runs, agree on the moment.
     """
-    return size > 1 and size.bit_length() > before.bit_length()
+    return max(2, 1 << size.bit_length())
 
 
 def _not_backed_up(path: str, error: OSError) -> Problem:
@@ -278,12 +286,15 @@ class Session:
         self._metadata_suspect = False
         self._metadata_backed_up = False
         self._swept = False
+        self.leave = self.lock.release  # lets others write
         self.recovered: intent.Recovered | None = None
-        self.users = 0
-        self.dropped = False
 
-    def enter(self, *, make: bool) -> None:
-        """Take the session: no other thread or process writes until `leave`.
+    def enter(self, *, make: bool, only_append: bool = False) -> os.stat_result | None:
+        """Take the session: no other thread or process writes until `leave`. Returns what the transcript is now.
+
+        Who will only append does not look for what a killed writer has left, as long as the transcript is the file that
+        we have open: an operation over several files is committed by replacing it, so none has been, and one that has
+        not been committed is only cleared away.
 
         Raises:
             Locked: another holds it.
@@ -291,19 +302,23 @@ class Session:
         """
         while True:
             try:
-                self.lock.acquire()
+                found = self.transcript.journal.enter(self.lock)
                 break
             except FileNotFoundError:
                 if not make:
                     raise
                 self._make()
-        if self.lock.abandoned or not self._swept:
-            try:
+        if only_append and self._swept and self.transcript.journal.unmoved:
+            return found
+        try:
+            if self.lock.is_abandoned() or not self._swept:
                 self._tidy()
-            except BaseException:
-                self.lock.keep_note()
-                self.lock.release()
-                raise
+                found = self.transcript.stat()
+        except BaseException:
+            self.lock.keep_note()
+            self.lock.release()
+            raise
+        return found
 
     def _tidy(self) -> None:
         """Deal with what a killed writer has left: temp files, and an operation over several files.
@@ -322,7 +337,7 @@ class Session:
             self.transcript.replaced()
             self._metadata = None
         self._swept = True
-        if self.lock.abandoned:
+        if self.lock.is_abandoned():
             self.lock.clear_note()
 
     def replaced(self) -> None:
@@ -334,10 +349,6 @@ class Session:
     def is_there(self) -> bool:
         """True if the folder holds a session already."""
         return is_session(self.fs, self.folder)
-
-    def leave(self) -> None:
-        """Let others write."""
-        self.lock.release()
 
     def _make(self) -> None:
         try:
@@ -398,15 +409,13 @@ class Session:
         """True if a flush failed, so that the next write has to write a file anew."""
         return self.transcript.journal.suspect or self._metadata_suspect
 
-    def close(self) -> None:
-        """Flush what waits, and give the descriptors back. What is known stays."""
-        COMMITTER.hand_over(self.transcript.journal)
-        self.transcript.journal.close()
-        self.lock.close()
-
 
 class SessionPool:
-    """The sessions of one file system that this process has touched; the least recently used give up descriptors."""
+    """The sessions of one file system that this process has touched last.
+
+    The others are forgotten: their descriptors are closed as soon as nobody uses them, what they still have to flush is
+    flushed when it is due, and of what was known of them the hashes stay.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -415,50 +424,36 @@ class SessionPool:
         _pools.add(self)
 
     def get(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> Session:
-        """The session in `folder`, in use until `put`: nobody takes its descriptors away meanwhile."""
+        """The session in `folder`."""
         with self._guard:
             session = self._open.get(folder)
             if session is None:
                 session = self._open[folder] = Session(folder, fs, now)
                 session.baseline = self._known.pop(folder, None)
-            session.users += 1
-            self._open.move_to_end(folder)
-            if len(self._open) > OPEN_SESSIONS:
-                self._close_idle()
+                if len(self._open) > OPEN_SESSIONS:
+                    self._forget_oldest()
+            else:
+                self._open.move_to_end(folder)
         return session
 
-    def put(self, session: Session) -> None:
-        """Give a session back, after its flush."""
-        with self._guard:
-            session.users -= 1
-            if session.users == 0 and session.dropped:
-                session.close()
-
     def drop(self, folder: str) -> None:
-        """Forget a session whose folder is gone; who still uses it closes it."""
+        """Forget a session whose folder is gone."""
         with self._guard:
             self._known.pop(folder, None)
-            session = self._open.pop(folder, None)
-            if session is not None:
-                session.dropped = True
-                if session.users == 0:
-                    session.close()
+            self._open.pop(folder, None)
 
-    def _close_idle(self) -> None:
-        """Close the one that was used longest ago. What it knew stays, without the copies of the messages."""
-        for folder, session in list(self._open.items()):
-            if session.users == 0 and not session.is_suspect():
+    def _forget_oldest(self) -> None:
+        """Forget the one that was used longest ago, but for what must not be forgotten: that a flush of it failed."""
+        for folder, session in self._open.items():
+            if not session.is_suspect():
                 del self._open[folder]
                 if session.baseline is not None:
                     self._known[folder] = Baseline(session.baseline.known)
-                session.close()
                 return
 
     def forget_threads(self) -> None:
         """In a forked child: no thread of the parent goes on here to release what it held."""
         self._guard = threading.Lock()
-        for session in self._open.values():
-            session.users = 0
 
 
 _pools: weakref.WeakSet[SessionPool] = weakref.WeakSet()

@@ -14,16 +14,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
 from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
-from sessionary.layouts.amplifier import surgery, trash
+from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
+from sessionary.layouts.amplifier.operations import Operations, missing
 from sessionary.layouts.amplifier.recovery import (
     BACKUP,
     CONFIG,
@@ -34,12 +35,6 @@ from sessionary.layouts.amplifier.recovery import (
 )
 from sessionary.layouts.amplifier.saving import OnConflict, Report, Writing, kept_of
 from sessionary.layouts.amplifier.session import Session, is_session, pool_of
-
-if TYPE_CHECKING:
-    from sessionary.layouts.amplifier.forks import ForkResult
-    from sessionary.layouts.amplifier.repairing import Repaired
-    from sessionary.layouts.amplifier.rewinding import Rewound
-    from sessionary.layouts.amplifier.surgery import Restored
 
 BUNDLE_PREFIX = "bundle:"
 _log = logging.getLogger("sessionary.amplifier")
@@ -53,7 +48,7 @@ def extract_session_mode(metadata: Mapping[str, Any]) -> tuple[str | None, None]
     return bundle.removeprefix(BUNDLE_PREFIX), None
 
 
-class SessionStore:
+class SessionStore(Operations):
     """Drop-in replacement for the original amplifier SessionStore.
 
     Args:
@@ -88,6 +83,7 @@ class SessionStore:
         self._fs: Fs = OS_FS
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._pool = pool_of(self._fs)
+        self._last: Session | None = None  # most calls are about the session of the call before
         self._asked_mount = False
 
     @classmethod
@@ -129,18 +125,15 @@ class SessionStore:
         """
         session = self._open(session_id)
         writing = self._writing("save", session)
+        document = encode_document(redact(sanitize(dict(metadata))))
+        kept = kept_of(transcript)
+        found = session.enter(make=True)
         try:
-            document = encode_document(redact(sanitize(dict(metadata))))
-            kept = kept_of(transcript)
-            session.enter(make=True)
-            try:
-                writing.save_transcript(kept)
-                writing.save_metadata(document)
-            finally:
-                session.leave()
-            writing.commit()
+            writing.save_transcript(kept, found)
+            writing.save_metadata(document)
         finally:
-            self._pool.put(session)
+            session.leave()
+        writing.commit()
 
     def append(
         self, session_id: str, messages: Sequence[Any], metadata: Mapping[str, Any] | None = None
@@ -158,20 +151,17 @@ class SessionStore:
         """
         session = self._open(session_id)
         writing = self._writing("append", session)
+        kept = kept_of(messages)
+        raws = [*map(writing.line_of, kept)]
+        updates = None if metadata is None else sanitize(dict(metadata))
+        found = session.enter(make=True, only_append=metadata is None)
         try:
-            kept = kept_of(messages)
-            raws = [writing.line_of(message) for message in kept]
-            updates = None if metadata is None else sanitize(dict(metadata))
-            session.enter(make=True)
-            try:
-                new = writing.append(kept, raws)
-                if new or updates is not None:
-                    writing.merge_metadata(updates or {}, create=new)
-            finally:
-                session.leave()
-            writing.commit()
+            new = writing.append(kept, raws, found)
+            if new or updates is not None:
+                writing.merge_metadata(updates or {}, create=new)
         finally:
-            self._pool.put(session)
+            session.leave()
+        writing.commit()
 
     def update_metadata(self, session_id: str, updates: Mapping[str, Any]) -> dict[str, Any]:
         """Merge fields into a session's metadata and return the whole, unredacted where the caller gave it.
@@ -186,19 +176,16 @@ class SessionStore:
         """
         session = self._existing(session_id)
         writing = self._writing("update_metadata", session)
+        cleaned = sanitize(dict(updates))
         try:
-            cleaned = sanitize(dict(updates))
-            try:
-                session.enter(make=False)
-            except FileNotFoundError:
-                raise _missing(session_id, session.folder) from None
-            try:
-                writing.tell_recovered()
-                return writing.merge_metadata(cleaned)
-            finally:
-                session.leave()
+            session.enter(make=False)
+        except FileNotFoundError:
+            raise missing(session_id, session.folder) from None
+        try:
+            writing.tell_recovered()
+            return writing.merge_metadata(cleaned)
         finally:
-            self._pool.put(session)
+            session.leave()
 
     def save_config_snapshot(self, session_id: str, config: Mapping[str, Any]) -> None:
         """Store the configuration that a session runs with as ``config.md``, secrets redacted.
@@ -212,19 +199,16 @@ class SessionStore:
 
         session = self._open(session_id)
         self.last_report = Report("save_config_snapshot", session_id)
+        block = yaml.safe_dump(redact(sanitize(dict(config))), default_flow_style=False, sort_keys=False)
+        text = f"---\n{block}---\n\nConfig snapshot for session {session_id}\n"
+        session.enter(make=True)
         try:
-            block = yaml.safe_dump(redact(sanitize(dict(config))), default_flow_style=False, sort_keys=False)
-            text = f"---\n{block}---\n\nConfig snapshot for session {session_id}\n"
-            session.enter(make=True)
-            try:
-                path = os.path.join(session.folder, CONFIG)
-                durable = self.durability != "none"
-                data = (text.encode("utf-8", "backslashreplace"),)
-                atomic.replace(path, data, fs=self._fs, backup=path + BACKUP, durable=durable)
-            finally:
-                session.leave()
+            path = os.path.join(session.folder, CONFIG)
+            durable = self.durability != "none"
+            data = (text.encode("utf-8", "backslashreplace"),)
+            atomic.replace(path, data, fs=self._fs, backup=path + BACKUP, durable=durable)
         finally:
-            self._pool.put(session)
+            session.leave()
 
     # -- reading
 
@@ -242,17 +226,14 @@ class SessionStore:
         """As `load`, and what was skipped or recovered. Takes no lock and writes nothing."""
         session = self._existing(session_id)
         report = self.last_report = Report("load", session_id)
-        try:
-            found = session.transcript.stat()
-            stored = read_transcript(self._fs, session.folder)
-            metadata = read_metadata(self._fs, session.folder, recovery_time=self._iso())
-            report.problems = [*stored.problems, *metadata.problems]
-            report.recovered_from = "backup" if stored.source == "backup" else None
-            self._warn(report)
-            session.loaded(found, stored)
-            return stored.values, metadata.value, report
-        finally:
-            self._pool.put(session)
+        found = session.transcript.stat()
+        stored = read_transcript(self._fs, session.folder)
+        metadata = read_metadata(self._fs, session.folder, recovery_time=self._iso())
+        report.problems = [*stored.problems, *metadata.problems]
+        report.recovered_from = "backup" if stored.source == "backup" else None
+        self._warn(report)
+        session.loaded(found, stored)
+        return stored.values, metadata.value, report
 
     def get_metadata(self, session_id: str) -> dict[str, Any]:
         """The metadata of a session without its conversation; ``{}`` when it has none.
@@ -262,8 +243,8 @@ class SessionStore:
         """
         check_id(session_id)
         folder = self._folder_of(session_id)
-        if not self._is_session(folder):
-            raise _missing(session_id, folder)
+        if not is_session(self._fs, folder):
+            raise missing(session_id, folder)
         metadata = read_metadata(self._fs, folder, recovery_time=self._iso())
         self.last_report = Report("get_metadata", session_id, metadata.problems)
         return metadata.value
@@ -274,7 +255,7 @@ class SessionStore:
             check_id(session_id)
         except (Invalid, AttributeError, TypeError):
             return False
-        return self._is_session(self._folder_of(session_id))
+        return is_session(self._fs, self._folder_of(session_id))
 
     def list_sessions(self, *, top_level_only: bool = True) -> list[str]:
         """Ids of the project's sessions, the most recently active first (folder, transcript or metadata)."""
@@ -288,12 +269,15 @@ class SessionStore:
             if name[0] == "." or (top_level_only and "_" in name):
                 continue
             newest = _last_activity(stat, f"{self._root}/{name}")
-            if newest is None and self._is_session(f"{self._root}/{name}"):
+            if newest is None and is_session(self._fs, f"{self._root}/{name}"):
                 newest = _folder_time(stat, f"{self._root}/{name}")
             if newest is not None:
                 dated.append((newest, name))
         dated.sort(key=lambda pair: -pair[0])
         return [name for _, name in dated]
+
+    def _ids(self) -> list[str]:
+        return self.list_sessions(top_level_only=False)
 
     def find_session(self, partial_id: str, *, top_level_only: bool = True) -> str:
         """The one session whose id is, or begins with, `partial_id`.
@@ -333,142 +317,9 @@ class SessionStore:
         """
         session = self._existing(session_id)
         self.last_report = Report("delete", session_id)
-        try:
-            trash.discard(session, self._root, erase=erase, now=self._now())
-        finally:
-            self._pool.put(session)
+        trash.discard(session, self._root, erase=erase, now=self._now())
         self._pool.drop(session.folder)
-
-    def undo(self, session_id: str | None = None) -> str:
-        """Take back the last rewind, repair, restore, undo or deletion, of any session or of that one; returns its id.
-
-        What was taken back is in ``last_report.undone``; None there if a session came back from the trash.
-
-        Durability: as of what is undone; see `surgery.undo`.
-
-        Raises:
-            NotFound: there is nothing to undo.
-            AlreadyExists: a session of the id that would come back from the trash was made since.
-            InvalidId, Locked, StorageFailed: as `save`.
-        """
-        report = self.last_report = Report("undo", session_id or "")
-        trashed = trash.newest(self._fs, self._root, session_id)
-        done = self._last_operation(session_id)
-        if done is not None and (trashed is None or trashed[0] < done[0]):
-            report.session = done[1]
-            report.undone = surgery.undo(self._folder_of(done[1]), fs=self._fs, now=self._now)
-            return done[1]
-        report.session = trash.bring_back(self._fs, self._root, session_id)
-        return report.session
-
-    def _last_operation(self, session_id: str | None) -> tuple[str, str] | None:
-        """When the last operation that can be undone was done, and to which session."""
-        if session_id is not None:
-            check_id(session_id)
-        ids = self.list_sessions(top_level_only=False) if session_id is None else [session_id]
-        dated = [
-            (entries[-1].at, name)
-            for name in ids
-            if (entries := surgery.undo_entries(self._folder_of(name), fs=self._fs))
-        ]
-        return max(dated, default=None)
-
-    # -- operations over several files; each can be undone
-
-    def rewind(self, session_id: str, turn: int, *, dry_run: bool = False) -> Rewound:
-        """Take a session back to the end of a turn, 0 meaning before the first; see `rewinding.rewind`.
-
-        Durability: as there: the old session or the new one, transcript, metadata and events together.
-
-        Raises:
-            NotFound: no such session, or it has no transcript.
-            Invalid: it has no such turn (ValueError).
-            InvalidId, Locked, StorageFailed: as `save`.
-        """
-        from sessionary.layouts.amplifier.rewinding import (
-            rewind,
-        )  # here, since saving and listing do without it
-
-        self.last_report = Report("rewind", session_id)
-        folder = self._existing_folder(session_id)
-        return rewind(folder, turn, dry_run=dry_run, fs=self._fs, now=self._now)
-
-    def repair(self, session_id: str, *, orphans: str = "complete", dry_run: bool = False) -> Repaired:
-        """Put a session right that an agent refuses; see `repairing.repair`.
-
-        Durability: as there: the damaged session or the repaired one.
-
-        Raises:
-            NotFound: no such session, or no transcript.
-            Corrupt: nothing of it can be read.
-            Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``.
-        """
-        from sessionary.layouts.amplifier.repairing import repair
-
-        self.last_report = Report("repair", session_id)
-        folder = self._existing_folder(session_id)
-        return repair(folder, orphans=orphans, dry_run=dry_run, fs=self._fs, now=self._now)
-
-    def restore_backup(self, session_id: str, which: str = "transcript") -> Restored:
-        """Put the backup of the transcript (or of the ``metadata``) in its place; see `surgery.restore_backup`.
-
-        Durability: as there.
-
-        Raises:
-            NotFound: no such session, or no backup.
-            Corrupt: the backup cannot be read.
-            Invalid, InvalidId, Locked, StorageFailed: as `save`.
-        """
-        self.last_report = Report("restore_backup", session_id)
-        return surgery.restore_backup(self._existing_folder(session_id), which, fs=self._fs, now=self._now)
-
-    def fork(
-        self,
-        session_id: str,
-        turn: int | None = None,
-        new_session_id: str | None = None,
-        *,
-        include_events: bool = True,
-        handle_orphaned_tools: str = "complete",
-    ) -> ForkResult:
-        """Make a new session of the first turns of another; see `forks.fork_session`.
-
-        Durability: as there: the whole fork, or none.
-
-        Raises:
-            NotFound, Invalid, InvalidId, AlreadyExists, Locked, StorageFailed: as there.
-        """
-        from sessionary.layouts.amplifier.forks import fork_session
-
-        report = self.last_report = Report("fork", session_id)
-        result = fork_session(
-            self._existing_folder(session_id),
-            turn=turn,
-            new_session_id=new_session_id,
-            include_events=include_events,
-            handle_orphaned_tools=handle_orphaned_tools,
-            fs=self._fs,
-            now=self._now,
-        )
-        report.problems = result.problems
-        return result
-
-    def restore_conflict(self, session_id: str) -> str:
-        """Put the version that a save displaced last back in its place; returns the file that held it.
-
-        The version that stood there is kept as a conflict in turn, so that calling again swaps back.
-
-        Durability: as a `save` that replaces.
-
-        Raises:
-            NotFound: no such session, or nothing was displaced.
-            InvalidId, Locked, StorageFailed: as `save`.
-        """
-        report = self.last_report = Report("restore_conflict", session_id)
-        folder = self._existing_folder(session_id)
-        file, report.conflicts = surgery.restore_conflict(folder, fs=self._fs, now=self._now)
-        report.replaced = True
-        return file
+        self._last = None
 
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
         """Move sessions without any activity for `days` days to the trash; returns how many.
@@ -496,39 +347,34 @@ class SessionStore:
 
     # -- how it is done
 
-    def _folder_of(self, session_id: str) -> str:
-        return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time
-
     def _open(self, session_id: str) -> Session:
         """A session to write to, new or not."""
+        last = self._last
+        if last is not None and last.session_id == session_id:
+            return last
         check_id(session_id)
         folder = self._folder_of(session_id)
         session = self._pool.get(folder, self._fs, self._now)
-        if session.transcript.journal.size < 0 and not self._is_session(folder):
+        if session.transcript.journal.size < 0 and not is_session(self._fs, folder):
             try:
                 check_new_id(session_id)
             except BaseException:
-                self._pool.put(session)
                 self._pool.drop(folder)
                 raise
+        self._last = session
         return session
 
     def _existing(self, session_id: str) -> Session:
         return self._pool.get(self._existing_folder(session_id), self._fs, self._now)
-
-    def _existing_folder(self, session_id: str) -> str:
-        check_id(session_id)
-        folder = self._folder_of(session_id)
-        if not self._is_session(folder):
-            raise _missing(session_id, folder)
-        return folder
 
     def _writing(self, operation: str, session: Session) -> Writing:
         report = self.last_report = Report(operation, session.session_id)
         if not self._asked_mount:
             self._asked_mount = True
             self._tell_weakness(report)
-        return Writing(session, report, self.durability, self.on_conflict, self._now)
+        return Writing(
+            session, report, self.durability, self.durability != "none", self.on_conflict, self._now
+        )
 
     def _tell_weakness(self, report: Report) -> None:
         """Say once, at the first write, that the promises do not hold where this store lies."""
@@ -536,9 +382,6 @@ class SessionStore:
         if why is not None:
             _log.warning("the durability promises do not hold here: %s", why)
             report.problems = [*report.problems, mounts.problem(self._root, why)]
-
-    def _is_session(self, folder: str) -> bool:
-        return is_session(self._fs, folder)
 
     def _iso(self) -> str:
         return self._now().astimezone(UTC).isoformat()
@@ -566,15 +409,6 @@ def _folder_time(stat: Callable[[str], os.stat_result], folder: str) -> int:
         return stat(folder).st_mtime_ns
     except OSError:
         return 0
-
-
-def _missing(session_id: str, folder: str) -> NotFound:
-    return NotFound(
-        f"Session '{session_id}' not found",
-        path=folder,
-        session=session_id,
-        hint="`sessionary list` shows what is there",
-    )
 
 
 def _ambiguous(partial: str, matches: list[str]) -> AmbiguousId:

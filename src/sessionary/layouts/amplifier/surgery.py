@@ -7,7 +7,7 @@ and `repairing`; putting back a backup and a displaced version are short enough 
 The Python face, which the package exports; every function takes the folder of a session:
 
     undo(session_dir) -> Undone                        the last operation, taken back; again: done again
-    restore_backup(session_dir, which) -> Restored     which: "transcript" or "metadata"
+    restore_backup(session_dir, which, dry_run=) -> Restored   which: "transcript" or "metadata"
     undo_entries(session_dir) -> list[Entry]           what `undo` could go back to, and the bytes that it takes
     forget_undo(session_dir, keep=N) -> int            the only thing that ever deletes there; returns the bytes
     rewind(session_dir, to_turn) -> Rewound            see `rewinding`
@@ -82,6 +82,7 @@ class Restored:
         session_id: the session.
         which: the document that was restored.
         changed: False if it was the same as its backup already; then nothing was written.
+        dry_run: nothing was written.
         messages_before: readable messages of the transcript before (0 for metadata).
         messages_after: those of the backup.
         kept_in: the folder with the bytes that were displaced; None if nothing changed.
@@ -90,6 +91,7 @@ class Restored:
     session_id: str
     which: str
     changed: bool
+    dry_run: bool
     messages_before: int
     messages_after: int
     kept_in: str | None
@@ -101,8 +103,12 @@ def utc_now() -> datetime:
 
 
 @contextmanager
-def operating(session_dir: str | os.PathLike[str], operation: str, fs: Fs, now: Clock) -> Iterator[Session]:
+def operating(
+    session_dir: str | os.PathLike[str], operation: str, fs: Fs, now: Clock, *, dry_run: bool = False
+) -> Iterator[Session]:
     """The session in a folder, under its lock, with nothing left open by others.
+
+    A dry run takes no lock and tidies nothing up: both would write, and it must work where one may only read.
 
     Raises:
         NotFound: there is no session.
@@ -115,24 +121,23 @@ def operating(session_dir: str | os.PathLike[str], operation: str, fs: Fs, now: 
     )
     if not is_session(fs, folder):
         raise missing
-    pool = pool_of(fs)
-    session = pool.get(folder, fs, now)
+    session = pool_of(fs).get(folder, fs, now)
+    if dry_run:
+        yield session
+        return
     try:
-        try:
-            session.enter(make=False)
-        except FileNotFoundError:
-            raise missing from None
-        try:
-            session.lock.note(operation)
-            yield session
-        except BaseException as error:
-            if isinstance(error, StorageFailed) or not isinstance(error, SessionaryError):
-                session.lock.keep_note()  # the next to hold the lock looks whether something is left to do
-            raise
-        finally:
-            session.leave()
+        session.enter(make=False)
+    except FileNotFoundError:
+        raise missing from None
+    try:
+        session.lock.note(operation)
+        yield session
+    except BaseException as error:
+        if isinstance(error, StorageFailed) or not isinstance(error, SessionaryError):
+            session.lock.keep_note()  # the next to hold the lock looks whether something is left to do
+        raise
     finally:
-        pool.put(session)
+        session.leave()
 
 
 def carry_out(
@@ -166,9 +171,16 @@ def carry_out(
 
 
 def restore_backup(
-    session_dir: str | os.PathLike[str], which: str = "transcript", *, fs: Fs = OS_FS, now: Clock = utc_now
+    session_dir: str | os.PathLike[str],
+    which: str = "transcript",
+    *,
+    dry_run: bool = False,
+    fs: Fs = OS_FS,
+    now: Clock = utc_now,
 ) -> Restored:
     """Put the backup of a document in its place; the document is kept, and `undo` brings it back.
+
+    With `dry_run`, tell what would be done, and write nothing.
 
     Durability: when this returns, the change survives a power cut; if it does not return, the next writer finds
     the old document or its backup in place.
@@ -182,7 +194,7 @@ def restore_backup(
     if which not in _FILES:
         raise Invalid(f"there is no backup of {which!r}", hint="use 'transcript' or 'metadata'")
     name = _FILES[which]
-    with operating(session_dir, RESTORE_BACKUP, fs, now) as session:
+    with operating(session_dir, RESTORE_BACKUP, fs, now, dry_run=dry_run) as session:
         path = os.path.join(session.folder, name)
         backup = read_bytes(fs, path + BACKUP)
         if backup is None:
@@ -191,11 +203,11 @@ def restore_backup(
         old = read_bytes(fs, path)
         after = _readable(backup, path + BACKUP, which)
         before = len(read_lines(old or b"", path).values) if name == TRANSCRIPT else 0
-        if backup == old:
-            return Restored(session.session_id, which, False, before, after, None)
-        facts = {"which": which, "messages_before": before, "messages_after": after}
-        kept_in = carry_out(session, RESTORE_BACKUP, [Whole(name, (backup,))], facts=facts, now=now())
-        return Restored(session.session_id, which, True, before, after, kept_in)
+        kept_in = None
+        if backup != old and not dry_run:
+            facts = {"which": which, "messages_before": before, "messages_after": after}
+            kept_in = carry_out(session, RESTORE_BACKUP, [Whole(name, (backup,))], facts=facts, now=now())
+        return Restored(session.session_id, which, backup != old, dry_run, before, after, kept_in)
 
 
 def _readable(backup: bytes, path: str, which: str) -> int:

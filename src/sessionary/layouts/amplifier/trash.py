@@ -1,7 +1,7 @@
 """Taking sessions away, and bringing them back.
 
 The trash is `<base_dir>/.trash/<time>/<id>/`: on the same file system, so that moving there is one rename, and
-behind a dot, so that no list shows it.  Nothing in it is ever deleted by us.
+behind a dot, so that no list shows it.  Nothing in it is ever deleted by us, unless a person empties it (`empty`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import stat as stat_module
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.amplifier.recovery import LOCK, read_metadata
@@ -20,6 +22,72 @@ from sessionary.layouts.amplifier.session import Session
 from sessionary.model import Problem, Severity
 
 TRASH = ".trash"
+ERASING = ".erasing"
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+class Trashed(NamedTuple):
+    """A session in the trash.
+
+    Attributes:
+        session_id: its id.
+        at: when it was trashed, in words that sort.
+        path: its folder there.
+    """
+
+    session_id: str
+    at: str
+    path: str
+
+    @property
+    def when(self) -> datetime | None:
+        """When it was trashed; None for a folder that was not named by us."""
+        return moment(self.at)
+
+
+def moment(at: str) -> datetime | None:
+    """The time that a name begins with (`atomic.timestamp_name`); None if it begins with none."""
+    try:
+        return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def trashed(fs: Fs, root: str) -> list[Trashed]:
+    """What is in the trash of a folder of sessions, the newest first.
+
+    Raises:
+        StorageFailed: it cannot be looked into.
+    """
+    try:
+        return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
+    except OSError as error:
+        raise storage_failed(error, "look into", os.path.join(root, TRASH)) from error
+
+
+def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
+    """Destroy sessions of the trash for good; returns those that were there.
+
+    Each is moved to a hidden place of the trash first: cut off, this leaves whole sessions, or parts that nobody lists
+    and the next call removes. What is being brought back in the same moment is not destroyed.
+
+    Durability: when this returns, they are gone after a power cut, too.
+
+    Raises:
+        Locked, StorageFailed: one could not be destroyed; those behind it are still there.
+    """
+    erasing = os.path.join(root, TRASH, ERASING)
+    gone = []
+    for one in doomed:
+        lock = FileLock(os.path.join(one.path, LOCK), fs)
+        with suppress(FileNotFoundError), lock.held(note="empty"):
+            atomic.move_folder(one.path, os.path.join(erasing, one.at, one.session_id), fs=fs)
+            gone.append(one)
+        lock.close()
+        _remove_empty(fs, os.path.dirname(one.path))
+    if look(fs, erasing) is not None:
+        atomic.erase_tree(erasing, fs=fs)
+    return gone
 
 
 def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
@@ -96,7 +164,7 @@ def not_moved(folder: str, error: BaseException) -> Problem:
 
 def _newest(fs: Fs, folder: str) -> float:
     newest = 0.0
-    for path in _all_files(fs, folder):
+    for path in all_files(fs, folder):
         try:
             newest = max(newest, fs.lstat(path).st_mtime)
         except OSError:
@@ -104,7 +172,8 @@ def _newest(fs: Fs, folder: str) -> float:
     return newest
 
 
-def _all_files(fs: Fs, folder: str) -> Iterator[str]:
+def all_files(fs: Fs, folder: str) -> Iterator[str]:
+    """The folder, and every file and folder below it but its lock; links are not followed."""
     yield folder
     try:
         names = fs.listdir(folder)
@@ -118,7 +187,7 @@ def _all_files(fs: Fs, folder: str) -> Iterator[str]:
             is_folder = stat_module.S_ISDIR(fs.lstat(path).st_mode)
         except OSError:
             continue
-        yield from _all_files(fs, path) if is_folder else (path,)
+        yield from all_files(fs, path) if is_folder else (path,)
 
 
 def _trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
@@ -130,8 +199,8 @@ def _trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
         target = os.path.join(root, TRASH, time, name)
         try:
             fs.lstat(target)
-        except FileNotFoundError:
-            return target
+        except (FileNotFoundError, NotADirectoryError):
+            return target  # where a stranger's file is in the way, the move will tell
         number += 1
 
 
@@ -139,8 +208,8 @@ def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
     """(time, id) of what is in the trash, newest first."""
     trash = os.path.join(root, TRASH)
     try:
-        times = sorted(fs.listdir(trash), reverse=True)
-    except FileNotFoundError:
+        times = sorted((name for name in fs.listdir(trash) if not name.startswith(".")), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
         return []
     found = []
     for time in times:

@@ -41,6 +41,17 @@ class MaestroLayout:
 
     name: ClassVar[str] = KIND
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.NESTS})
+    side_files: ClassVar[tuple[str, ...]] = (
+        ".lock",
+        ".mailbox.*.lock",
+        ".*.tmp",
+        "log.jsonl",
+        "log.*.jsonl",
+        "attempts.*.jsonl",
+        "error/",
+        "*.backup",
+        "*.torn-*",
+    )
 
     def __init__(
         self,

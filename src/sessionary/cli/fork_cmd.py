@@ -1,0 +1,164 @@
+"""`sessionary fork`: a new session that begins where a turn of another one ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, options, output, phrases
+from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.text import fit, one_line
+from sessionary.errors import AlreadyExists, Invalid
+from sessionary.layouts.amplifier import ForkResult, fork_session, get_fork_preview, is_top_level_session
+from sessionary.layouts.amplifier.ids import check_new_id
+from sessionary.workspace import Workspace
+
+
+@click.command(
+    "fork",
+    epilog="""\b
+Examples:
+  sessionary fork 3f0c81d2                    all of it
+  sessionary fork 3f0c81d2 --turn 3 --name 'Another way'
+  sessionary fork 3f0c81d2 --turn 3 --dry-run
+  sessionary fork 3f0c81d2 --json | jq -r .id
+""",
+)
+@click.argument("session", metavar="ID | DIR")
+@options.home
+@click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to take.  [default: all]")
+@click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
+@click.option("--name", metavar="TEXT", help="What the new session is called.  [default: as its parent]")
+@click.option(
+    "--on-incomplete",
+    type=click.Choice(["complete", "remove", "error"]),
+    default="complete",
+    show_default=True,
+    help="Tool calls without a result: add one that says so, take the calls away, or refuse.",
+)
+@click.option("--no-events", is_flag=True, help="Leave the event log behind.")
+@changing.dry_run
+@changing.as_json
+def fork_command(
+    session: str,
+    home: Path | None,
+    turn: int | None,
+    new_id: str | None,
+    name: str | None,
+    on_incomplete: str,
+    no_events: bool,
+    dry_run: bool,
+    json_: bool,
+) -> int:
+    """Make a new session of the first turns of another one, which is left as it is.
+
+    The new one lies in the same project. Name, working directory and configuration go along, and so do the events of
+    those turns.
+    """
+    if name is not None and not name.strip():
+        raise click.UsageError("--name is empty")
+    parent = chosen(Workspace(home), session)
+    if dry_run:
+        _preview(parent, turn, new_id, on_incomplete, json_)
+        return 0
+    made = fork_session(
+        parent.folder,
+        turn=turn,
+        new_session_id=new_id,
+        include_events=not no_events,
+        handle_orphaned_tools=on_incomplete,
+        name=name,
+    )
+    word = str(made.session_dir) if parent.word == parent.folder else made.session_id
+    undo = command(home, "trash", word)
+    if json_:
+        output.value(_made(parent, made, undo))
+        return 0
+    output.line(one_line(made.session_id))
+    output.lines(_told(parent, made))
+    if not is_top_level_session(made.session_id):
+        output.aside(
+            "note: the original takes an id with an underscore for a sub-agent's and does not list it"
+        )
+    tell("show it", command(home, "show", word))
+    tell("undo", undo)
+    return 0
+
+
+def _told(parent: Chosen, made: ForkResult) -> Iterator[str]:
+    turns = phrases.count(made.forked_from_turn, "turn")
+    yield from changing.set_in(f"  the first {turns} of {_short(parent)}")
+    yield f"  {phrases.count(made.message_count, 'message')}, {phrases.count(made.events_count, 'event')}"
+    if made.problems:
+        yield "  could not be read, and did not come along:"
+        yield from changing.not_read(made.problems)
+
+
+def _made(parent: Chosen, made: ForkResult, undo: str) -> dict[str, Any]:
+    return _object(parent, made.forked_from_turn, made.message_count) | {
+        "id": made.session_id,
+        "path": str(made.session_dir),
+        "events": made.events_count,
+        "problems": [problem.as_dict() for problem in made.problems],
+        "undo": undo,
+    }
+
+
+def _object(parent: Chosen, turn: int, messages: int) -> dict[str, Any]:
+    """What is known with and without a dry run, with the field names of docs/cli-json.md."""
+    return {
+        "id": None,
+        "path": None,
+        "parent": parent.session_id,
+        "turn": turn,
+        "messages": messages,
+        "events": None,
+        "dry_run": False,
+        "problems": [],
+        "undo": None,
+    }
+
+
+def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete: str, json_: bool) -> None:
+    """Tell what a fork would hold, and refuse what it would refuse."""
+    if new_id is not None and os.path.lexists(os.path.join(parent.root, check_new_id(new_id))):
+        raise AlreadyExists(f"Session '{new_id}' exists already", operation="fork", session=new_id)
+    seen = get_fork_preview(parent.folder, turn)
+    if on_incomplete == "error" and seen["has_orphaned_tools"]:
+        raise Invalid(
+            f"{seen['orphaned_tool_count']} tool calls have no result at the end of turn {seen['turn']}",
+            operation="fork",
+            hint="take another turn, or --on-incomplete complete",
+        )
+    if json_:
+        output.value(
+            _object(parent, seen["turn"], seen["message_count"])
+            | {
+                "id": new_id,
+                "dry_run": True,
+                "turns": seen["max_turns"],
+                "incomplete": seen["orphaned_tool_count"],
+                "last_user_message": seen["last_user_message"],
+                "last_assistant_message": seen["last_assistant_message"],
+            }
+        )
+        return
+    output.line(f"Would make a new session of turns 1 to {seen['turn']} of {seen['max_turns']}")
+    messages = phrases.count(seen["message_count"], "message")
+    output.lines(changing.set_in(f"  of {_short(parent)}: {messages}"))
+    for who, text in (("You", "last_user_message"), ("Agent", "last_assistant_message")):
+        if seen[text]:
+            output.line(fit(f"  {who}: {one_line(seen[text])}", output.width()))
+    if seen["has_orphaned_tools"]:
+        what = {"complete": "would get one", "remove": "would be left out"}[on_incomplete]
+        calls = phrases.count(seen["orphaned_tool_count"], "tool call")
+        output.line(f"  {calls} without a result {what}")
+    output.aside("nothing was written")
+
+
+def _short(parent: Chosen) -> str:
+    return one_line(parent.session_id)

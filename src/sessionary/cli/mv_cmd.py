@@ -1,0 +1,164 @@
+"""`sessionary mv`: sessions follow a project folder that was renamed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import options, output, phrases
+from sessionary.cli.choice import PARTLY, all_refs, projects
+from sessionary.cli.progress import Progress
+from sessionary.cli.text import fit, harmless, one_line
+from sessionary.errors import AmbiguousId
+from sessionary.layouts.amplifier.ids import PROJECTS, path_slug
+from sessionary.layouts.amplifier.moving import Move, Step, carry_out, plan
+from sessionary.workspace import Workspace
+
+_SHOWN = 10
+
+
+@click.command(
+    "mv",
+    epilog="""\b
+Examples:
+  sessionary mv ~/code/app ~/code/shop --dry-run
+  sessionary mv ~/code/app ~/code/shop
+  sessionary mv app ~/code/shop       the project whose folder name ends with -app
+  sessionary mv ~/code/shop ~/code/app
+""",
+)
+@click.argument("project")
+@click.argument("newpath", metavar="NEWPATH")
+@options.home
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--json", "json_", is_flag=True, help="Print what was done as one JSON document.")
+def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, json_: bool) -> int:
+    """Let the sessions of PROJECT follow its folder, which was renamed, or will be, to NEWPATH.
+
+    PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent looks for sessions
+    under a name made of the path, so both names are shown. What sessions say of their working directory is changed
+    where it names the old path or a folder in it. Your project itself is not touched.
+
+    If NEWPATH has sessions, they are joined; if two have one id, nothing is done. Interrupted, it is simply run again.
+    To take it back, move back. End the agents that work there first.
+    """
+    workspace = Workspace(home)
+    slug, old = _named(workspace, project)
+    new = os.path.realpath(os.path.expanduser(newpath))
+    move = plan(workspace.home, slug, new, old=old)
+    if not dry_run:
+        with Progress("moving sessions", len(move.steps)) as progress:
+            carry_out(move, passed=progress.advance)
+    back = _way_back(move, home)
+    if json_:
+        output.value(_object(move, dry_run, back))
+    else:
+        output.lines(_told(move, dry_run))
+        for text in _remarks(move, dry_run, back):
+            output.aside(text)
+    return PARTLY if _kept(move) else 0
+
+
+def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
+    """The folder name of the project that a word names, and the path that it had, if the word is that.
+
+    Raises:
+        NotFound: there is none.
+        AmbiguousId: there are several.
+    """
+    path = os.path.abspath(os.path.expanduser(word))
+    if os.sep in word or word.startswith((".", "~")):
+        for old in dict.fromkeys((path, os.path.realpath(path))):
+            if os.path.isdir(workspace.home / PROJECTS / path_slug(old)):
+                return path_slug(old), old
+    if os.path.isdir(workspace.home / PROJECTS / word) and os.sep not in word:
+        return word, None
+    found = sorted(projects(all_refs(workspace)[0], word))
+    if len(found) > 1:
+        raise AmbiguousId(
+            f"{len(found)} projects are called {word}",
+            details={"matches": found, "count": len(found)},
+            hint="give the path that it had",
+        )
+    return found[0], None
+
+
+def _kept(move: Move) -> list[str]:
+    """Why sessions are where they were although they should have moved."""
+    return [problem.message for problem in move.problems if problem.code == "not_moved"]
+
+
+def _told(move: Move, dry_run: bool) -> Iterator[str]:
+    """Both paths with the folder names that come of them, and what happens to how many sessions."""
+    room = output.width()
+    yield f"from  {fit(harmless(move.old or '(a path that no session tells)'), room - 6, keep_end=True)}"
+    yield f"      sessions in {fit(one_line(move.old_slug), room - 18, keep_end=True)}"
+    yield f"to    {fit(harmless(move.new), room - 6, keep_end=True)}"
+    yield f"      sessions in {fit(one_line(move.new_slug), room - 18, keep_end=True)}"
+    done = len(move.steps) - len(_kept(move))
+    follow = "would move" if dry_run else "moved"
+    if move.source == move.target:
+        follow = "would stay where they are" if dry_run else "stay where they are"
+    changed = sum(step.after is not None for step in move.steps)
+    trashed = sum(step.trashed for step in move.steps)
+    yield f"{phrases.count(done, 'session')} {follow}" + (
+        f", {trashed:,} of them in the trash" if trashed else ""
+    )
+    if changed:
+        yield f"working_dir {'would change' if dry_run else 'changed'} in {changed:,} of them"
+
+
+def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
+    if move.there:
+        there = phrases.count(move.there, "session")
+        yield f"{move.new_slug} had {there} already; moving back would take these along"
+    for session, path in move.staying[:_SHOWN]:
+        yield f"{one_line(session)} stays: it belongs to {one_line(path)}, which has the same folder name"
+    if len(move.staying) > _SHOWN:
+        yield f"so do {len(move.staying) - _SHOWN:,} more"
+    if move.left:
+        names = one_line(", ".join(move.left[:_SHOWN]) + (", …" if len(move.left) > _SHOWN else ""))
+        yield f"not sessions, and left in {move.old_slug}: {names}"
+    for problem in move.problems:
+        yield f"{one_line(problem.path)}: {one_line(problem.message)}"
+    if not os.path.isdir(move.new):
+        yield f"there is no folder {one_line(move.new)} yet"
+    if not dry_run:
+        yield f"to take it back: {harmless(back)}"
+
+
+def _way_back(move: Move, home: Path | None) -> str:
+    """The command that moves back."""
+    words = ["sessionary", "mv", move.new, move.old or "OLDPATH"]
+    if home is not None:
+        words += ["--home", str(home)]
+    return shlex.join(words)
+
+
+def _object(move: Move, dry_run: bool, back: str) -> dict[str, Any]:
+    """What was done with the field names of docs/cli-json.md."""
+    return {
+        "dry_run": dry_run,
+        "old": {"path": move.old, "project": move.old_slug},
+        "new": {"path": move.new, "project": move.new_slug, "sessions": move.there},
+        "sessions": [_step_object(step) for step in move.steps],
+        "staying": [{"id": session, "path": path} for session, path in move.staying],
+        "left": move.left,
+        "problems": [problem.as_dict() for problem in move.problems],
+        "undo": back,
+    }
+
+
+def _step_object(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.session_id,
+        "from": step.source,
+        "to": step.target,
+        "trashed": step.trashed,
+        "working_dir": None if step.after is None else {"old": step.before, "new": step.after},
+    }

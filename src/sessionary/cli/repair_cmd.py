@@ -1,0 +1,164 @@
+"""`sessionary repair`: a session that its agent takes again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, options, output, phrases
+from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.text import cells, fit, harmless, one_line, wrap
+from sessionary.errors import Corrupt
+from sessionary.layouts.amplifier import Repaired, repair
+from sessionary.workspace import Workspace
+
+DAMAGED = Corrupt.exit_code
+WHOLE = 200
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command(
+    "repair",
+    epilog="""\b
+Examples:
+  sessionary repair 3f0c81d2 --dry-run       what would be done, as a diff
+  sessionary repair 3f0c81d2
+  sessionary repair 3f0c81d2 --orphans drop
+  sessionary undo 3f0c81d2                   as it was before
+""",
+)
+@click.argument("session", metavar="ID | DIR")
+@options.home
+@click.option(
+    "--orphans",
+    type=click.Choice(["complete", "drop"]),
+    default="complete",
+    show_default=True,
+    help="Tool calls that nobody answered: add a result that says so, or take the calls away.",
+)
+@click.option(
+    "--close-last", is_flag=True, help="Add a closing text where the conversation ends with what a tool said."
+)
+@click.option(
+    "--full", is_flag=True, help=f"Print lines of the diff whole, not their first {WHOLE} characters."
+)
+@changing.dry_run
+@changing.as_json
+def repair_command(
+    session: str, home: Path | None, orphans: str, close_last: bool, full: bool, dry_run: bool, json_: bool
+) -> int:
+    """Put a session right that its agent or a model provider refuses; then check it again.
+
+    Lines that can be read stay as they are, byte for byte. What can be read of damaged ones is saved, the rest is set
+    aside beside the transcript. A healthy session is left alone. Close the session in its agent before.
+
+    Ends with 13 if something is still wrong afterwards.
+    """
+    target = chosen(Workspace(home), session)
+    done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
+    undo = command(home, "undo", target.word) if done.kept_in is not None else None
+    if json_:
+        output.value(_object(target, done, full, undo))
+    else:
+        with output.paged():
+            output.lines(_told(done, full))
+        if undo is not None:
+            tell("undo", undo)
+        elif dry_run:
+            output.aside("nothing was written")
+    return DAMAGED if done.remaining and not dry_run else 0
+
+
+def _object(target: Chosen, done: Repaired, full: bool, undo: str | None) -> dict[str, Any]:
+    """What was done, with the field names of docs/cli-json.md."""
+    return {
+        "id": done.session_id,
+        "path": target.folder,
+        "changed": done.changed,
+        "dry_run": done.dry_run,
+        "problems": [problem.as_dict() for problem in done.problems],
+        "remaining": [problem.as_dict() for problem in done.remaining],
+        "fixes": [fix.as_dict() for fix in done.fixes],
+        "mends": [change.as_dict() for change in done.mends],
+        "diff": "\n".join(line if full else _short(line, WHOLE) for line in done.diff.split("\n")),
+        "messages_before": done.messages_before,
+        "messages_after": done.messages_after,
+        "set_aside": done.set_aside,
+        "set_aside_in": done.set_aside_in,
+        "metadata_from": done.metadata_from,
+        "event_sealed": done.event_sealed,
+        "kept_in": done.kept_in,
+        "undo": undo,
+    }
+
+
+def _told(done: Repaired, full: bool) -> Iterator[str]:
+    name = one_line(done.session_id)
+    if not done.changed:
+        yield from _unchanged(name, done)
+        return
+    if done.diff:
+        yield from _diff(done.diff, full)
+        yield ""
+    for fix in done.fixes:
+        yield from _item(f"line {fix.line:,}", fix.code, fix.what)
+    for change in done.mends:
+        yield from _item(f"message {change.index:,}", change.code, f"{change.what}: {change.why}")
+    yield from _besides(done)
+    told = f"{name} {'would be' if done.dry_run else 'is'} repaired"
+    yield from changing.done(told, *(("!", "yellow") if done.remaining else ()))
+    yield f"  {phrases.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
+    yield from _still_wrong(done)
+
+
+def _unchanged(name: str, done: Repaired) -> Iterator[str]:
+    if done.remaining:
+        yield from changing.done(f"{name}: nothing that a repair could do", "✗", "red")
+        yield from _still_wrong(done)
+    else:
+        yield from changing.done(f"{name}: nothing to repair")
+
+
+def _still_wrong(done: Repaired) -> Iterator[str]:
+    if done.remaining:
+        yield "  still wrong:"
+        yield from changing.not_read(done.remaining)
+
+
+def _item(place: str, code: str, words: str) -> Iterator[str]:
+    yield from wrap(harmless(f"  {place}  {code}"), output.width())
+    yield from (f"    {line}" for line in wrap(harmless(words), output.width() - 4))
+
+
+def _besides(done: Repaired) -> Iterator[str]:
+    """What was done beside the lines of the transcript."""
+    if done.set_aside:
+        where = os.path.basename(done.set_aside_in) if done.set_aside_in else "a file beside the transcript"
+        yield from changing.set_in(f"  set aside: {phrases.size(done.set_aside)}, in {where}")
+    if done.metadata_from is not None:
+        source = "its backup" if done.metadata_from == "backup" else "what is known: the id alone"
+        yield f"  metadata.json is written anew from {source}"
+    if done.event_sealed:
+        yield "  the last event was torn: it gets the end of its line"
+
+
+def _diff(diff: str, full: bool) -> Iterator[str]:
+    """The lines of the diff, harmless. They may be megabytes long, so they are cut unless somebody wants them whole."""
+    paint = output.painter()
+    room = min(output.room() or WHOLE, WHOLE)
+    for line in diff.split("\n"):
+        colour = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1])
+        text = harmless(line) if full else _short(harmless(line), room)
+        yield paint(text, colour) if colour else text
+
+
+def _short(line: str, room: int) -> str:
+    """The beginning of a line, and how long it is."""
+    if len(line) <= room and cells(line) <= room:
+        return line
+    tail = f"… ({len(line):,} characters)"
+    return fit(line, room - len(tail), ellipsis="") + tail

@@ -1,0 +1,68 @@
+"""`sessionary restore-backup`: the version before, put back by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sessionary.cli import changing, options, output, phrases
+from sessionary.cli.changing import chosen, command, tell
+from sessionary.cli.text import one_line
+from sessionary.layouts.amplifier import Restored, restore_backup
+from sessionary.workspace import Workspace
+
+
+@click.command(
+    "restore-backup",
+    epilog="""\b
+Examples:
+  sessionary restore-backup 3f0c81d2 --dry-run
+  sessionary restore-backup 3f0c81d2 --metadata
+  sessionary undo 3f0c81d2                   as it was before
+""",
+)
+@click.argument("session", metavar="ID | DIR")
+@options.home
+@click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
+@changing.dry_run
+@changing.as_json
+def restore_backup_command(
+    session: str, home: Path | None, metadata: bool, dry_run: bool, json_: bool
+) -> int:
+    """Put the backup of the transcript in its place. The backup is older: it may lack the last messages.
+
+    Where a transcript is damaged, `sessionary repair` saves more of it.
+    """
+    target = chosen(Workspace(home), session)
+    done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
+    undo = command(home, "undo", target.word) if done.kept_in is not None else None
+    if json_:
+        fields = asdict(done)
+        named = {"id": fields.pop("session_id"), "path": target.folder}
+        output.value(named | fields | {"undo": undo})
+        return 0
+    output.lines(_told(done))
+    if undo is not None:
+        tell("undo", undo)
+    elif dry_run:
+        output.aside("nothing was written")
+    return 0
+
+
+def _told(done: Restored) -> Iterator[str]:
+    file = "metadata.json" if done.which == "metadata" else "transcript.jsonl"
+    if not done.changed:
+        yield from changing.done(f"{file} is the same as its backup: nothing to do")
+        return
+    name = one_line(done.session_id)
+    if done.dry_run:
+        yield from changing.set_in(f"Would restore {file} of {name}")
+    else:
+        yield from changing.done(f"{name}: {file} is restored")
+    if done.which == "transcript":
+        after = phrases.count(done.messages_after, "message")
+        verb = "would be" if done.dry_run else "is" if done.messages_after == 1 else "are"
+        yield from changing.set_in(f"  {after} {verb} in it; {done.messages_before:,} could be read before")

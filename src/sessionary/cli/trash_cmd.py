@@ -1,0 +1,209 @@
+"""`sessionary trash`: sessions taken away, and what lies in the trash."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import changing, options, output, phrases
+from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.text import cells, fit, harmless, one_line, pad
+from sessionary.cli.when import When
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import SessionaryError
+from sessionary.layouts.amplifier import SessionStore, trash
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.amplifier.trash import Trashed
+from sessionary.layouts.amplifier.undoing import size_of
+from sessionary.workspace import Workspace
+
+PARTLY = 3
+
+
+class _Row(NamedTuple):
+    """A session in the trash, and of which project."""
+
+    project: str
+    root: str
+    one: Trashed
+
+
+@click.command(
+    "trash",
+    epilog="""\b
+Examples:
+  sessionary trash 3f0c81d2 77aa99bb
+  sessionary trash --list
+  sessionary undo 3f0c81d2                   back from the trash
+  sessionary trash --empty --older-than 30d  for good
+""",
+)
+@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...")
+@options.home
+@click.option("--list", "list_", is_flag=True, help="Show what is in the trash, of all projects.")
+@click.option("--empty", is_flag=True, help="Destroy what is in the trash, for good.")
+@click.option(
+    "--older-than", type=When(), metavar="TIME", help="With --list or --empty: trashed before that: 30d."
+)
+@click.option("--yes", is_flag=True, help="With --empty: do not ask.")
+@changing.as_json
+def trash_command(
+    sessions: tuple[str, ...],
+    home: Path | None,
+    list_: bool,
+    empty: bool,
+    older_than: datetime | None,
+    yes: bool,
+    json_: bool,
+) -> int:
+    """Move sessions to the trash, from where `sessionary undo` brings them back.
+
+    Their forks and the sessions of their sub-agents stay. Nothing leaves the trash by itself.
+    """
+    _one_job(sessions, list_, empty, older_than, yes)
+    workspace = Workspace(home)
+    if sessions:
+        return _trash(workspace, sessions, home, json_)
+    rows = [row for row in _rows(workspace) if _is_older(row.one, older_than)]
+    if empty:
+        return _empty(rows, yes, json_)
+    if json_:
+        output.value(list(map(_object, rows)))
+    else:
+        with output.paged():
+            output.lines(_listed(rows))
+        if not rows:
+            output.aside("nothing is in the trash" + (" that is older" if older_than else ""))
+    return 0
+
+
+def _one_job(
+    sessions: tuple[str, ...], list_: bool, empty: bool, older_than: datetime | None, yes: bool
+) -> None:
+    if bool(sessions) + list_ + empty != 1:
+        raise click.UsageError("name sessions, or say --list or --empty: one of the three")
+    if older_than is not None and sessions:
+        raise click.UsageError("--older-than goes with --list or --empty")
+    if yes and not empty:
+        raise click.UsageError("--yes goes with --empty")
+
+
+# -- into the trash
+
+
+def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_: bool) -> int:
+    """All of the words are resolved before anything moves: a mistyped one moves nothing."""
+    found = {target.folder: target for target in (chosen(workspace, word) for word in words)}
+    moved: list[tuple[Chosen, str]] = []
+    failed: SessionaryError | None = None
+    for target in found.values():
+        try:
+            moved.append((target, _move(target)))
+        except SessionaryError as error:
+            if len(found) == 1:
+                raise
+            failed = error
+            if json_:
+                output.problem(error.as_dict() | {"exit_code": error.exit_code})
+            else:
+                output.aside(harmless(f"sessionary: {error.message}"))
+    if json_:
+        output.value([
+            {
+                "id": target.session_id,
+                "project": target.project,
+                "path": path,
+                "undo": command(home, "undo", target.word),
+            }
+            for target, path in moved
+        ])  # fmt: skip
+    else:
+        for target, _ in moved:
+            output.lines(changing.done(f"{one_line(target.session_id)} is in the trash"))
+            tell("undo", command(home, "undo", target.word))
+    return PARTLY if failed is not None else 0
+
+
+def _move(target: Chosen) -> str:
+    SessionStore(target.root).delete(os.path.basename(target.folder))
+    there = trash.newest(OS_FS, os.path.realpath(target.root), os.path.basename(target.folder))
+    return os.path.join(os.path.realpath(target.root), trash.TRASH, *there) if there else ""
+
+
+# -- what is in it
+
+
+def _rows(workspace: Workspace) -> list[_Row]:
+    rows = [
+        _Row(project, root, one)
+        for project, root in AmplifierLayout(workspace.home).stores()
+        for one in trash.trashed(OS_FS, root)
+    ]
+    return sorted(rows, key=lambda row: row.one.at, reverse=True)
+
+
+def _is_older(one: Trashed, limit: datetime | None) -> bool:
+    return limit is None or (one.when is not None and one.when < limit)
+
+
+def _object(row: _Row) -> dict[str, Any]:
+    """A session in the trash, with the field names of docs/cli-json.md."""
+    return {
+        "id": row.one.session_id,
+        "project": row.project,
+        "title": _title(row.one),
+        "trashed": row.one.when,
+        "size": size_of(OS_FS, row.one.path),
+        "path": row.one.path,
+    }
+
+
+def _title(one: Trashed) -> str | None:
+    layout = AmplifierLayout(Path(one.path))
+    ref = layout.at(Path(one.path))
+    try:
+        return None if ref is None else layout.summary(ref).title
+    except SessionaryError:
+        return None
+
+
+def _listed(rows: list[_Row]) -> Iterator[str]:
+    if not rows:
+        return
+    ids = [one_line(row.one.session_id) for row in rows]
+    widest = max(map(cells, ids))
+    room = output.room()
+    heads = f"{'TRASHED':<13}  {'ID':<{widest}}    SIZE  TITLE"
+    yield output.paint(heads if room is None else fit(heads, room), "bold")
+    for row, name in zip(rows, ids, strict=True):
+        size = phrases.size(size_of(OS_FS, row.one.path))
+        line = f"{changing.at(row.one.when):<13}  {pad(name, widest)}  {size:>6}  {one_line(_title(row.one) or '-')}"
+        yield line if room is None else fit(line, room)
+
+
+# -- for good
+
+
+def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
+    size = sum(size_of(OS_FS, row.one.path) for row in rows)
+    what = f"{phrases.count(len(rows), 'session')}, {phrases.size(size)}"
+    if rows and not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("--empty destroys sessions for good; where nobody can be asked, say --yes")
+        click.confirm(f"Destroy {what} for good?", abort=True, err=True)
+    gone = []
+    for root in {row.root: None for row in rows}:
+        gone += trash.empty(OS_FS, root, [row.one for row in rows if row.root == root])
+    if json_:
+        output.value({"destroyed": [one.session_id for one in gone], "size": size})
+    elif gone:
+        output.lines(changing.done(f"destroyed for good: {what}"))
+    else:
+        output.aside("there is nothing to destroy")
+    return 0

@@ -1,0 +1,233 @@
+"""`sessionary undo`: the way back from whatever displaced something."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import changing, options, output, phrases
+from sessionary.cli.changing import command, tell
+from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import AmbiguousId, NotFound
+from sessionary.layouts.amplifier import SessionStore, Undone, trash
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
+from sessionary.workspace import Workspace
+
+
+class _Place(NamedTuple):
+    """A session, there or in the trash: of which project, in which folder, what it is called."""
+
+    project: str | None
+    root: str
+    session_id: str
+    word: str
+
+
+class _Row(NamedTuple):
+    """Something that could be undone, and where."""
+
+    place: _Place
+    one: Undoable
+
+
+@click.command(
+    "undo",
+    epilog="""\b
+Examples:
+  sessionary undo                            the last change of all
+  sessionary undo 3f0c81d2                   the last change of this session
+  sessionary undo --list                     what could be undone
+  sessionary undo --list 3f0c81d2 --json
+""",
+)
+@click.argument("session", metavar="[ID | DIR]", required=False)
+@options.home
+@click.option(
+    "--list", "list_", is_flag=True, help="Show what could be undone, the newest first, and do nothing."
+)
+@changing.as_json
+def undo_command(session: str | None, home: Path | None, list_: bool, json_: bool) -> int:
+    """Take back the last rewind, repair, restored backup, undo or conflict, or bring a session back from the trash.
+
+    A conflict is what a save did that displaced what another program had stored: both versions are kept, and undo puts
+    the other one in place. To undo twice leads back to where one was. What was added to the session meanwhile is kept.
+    """
+    workspace = Workspace(home)
+    rows = _rows(workspace, None if session is None else _named(workspace, session))
+    if list_:
+        if json_:
+            output.value(list(map(_object, rows)))
+        else:
+            with output.paged():
+                output.lines(_listed(rows))
+            if not rows:
+                output.aside("there is nothing to undo")
+        return 0
+    if not rows:
+        whose = "" if session is None else f" of {session}"
+        raise NotFound(f"there is nothing to undo{whose}", hint="`sessionary undo --list` shows all")
+    _undo(rows[0], home, json_)
+    return 0
+
+
+# -- which
+
+
+def _named(workspace: Workspace, word: str) -> _Place:
+    """The session that a word names, which may lie in the trash.
+
+    Raises:
+        NotFound: there is none.
+        AmbiguousId: there are several; one in the trash counts like any other.
+    """
+    if changing.is_path(word):
+        path = os.path.abspath(os.path.expanduser(word))
+        root, session_id = os.path.split(path)
+        if os.path.isdir(path) or trash.newest(OS_FS, root, session_id) is not None:
+            return _Place(None, root, session_id, path)
+        raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
+    gone = _in_trash(workspace, word)
+    try:
+        ref = workspace.find(word)
+    except NotFound:
+        if not gone:
+            raise
+        found = gone
+    else:
+        here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
+        found = [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
+    if len(found) > 1:
+        matches = sorted(f"{one.session_id}  {one.project or ''}".rstrip() for one in found)
+        raise AmbiguousId(
+            f"{len(found)} sessions, there or in the trash, are called {word} or begin so",
+            session=word,
+            details={"matches": matches, "count": len(matches)},
+            hint="give more of the id",
+        )
+    return found[0]
+
+
+def _in_trash(workspace: Workspace, word: str) -> list[_Place]:
+    """The sessions in the trash that are called so; else those whose ids begin so."""
+    found = {
+        _Place(project, root, one.session_id, one.session_id): None
+        for project, root in AmplifierLayout(workspace.home).stores()
+        for one in trash.trashed(OS_FS, root)
+        if one.session_id.startswith(word)
+    }
+    return [one for one in found if one.session_id == word] or list(found)
+
+
+def _rows(workspace: Workspace, place: _Place | None) -> list[_Row]:
+    """What could be undone, the newest first."""
+    if place is not None:
+        return [_Row(place, one) for one in undoable(place.root, place.session_id)]
+    rows = [
+        _Row(_Place(project, root, one.session_id, one.session_id), one)
+        for project, root in AmplifierLayout(workspace.home).stores()
+        for one in undoable(root)
+    ]
+    return sorted(rows, key=lambda row: (row.one.at, row.one.next), reverse=True)
+
+
+# -- what
+
+
+def _object(row: _Row) -> dict[str, Any]:
+    """Something that could be undone, with the field names of docs/cli-json.md."""
+    return {
+        "id": row.one.session_id,
+        "project": row.place.project,
+        "operation": row.one.operation,
+        "at": row.one.when,
+        "next": row.one.next,
+        "size": row.one.size,
+        "kept_in": row.one.kept_in,
+        "facts": row.one.facts,
+    }
+
+
+def _listed(rows: list[_Row]) -> Iterator[str]:
+    if not rows:
+        return
+    ids = [one_line(row.one.session_id) for row in rows]
+    widest = max(map(cells, ids))
+    room = output.room()
+    heads = f"  {'WHEN':<13}  {'ID':<{widest}}  {'WHAT':<16}    SIZE"
+    yield output.paint(heads if room is None else fit(heads, room), "bold")
+    for row, name in zip(rows, ids, strict=True):
+        what = one_line(f"{row.one.operation}{_about(row.one)}")
+        when, size = changing.at(row.one.when), phrases.size(row.one.size)
+        line = f"{'▶' if row.one.next else ' '} {when:<13}  {pad(name, widest)}  {pad(what, 16)}  {size:>6}"
+        yield line if room is None else fit(line, room)
+
+
+def _about(one: Undoable) -> str:
+    facts = one.facts
+    if one.operation == "rewind":
+        return f" to turn {facts.get('to_turn', '?')}"
+    if one.operation == "undo":
+        return f" of {facts.get('operation', '?')}"
+    return ""
+
+
+# -- and back
+
+
+def _undo(row: _Row, home: Path | None, json_: bool) -> None:
+    store = SessionStore(row.place.root)
+    word, one = row.place.word, row.one
+    undone: Undone | None = None
+    if one.operation == CONFLICT:
+        store.restore_conflict(one.session_id)
+        kept_in = next(iter(store.last_report.conflicts), None)
+    else:
+        store.undo(one.session_id)
+        undone = store.last_report.undone
+        kept_in = None if undone is None else undone.kept_in
+    back = command(home, "trash" if one.operation == TRASH else "undo", word)
+    folder = os.path.join(row.place.root, one.session_id)
+    if json_:
+        output.value({
+            "id": one.session_id,
+            "path": folder,
+            "operation": one.operation,
+            "at": one.when,
+            "messages_since": 0 if undone is None else undone.messages_since,
+            "events_since": 0 if undone is None else undone.events_since,
+            "metadata_since": undone is not None and undone.metadata_since,
+            "events_left": undone is not None and undone.events_left,
+            "kept_in": kept_in,
+            "undo": back,
+        })  # fmt: skip
+        return
+    output.lines(_told(one, undone))
+    tell("undo this", back)
+
+
+def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:
+    name = one_line(one.session_id)
+    words = {
+        TRASH: "is back from the trash",
+        CONFLICT: "has the version again that a save had displaced",
+    }.get(one.operation, f"the {one.operation}{_about(one)} of {changing.at(one.when)} is taken back")
+    yield from changing.done(f"{name}: {words}")
+    if undone is None:
+        return
+    since = [
+        phrases.count(number, what)
+        for number, what in ((undone.messages_since, "message"), (undone.events_since, "event"))
+        if number
+    ]
+    if undone.metadata_since:
+        since.append("a change of metadata.json")
+    if since:
+        yield from changing.set_in(f"  set aside, since it came after that: {', '.join(since)}")
+    if undone.events_left:
+        yield "  the event log was replaced since, and was left as it is"

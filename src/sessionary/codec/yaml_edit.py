@@ -1,0 +1,239 @@
+"""Changing a YAML file that a person has edited: what did not change stays as it was typed, comments above all.
+
+ruamel.yaml reads a file with its comments, and only the values that differ are put into what it read. It is pure
+Python and some thirty times slower than the rest, so it is asked only where there is a comment to keep.
+
+It is not believed blindly. What it writes is read back with our reader and must be the value that was to be stored,
+else the file is written anew; and a comment that has gone with the lines it stood at, or by an accident, is put at
+the head of the file. So neither a value nor a comment is ever lost.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+from bisect import bisect_right
+from collections import Counter
+from typing import Any, Final
+
+from sessionary.codec.yaml_read import as_text, compose, load_yaml, scalars
+from sessionary.codec.yaml_write import dump_yaml, in_brackets, is_plain_key
+from sessionary.errors import Corrupt
+
+_MAY_BE_COMMENT = re.compile(rb"(?:^|[ \t]|\xef\xbb\xbf)#", re.MULTILINE)
+_HASH = re.compile(r"(?:(?<=[ \t])|^)#", re.MULTILINE)
+_TO_LINE_END = re.compile(r"[^\r\n]*")
+_LIST_BELOW_KEY = re.compile(
+    r"^( *)[^\s#-][^\n]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*( *)- ", re.MULTILINE
+)
+_ENDLESS: Final = 1 << 30
+
+
+def has_comments(data: bytes) -> bool:
+    """True if a YAML file holds a comment. Raises Corrupt as `load_yaml`."""
+    return _MAY_BE_COMMENT.search(data) is not None and bool(comments_of(data))
+
+
+def comments_of(data: bytes) -> list[str]:
+    """The comments of a file in order, each from its hash to the end of its line."""
+    text = as_text(data)
+    found = [match.start() for match in _HASH.finditer(text)]
+    if not found:
+        return []
+    spans = sorted(_spans(compose(data), text))
+    starts = [start for start, _ in spans]
+    comments: list[str] = []
+    end = 0
+    for at in found:
+        place = bisect_right(starts, at) - 1
+        within_text = place >= 0 and at < spans[place][1]
+        if at >= end and not within_text:
+            comment = _TO_LINE_END.match(text, at)
+            assert comment is not None
+            comments.append(comment[0])
+            end = comment.end()
+    return comments
+
+
+def _spans(root: Any, text: str) -> list[tuple[int, int]]:
+    """Where the texts of a file lie: a hash in there is none that begins a comment."""
+    spans = []
+    for node in scalars(root):
+        start, end = node.start_mark.index, node.end_mark.index
+        if node.style in ("|", ">"):  # behind the sign, on its line, there may be a comment
+            start = text.find("\n", start) + 1 or end
+        spans.append((start, end))
+    return [(start, end) for start, end in spans if start < end]
+
+
+def same(one: Any, other: Any) -> bool:
+    """True if two values are stored alike: as ``==``, but 1, 1.0 and True differ, and NaN equals itself."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(child, other[key]) for key, child in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other) or (one != one and other != other)
+
+
+def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
+    """The bytes that hold `value`, made from those of the present file.
+
+    A file whose value is `value` already comes back byte for byte. One without comments is written anew, with the keys
+    in the order of `value`. In one with comments only what differs is changed.
+
+    Raises:
+        Corrupt: the present file cannot be read.
+        Invalid: the value cannot be stored, as for `dump_yaml`.
+    """
+    old = load_yaml(data, path=path)
+    if same(old, value):
+        return data
+    fresh = dump_yaml(value)
+    comments = comments_of(data) if _MAY_BE_COMMENT.search(data) else []
+    if not comments:
+        return fresh
+    edited = _edited(data, old, value)
+    if edited is None:
+        edited = fresh
+    missing = list((Counter(comments) - Counter(comments_of(edited))).elements())
+    return "".join(f"{comment}\n" for comment in missing).encode() + edited
+
+
+def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
+    """The file as ruamel.yaml writes it with the new values; None if that does not read as them."""
+    from ruamel.yaml.error import YAMLError
+
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return None
+    text = as_text(data).replace("\r\n", "\n")
+    try:
+        editor = _editor(text)
+        document = editor.load(text)
+        _merge_map(document, old, new)
+        out = io.BytesIO()
+        editor.dump(document, out)
+        edited = out.getvalue()
+        if b"\r\n" in data:
+            edited = edited.replace(b"\n", b"\r\n")
+        return edited if same(load_yaml(edited), new) else None
+    except (YAMLError, Corrupt, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
+        return None  # whatever it stumbled over, the other way holds all values
+
+
+def _editor(text: str) -> Any:
+    from ruamel.yaml import YAML
+
+    editor = YAML(typ="rt", pure=True)
+    editor.preserve_quotes = True
+    editor.width = _ENDLESS
+    found = _LIST_BELOW_KEY.search(text)
+    offset = len(found[2]) - len(found[1]) if found else 2
+    editor.indent(mapping=2, sequence=offset + 2, offset=offset)
+    return editor
+
+
+def _merge_map(node: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Put into what was read from the file (`node`, whose value is `old`) what differs in `new`."""
+    typed = dict(zip(old, list(node), strict=True))  # a key that we read as text may be a number to ruamel
+    for key, at in typed.items():
+        if key not in new:
+            del node[at]
+        else:
+            _merge_child(node, at, old[key], new[key])
+    for key, child in new.items():
+        if key not in old:
+            node[_key(key)] = _made(child)
+
+
+def _merge_list(node: Any, old: list[Any], new: list[Any]) -> None:
+    """As `_merge_map`. Items are matched from both ends, so that one taken out or put in moves no comment."""
+    head = 0
+    while head < min(len(old), len(new)) and same(old[head], new[head]):
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and same(old[-1 - tail], new[-1 - tail]):
+        tail += 1
+    shared = min(len(old), len(new)) - head - tail
+    for place in range(head, head + shared):
+        _merge_child(node, place, old[place], new[place])
+    for _ in range(len(old) - head - shared - tail):
+        del node[head + shared]
+    added = range(head + shared, len(new) - tail)
+    below = _take_below(node) if added and not tail else None
+    for place in added:
+        node.insert(place, _made(new[place]))
+    if below is not None:
+        _put_below(node, below)
+
+
+def _take_below(node: Any) -> Any:
+    """Take away what ruamel.yaml keeps with the last value of a list though it stands in the lines below the list.
+
+    A comment between two keys belongs to the second for whoever wrote it; to ruamel it hangs on the end of the first.
+    """
+    holder, key, slot = _last_leaf(node)
+    tokens = holder.ca.items.get(key)
+    token = tokens[slot] if tokens else None
+    if token is None:
+        return None
+    own, _, rest = token.value.partition("\n")
+    if not rest:
+        return None
+    below = copy.copy(token)
+    below.value = f"\n{rest}"
+    token.value = f"{own}\n"
+    if not own:
+        tokens[slot] = None
+    return below
+
+
+def _put_below(node: Any, token: Any) -> None:
+    holder, key, slot = _last_leaf(node)
+    holder.ca.items.setdefault(key, [None, None, None, None] if slot else [None, None])[slot] = token
+
+
+def _last_leaf(node: Any) -> tuple[Any, Any, int]:
+    """The map or list that holds the last value in the text of a collection, its key, and where its comment hangs."""
+    is_map = isinstance(node, dict)
+    key = next(reversed(node)) if is_map else len(node) - 1
+    child: Any = node[key]
+    if child and hasattr(child, "fa") and not child.fa.flow_style():
+        return _last_leaf(child)
+    return node, key, 2 if is_map else 0
+
+
+def _merge_child(node: Any, at: Any, old: Any, new: Any) -> None:
+    if same(old, new):
+        return
+    if isinstance(old, dict) and isinstance(new, dict) and old:
+        _merge_map(node[at], old, new)
+    elif isinstance(old, list) and isinstance(new, list) and old and new:
+        _merge_list(node[at], old, new)
+    else:
+        node[at] = _made(new)
+
+
+def _made(value: Any) -> Any:
+    """A new value in the style of `dump_yaml`."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+    if isinstance(value, dict):
+        return CommentedMap((_key(key), _made(child)) for key, child in value.items())
+    if isinstance(value, list | tuple):
+        made = CommentedSeq(map(_made, value))
+        if in_brackets(value):
+            made.fa.set_flow_style()
+        return made
+    return DoubleQuotedScalarString(value) if isinstance(value, str) else value
+
+
+def _key(key: str) -> Any:
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+    return key if is_plain_key(key) else DoubleQuotedScalarString(key)

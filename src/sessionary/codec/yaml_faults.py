@@ -1,0 +1,97 @@
+"""Everything that is wrong with one YAML document, gathered before anything is said.
+
+Whoever corrects a file by hand wants to do it once: each fault comes with its line, the way to it from the root, and
+its remedy. Lines are looked up only when there is a fault: a file without one is not parsed a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sessionary.codec.yaml_read import compose, line_of
+from sessionary.errors import SchemaError
+from sessionary.model import Problem, Severity
+
+Keys = Sequence[str | int]
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong, and the way to it from the root of the document."""
+
+    code: str
+    severity: Severity
+    keys: tuple[str | int, ...]
+    message: str
+    repair: str
+
+
+class Faults:
+    """The faults of one document, in the order in which they were found.
+
+    Args:
+        path: the file.
+        data: its bytes as they were read; without them faults have no lines.
+    """
+
+    def __init__(self, path: str = "", data: bytes | None = None) -> None:
+        self.path = path
+        self.found: list[Fault] = []
+        self._data = data
+
+    def add(
+        self,
+        code: str,
+        keys: Keys,
+        message: str,
+        repair: str,
+        severity: Severity = Severity.stops_resume,
+    ) -> None:
+        """One more fault; `message` says what is wrong without naming the place."""
+        self.found.append(Fault(code, severity, tuple(keys), message, repair))
+
+    def problems(self) -> list[Problem]:
+        """The faults with file and line."""
+        if not self.found:
+            return []
+        root = None if self._data is None else compose(self._data, path=self.path)
+        return [
+            Problem(
+                fault.code,
+                fault.severity,
+                self.path,
+                line_of(root, fault.keys),
+                None,
+                f"{dotted(fault.keys)}: {fault.message}" if fault.keys else fault.message,
+                fault.repair,
+            )
+            for fault in self.found
+        ]
+
+    def raise_any(self, at_least: Severity, *, operation: str, session: str | None = None) -> None:
+        """Refuse the document if it has faults of that severity or worse, naming all of those.
+
+        Raises:
+            SchemaError: it has.
+        """
+        grave = [problem for problem in self.problems() if problem.severity >= at_least]
+        if not grave:
+            return
+        lines = [f"line {found.line}: {found.message}" if found.line else found.message for found in grave]
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        raise SchemaError(
+            f"{self.path or 'document'}: {lines[0]}{more}",
+            faults=lines,
+            operation=operation,
+            path=self.path or None,
+            session=session,
+            hint=grave[0].repair,
+        )
+
+
+def dotted(keys: Keys) -> str:
+    """The way to a value as people write it: ``session.history[2].ems``."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
+    return text

@@ -1,0 +1,321 @@
+"""YAML that people and agents wrote, as plain values: dict, list, str, int, float, bool, None.
+
+libyaml parses and composes; what the nodes mean is decided here, because three habits of YAML lose data in session
+files:
+
+* YAML 1.1 and 1.2 read some words differently. An answer `no` becomes False, a country code vanishes, `12:30:45`
+  becomes 45045, a date becomes an object that no other reader writes back. **A word that the two versions read
+  differently stays text**; so do times of every shape.
+* Of two equal keys the last one silently wins. Here they are an error.
+* A file of a few hundred bytes can name itself again and again (aliases) until memory is full. Aliases are read as
+  copies, and what they add up to is counted before it is built.
+
+PyYAML is imported when the first file is read: whoever only asks for the version does not pay for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from sessionary.errors import Corrupt, Unsupported
+
+
+class Limits(NamedTuple):
+    """What a file may ask for.
+
+    Attributes:
+        size: bytes.
+        depth: lists and maps within one another.
+        aliased: values that are there only because an alias repeats them.
+    """
+
+    size: int = 32 << 20
+    depth: int = 100
+    aliased: int = 10_000
+
+
+LIMITS: Final = Limits()
+
+_PREFIX = "tag:yaml.org,2002:"
+_STR, _NULL, _BOOL, _INT, _FLOAT = (_PREFIX + name for name in ("str", "null", "bool", "int", "float"))
+_TEXT = frozenset({_STR, _PREFIX + "timestamp"})
+
+# Only what YAML 1.1 and the core schema of 1.2 read alike. `yes`, `012`, `1_000`, `1e3` and `10:30` are text.
+_WORDS: Final[dict[str, tuple[str, Any]]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), (_NULL, None)),
+    **dict.fromkeys(("true", "True", "TRUE"), (_BOOL, True)),
+    **dict.fromkeys(("false", "False", "FALSE"), (_BOOL, False)),
+}
+_NUMBER: Final = re.compile(
+    r"(?P<int>[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+)\Z"
+    r"|(?P<float>[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+][0-9]+)?|[-+]?(?:0|[1-9][0-9]*)\.(?:[eE][-+][0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+)
+_BOM: Final = "\ufeff"
+
+_REMEDIES: Final = {
+    "bad_yaml": "correct the line by hand; quote a text that holds a colon, a hash or a quote",
+    "bad_utf8": "save the file as UTF-8",
+    "too_large": "split the file, or raise the limit",
+    "too_deep": "flatten what is nested there",
+    "too_many_aliases": "write out what the aliases (*name) repeat",
+    "duplicate_key": "keep one of the two lines, or rename one",
+    "odd_key": "use a word, a number or a quoted text as key",
+    "unknown_tag": "remove the tag (!...) and write the value as text",
+    "several_documents": "keep one document in the file; remove the line ---",
+}
+
+
+def load_yaml(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
+    """The value that a YAML file holds; None for an empty one.
+
+    Keys are text, numbers and booleans become text as they stand in the file. The order of keys is kept.
+
+    Args:
+        data: the bytes of the file.
+        path: its name, for errors.
+        limits: what the file may ask for.
+
+    Raises:
+        Corrupt: it is no single YAML document, breaks a limit, repeats a key or names a foreign type.
+            ``details`` holds ``code``, ``line`` and ``column`` (both from 1).
+    """
+    node = compose(data, path=path, limits=limits)
+    return None if node is None else _Builder(path, limits).build(node, 0)
+
+
+def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
+    """The tree of PyYAML nodes of a file, each with its place; None for an empty one. Raises as `load_yaml`."""
+    import yaml
+
+    text = as_text(data, path, limits)
+    loader = _loader()(text)
+    loader.depth_left = limits.depth + 1
+    try:
+        return loader.get_single_node()
+    except _TooDeep as error:
+        raise bad_yaml("too_deep", f"nested more than {limits.depth} deep", path, error.line) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position] if isinstance(error.position, int) else ""
+        raise bad_yaml("bad_yaml", str(error.reason), path, before.count("\n") + 1) from None
+    except yaml.MarkedYAMLError as error:
+        raise _from_marked(error, path) from None
+    finally:
+        loader.dispose()
+
+
+def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
+    """The characters of a file within its limit of size. Raises as `load_yaml`."""
+    if len(data) > limits.size:
+        raise bad_yaml("too_large", f"{len(data):,} bytes, more than {limits.size:,}", path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise bad_yaml("bad_utf8", f"not UTF-8 at byte {error.start}", path, line) from None
+    return text.removeprefix(_BOM)
+
+
+def bad_yaml(code: str, why: str, path: str, line: int | None = None, column: int | None = None) -> Corrupt:
+    """The error about a place of a file, with its remedy."""
+    place = [path] if path else []
+    place += [f"{name} {number}" for name, number in (("line", line), ("column", column)) if number]
+    message = f"{', '.join(place)}: {why}" if place else why
+    details = {"code": code, "line": line, "column": column}
+    return Corrupt(message, operation="read", path=path or None, details=details, hint=_REMEDIES[code])
+
+
+def line_of(root: Any, keys: Sequence[str | int]) -> int | None:
+    """The line (from 1) of a value, or of the nearest thing around it that the file has.
+
+    Args:
+        root: what `compose` gave.
+        keys: the way to the value from the root, keys of maps and places in lists.
+    """
+    if root is None:
+        return None
+    node = root
+    line: int = root.start_mark.line + 1
+    for key in keys:
+        found = _child(node, key)
+        if found is None:
+            return line
+        node, line = found
+    return line
+
+
+def scalars(root: Any) -> Iterator[Any]:
+    """Every scalar node of a tree, keys included, each once."""
+    seen: set[int] = set()
+    left = [] if root is None else [root]
+    while left:
+        node = left.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.id == "scalar":
+            yield node
+        elif node.id == "sequence":
+            left += node.value
+        else:
+            left += [part for pair in node.value for part in pair]
+
+
+def plain_tag(text: str) -> str:
+    """The tag that a word without quotes has to this reader."""
+    word = _WORDS.get(text)
+    if word is not None:
+        return word[0]
+    found = _NUMBER.match(text)
+    return _STR if found is None else _INT if found.lastgroup == "int" else _FLOAT
+
+
+class _TooDeep(Exception):
+    def __init__(self, line: int | None) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+@cache
+def _loader() -> Any:
+    """The class that libyaml's parser asks for the meaning of words; made at the first file."""
+    import yaml
+
+    if not yaml.__with_libyaml__:  # pragma: no cover - every wheel has it
+        raise Unsupported("PyYAML was built without libyaml", hint="pip install --force-reinstall PyYAML")
+
+    class Loader(yaml.cyaml.CParser):  # type: ignore[misc, name-defined, unused-ignore]
+        """Composes nodes. libyaml composes recursively on the C stack, so depth must be stopped on the way down."""
+
+        depth_left = 0
+
+        def descend_resolver(self, parent: Any, index: Any) -> None:
+            self.depth_left -= 1
+            if self.depth_left < 0:
+                raise _TooDeep(parent.start_mark.line + 1 if parent is not None else None)
+
+        def ascend_resolver(self) -> None:
+            self.depth_left += 1
+
+        def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+            if kind is scalar:
+                return plain_tag(value) if implicit[0] else _STR
+            return "seq" if kind is sequence else "map"
+
+    scalar, sequence = yaml.ScalarNode, yaml.SequenceNode
+    return Loader
+
+
+class _Builder:
+    """Nodes to values. An alias is built anew each time: two places that share one list would change together."""
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self._path = path
+        self._left = limits.aliased
+        self._depth = limits.depth
+        self._seen: set[int] = set()
+        self._aliased = False
+
+    def build(self, node: Any, depth: int) -> Any:
+        """The value of a node at a depth."""
+        kind = node.id
+        if kind == "scalar":
+            if self._aliased:
+                self._count(node)
+            tag = node.tag
+            return node.value if tag == _STR else self._scalar(node, tag)
+        if depth >= self._depth:
+            raise self._bad("too_deep", f"nested more than {self._depth} deep through an alias", node)
+        if self._aliased:
+            self._count(node)
+        elif id(node) in self._seen:
+            self._aliased = True  # from here on down everything is a copy
+            try:
+                return self._collection(node, kind, depth)
+            finally:
+                self._aliased = False
+        self._seen.add(id(node))
+        return self._collection(node, kind, depth)
+
+    def _collection(self, node: Any, kind: str, depth: int) -> Any:
+        if node.tag not in ("seq", "map", _PREFIX + "seq", _PREFIX + "map"):
+            raise self._bad("unknown_tag", f"the tag {_short(node.tag)} is not known here", node)
+        if kind == "sequence":
+            build = self.build
+            return [build(child, depth + 1) for child in node.value]
+        return self._map(node, depth)
+
+    def _map(self, node: Any, depth: int) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        for key_node, child in node.value:
+            if key_node.id != "scalar":
+                raise self._bad("odd_key", "a list or a map stands as a key", key_node)
+            key = key_node.value
+            if key == "<<" and not key_node.style:
+                raise self._bad("odd_key", "a merge key (<<) is not part of the format", key_node)
+            if key in value:
+                raise self._bad("duplicate_key", f"the key {key} stands here for the second time", key_node)
+            value[key] = self.build(child, depth + 1)
+        return value
+
+    def _scalar(self, node: Any, tag: str) -> Any:
+        text = node.value
+        word = _WORDS.get(text)
+        if word is not None and word[0] == tag:
+            return word[1]
+        if tag in _TEXT:
+            return text
+        try:
+            if tag == _INT:
+                return int(text, 16) if text.startswith("0x") else int(text)
+            if tag == _FLOAT:
+                return _float(text)
+        except ValueError:
+            raise self._bad("bad_yaml", f"{text[:40]} is no number that can be read", node) from None
+        raise self._bad("unknown_tag", f"the tag {_short(tag)} does not fit {text[:40]!r}", node)
+
+    def _count(self, node: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise self._bad("too_many_aliases", "aliases repeat more than a file may hold", node)
+
+    def _bad(self, code: str, why: str, node: Any) -> Corrupt:
+        mark = node.start_mark
+        return bad_yaml(code, why, self._path, mark.line + 1, mark.column + 1)
+
+
+def _float(text: str) -> float:
+    special = text.lower().lstrip("+-")
+    if special in (".inf", ".nan"):
+        return float(("-" if text[0] == "-" else "") + special[1:])
+    return float(text)
+
+
+def _from_marked(error: Any, path: str) -> Corrupt:
+    mark = error.problem_mark or error.context_mark
+    why = error.problem or error.context or "not YAML"
+    code = "bad_yaml"
+    if "single document" in str(error.context):
+        code, why = "several_documents", "a second document begins"
+    elif "nesting depth" in str(why):  # libyaml's own limit on brackets
+        code = "too_deep"
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+    return bad_yaml(code, why, path, line, column)
+
+
+def _child(node: Any, key: str | int) -> tuple[Any, int] | None:
+    if node.id == "mapping":
+        for key_node, child in node.value:
+            if key_node.value == key:
+                return child, key_node.start_mark.line + 1
+    elif node.id == "sequence" and isinstance(key, int) and 0 <= key < len(node.value):
+        child = node.value[key]
+        return child, child.start_mark.line + 1
+    return None
+
+
+def _short(tag: str) -> str:
+    return tag.replace(_PREFIX, "!!")

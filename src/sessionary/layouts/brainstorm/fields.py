@@ -1,0 +1,369 @@
+"""The fields of a session file, each with its type and its rule, and the check of a document against them.
+
+How grave a fault is follows from what it costs. Who the session is and where it stands (`IDENTITY`) must be there and
+right, or nobody can go on with it. What else the format calls required has a default and a note, because the format's
+own examples lack it; ``strict`` makes it an error. All else that is odd is kept as it is, and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from sessionary.codec.yaml_faults import Faults
+from sessionary.layouts.brainstorm.vocabulary import (
+    AXES,
+    MODES,
+    PANEL_PHASES,
+    PERSONAS,
+    PHASES,
+    SOURCES,
+    STATUSES,
+    is_id,
+    is_slug,
+    is_whole,
+    read_time,
+    score_of,
+)
+from sessionary.model import Problem, Severity
+
+
+class Rule(NamedTuple):
+    """What a field must be.
+
+    Attributes:
+        kind: ``text``, ``whole``, ``flag``, ``time``, ``texts`` (a list of them), ``counts`` (words to whole numbers),
+            ``map``, ``list`` (of maps) or ``any``.
+        choices: the closed list of a text.
+        low: least whole number.
+        high: greatest whole number.
+        table: the rules of the map, or of each map of the list.
+    """
+
+    kind: str
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int | None = None
+    table: dict[str, Rule] | None = None  # type: ignore[misc, unused-ignore]
+
+
+Table = dict[str, Rule]
+
+_TEXT, _TEXTS, _FLAG, _TIME = Rule("text"), Rule("texts"), Rule("flag"), Rule("time")
+_SCORE = Rule("whole", high=100)
+_ROUND = Rule("whole", low=1)
+
+TECHNIQUE: Final[Table] = {
+    "iteration": _ROUND,
+    "technique_slug": _TEXT,
+    "category": _TEXT,
+    "suggested_reason": _TEXT,
+    "applied": _FLAG,
+    "source": Rule("text", SOURCES),
+    "weak_axes": _TEXTS,
+}
+PARTY: Final[Table] = {
+    "round": _ROUND,
+    "topic": _TEXT,
+    "personas_selected": _TEXTS,
+    "contributions": Rule("list", table={"persona": _TEXT, "key_points": _TEXTS, "references": _TEXTS}),
+    "synthesis": _TEXT,
+    "user_question": _TEXT,
+}
+PANEL: Final[Table] = {
+    "round": _ROUND,
+    "topic": _TEXT,
+    "phase": Rule("text", PANEL_PHASES),
+    "experts_selected": _TEXTS,
+    "contributions": Rule(
+        "list", table={"expert": _TEXT, "framework": _TEXT, "position": _TEXT, "references": _TEXTS}
+    ),
+    "synthesis": Rule("map", table={"convergent": _TEXTS, "tensions": _TEXTS}),
+}
+IDEA: Final[Table] = {"id": _ROUND, "content": _TEXT, "score": Rule("whole", high=10)}
+ENTRY: Final[Table] = {
+    "iteration": _ROUND,
+    "phase": Rule("text", PHASES),
+    "ems": _SCORE,
+    "ems_delta": Rule("whole", low=-100, high=100),
+    "questions": _TEXTS,
+    "responses": _TEXTS,
+    "timestamp": _TIME,
+    "duration": Rule("whole"),
+    "superseded": _FLAG,
+}
+SESSION: Final[Table] = {
+    "id": _TEXT,
+    "slug": _TEXT,
+    "status": Rule("text", STATUSES),
+    "phase": Rule("text", PHASES),
+    "mode": Rule("text", MODES),
+    "ems": _SCORE,
+    "ems_axes": Rule("map", table=dict.fromkeys(AXES, _SCORE)),
+    "persona": Rule("text", PERSONAS),
+    "iteration": _ROUND,
+    "techniques_used": _TEXTS,
+    "started_at": _TIME,
+    "duration_minutes": Rule("whole"),
+    "techniques_history": Rule("list", table=TECHNIQUE),
+    "party_active": _FLAG,
+    "party_history": Rule("list", table=PARTY),
+    "panel_active": _FLAG,
+    "panel_history": Rule("list", table=PANEL),
+    "random_state": Rule("map", table={"last_category": _TEXT, "category_counts": Rule("counts")}),
+    "progressive_state": Rule(
+        "map",
+        table={
+            "divergent_completed": _FLAG,
+            "transition_completed": _FLAG,
+            "transition_summary": Rule("map"),
+        },
+    ),
+    "ideas": Rule("list", table=IDEA),
+    "history": Rule("list", table=ENTRY),
+    "last_question": _TEXT,
+    "created": _TIME,
+    "updated": _TIME,
+}
+
+IDENTITY: Final = ("id", "slug", "status", "phase", "ems", "iteration")
+"""Without these nobody can go on with the session."""
+
+REQUIRED: Final = (*IDENTITY, "persona", "started_at", "duration_minutes", "mode")
+"""What the format's table calls required."""
+
+FLAGS: Final = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
+"""Words that older YAML readers take for true and false."""
+
+_KINDS: Final = {
+    "text": "a text",
+    "flag": "true or false",
+    "time": "a time like 2026-01-09T10:30:00Z",
+    "texts": "a list of texts",
+    "counts": "a map of words to whole numbers",
+    "map": "a map",
+    "list": "a list of maps",
+}
+
+
+def faults_of(document: Any, *, slug: str | None, path: str, data: bytes | None, strict: bool) -> Faults:
+    """Everything that is wrong with a document of the present version.
+
+    Args:
+        document: the whole of it.
+        slug: the name of its file; None if it has none yet.
+        path: the file, for the faults.
+        data: its bytes, for their lines.
+        strict: whether what the format calls required must be there.
+    """
+    faults = Faults(path, data)
+    session = document.get("session") if isinstance(document, dict) else None
+    if not isinstance(session, dict):
+        faults.add("missing_field", ["session"], "there is no session here", "add the map `session`")
+        return faults
+    _missing(faults, session, strict)
+    _map(faults, ["session"], SESSION, session, strict)
+    _identity(faults, session, slug)
+    _flags(faults, session)
+    _history(faults, session)
+    _numbers(faults, session)
+    return faults
+
+
+def problems_of(document: Any, **options: Any) -> list[Problem]:
+    """As `faults_of`, as problems with file and line."""
+    return faults_of(document, **options).problems()
+
+
+def _missing(faults: Faults, session: dict[str, Any], strict: bool) -> None:
+    for name in REQUIRED:
+        if session.get(name) is not None:
+            continue
+        if strict or name in IDENTITY:
+            faults.add("missing_field", ["session", name], "is missing", f"add {name} below session")
+        else:
+            faults.add(
+                "defaulted_field",
+                ["session", name],
+                "is missing; its default is read",
+                f"add {name} below session, or leave it",
+                Severity.note,
+            )
+
+
+def _map(
+    faults: Faults, keys: Sequence[str | int], table: Table, value: dict[str, Any], strict: bool
+) -> None:
+    for name, rule in table.items():
+        found = value.get(name)
+        if found is None:
+            continue  # an absent field is read as empty or false, and so is null
+        if _fits(rule, found):
+            _inside(faults, [*keys, name], rule, found, strict)
+        else:
+            _misfit(faults, [*keys, name], rule, found, strict)
+
+
+def _inside(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, strict: bool) -> None:
+    if rule.choices and value not in rule.choices:
+        faults.add(
+            "strange_word",
+            keys,
+            f"is {value!r}, none of {', '.join(rule.choices)}",
+            "correct the word, or leave it: it is kept",
+            Severity.stops_resume if strict else Severity.cosmetic,
+        )
+    if rule.kind == "flag" and isinstance(value, str):
+        faults.add(
+            "word_as_flag", keys, f"is the text {value!r}", "write true or false instead", Severity.note
+        )
+    if rule.table is None:
+        return
+    if rule.kind == "map":
+        _map(faults, keys, rule.table, value, strict)
+    for place, item in enumerate(value if rule.kind == "list" else ()):
+        _map(faults, [*keys, place], rule.table, item, strict)
+
+
+def _misfit(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, strict: bool) -> None:
+    # A list of another shape, or a field of those without which nobody can go on, stops; the rest is kept as it is.
+    grave = strict or rule.kind == "list" or (len(keys) == 2 and keys[-1] in IDENTITY)
+    wanted = _KINDS.get(rule.kind) or f"a whole number from {rule.low}" + (
+        "" if rule.high is None else f" to {rule.high}"
+    )
+    text = repr(value)
+    faults.add(
+        "bad_field" if grave else "odd_value",
+        keys,
+        f"must be {wanted}, not {text if len(text) <= 40 else text[:37] + '...'}",
+        f"write {wanted}",
+        Severity.stops_resume if grave else Severity.cosmetic,
+    )
+
+
+def _fits(rule: Rule, value: Any) -> bool:
+    kind = rule.kind
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "whole":
+        return is_whole(value, rule.low, rule.high)
+    if kind == "flag":
+        return isinstance(value, bool) or (isinstance(value, str) and value.lower() in FLAGS)
+    if kind == "time":
+        return read_time(value) is not None
+    if kind in ("list", "texts"):
+        wanted = dict if kind == "list" else str
+        return isinstance(value, list) and all(isinstance(item, wanted) for item in value)
+    if kind == "counts":
+        return isinstance(value, dict) and all(is_whole(number, 0, None) for number in value.values())
+    return kind == "any" or isinstance(value, dict)
+
+
+def _identity(faults: Faults, session: dict[str, Any], slug: str | None) -> None:
+    own = session.get("slug")
+    if isinstance(own, str) and not is_slug(own):
+        faults.add(
+            "bad_field", ["session", "slug"], f"is {own!r}", "use lower-case words with hyphens between"
+        )
+    elif isinstance(own, str) and slug is not None and own != slug:
+        faults.add(
+            "slug_differs",
+            ["session", "slug"],
+            f"is {own}, but the file is called {slug}",
+            "rename the file, or correct the slug",
+        )
+    ident = session.get("id")
+    if isinstance(ident, str) and isinstance(own, str) and not is_id(ident, own):
+        faults.add(
+            "bad_field", ["session", "id"], f"is {ident!r}", f"write the slug and a day: {own}-2026-01-09"
+        )
+
+
+def _flags(faults: Faults, session: dict[str, Any]) -> None:
+    mode = session.get("mode") or MODES[0]
+    for name in ("party", "panel"):
+        active = read_flag(session.get(f"{name}_active"))
+        if mode in MODES and active is not None and active != (mode == name):
+            faults.add(
+                "mode_differs",
+                ["session", f"{name}_active"],
+                f"is {str(active).lower()}, but the mode is {mode}; the mode counts",
+                "correct one of the two",
+                Severity.cosmetic,
+            )
+
+
+def _history(faults: Faults, session: dict[str, Any]) -> None:
+    history, iteration = session.get("history"), session.get("iteration")
+    if not isinstance(history, list) or not history:
+        return
+    live: dict[int, int] = {}
+    for place, entry in enumerate(history):
+        if not isinstance(entry, dict) or read_flag(entry.get("superseded")):
+            continue
+        number = entry.get("iteration")
+        if type(number) is int and number in live:
+            _repeated(faults, ["session", "history", place], f"iteration {number}", "the later one counts")
+        if type(number) is int:
+            live[number] = place
+    if type(iteration) is not int:
+        return
+    if iteration not in live:
+        faults.add(
+            "no_entry",
+            ["session", "iteration"],
+            f"is {iteration}, of which the history has no entry",
+            "nothing is lost; back and continue go by the entries that are there",
+            Severity.note,
+        )
+        return
+    entry = history[live[iteration]]
+    for name in ("ems", "phase"):
+        here, there = session.get(name), entry.get(name)
+        if here is not None and there is not None and here != there:
+            faults.add(
+                "cursor_differs",
+                ["session", name],
+                f"is {here}, but {there} in the entry of iteration {iteration}",
+                "correct one of the two",
+                Severity.note,
+            )
+
+
+def _numbers(faults: Faults, session: dict[str, Any]) -> None:
+    seen: set[int] = set()
+    ideas = session.get("ideas")
+    for place, idea in enumerate(ideas if isinstance(ideas, list) else ()):
+        number = idea.get("id") if isinstance(idea, dict) else None
+        if type(number) is int and number in seen:
+            _repeated(faults, ["session", "ideas", place], f"idea {number}", "the first one counts")
+        if type(number) is int:
+            seen.add(number)
+    axes = session.get("ems_axes")
+    if isinstance(axes, dict) and all(is_whole(axes.get(name), 0, 100) for name in AXES):
+        score = score_of(axes)
+        if is_whole(session.get("ems"), 0, 100) and session["ems"] != score:
+            faults.add(
+                "ems_differs",
+                ["session", "ems"],
+                f"is {session['ems']}, but the axes weigh {score}",
+                "correct the score or the axes",
+                Severity.cosmetic,
+            )
+
+
+def _repeated(faults: Faults, keys: Sequence[str | int], what: str, rule: str) -> None:
+    faults.add(
+        "repeated_number",
+        keys,
+        f"{what} is there twice; {rule}",
+        "give each its own number",
+        Severity.cosmetic,
+    )
+
+
+def read_flag(value: Any) -> bool | None:
+    """A flag as it is meant; None if it is none."""
+    if isinstance(value, bool):
+        return value
+    return FLAGS.get(value.lower()) if isinstance(value, str) else None

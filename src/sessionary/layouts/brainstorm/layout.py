@@ -1,0 +1,212 @@
+"""The read side of the brainstorm sessions of a project: `.project-memory/brainstorm-sessions/*.yaml`.
+
+A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
+and locks lie in the same folder under names that are no session's, and are passed over.
+
+The conversation is the history: one entry is one record, and its bytes are the lines of the file in which it stands.
+An entry that was given up for a branch is still an entry.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as stat_module
+import struct
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sessionary.codec.yaml_read import as_text, compose
+from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
+from sessionary.layouts.base import SETTLED, Capability, Known, Part, PartKind
+from sessionary.layouts.brainstorm.keeping import BACKUP
+from sessionary.layouts.brainstorm.moves import list_in
+from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, parse, refusal, row_of
+from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
+from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary, health
+
+AGENT = "brainstorm"
+
+_state = struct.Struct("=Qqqq").pack
+
+
+class BrainstormLayout:
+    """The brainstorm sessions of one project. Reads only; no method makes, locks or changes anything.
+
+    Args:
+        root: the folder of the project. It need not exist: then there are no sessions.
+        fs: the file system.
+        project: what the sessions are said to belong to; by default the name of the project's folder.
+        now: the time in seconds since 1970, to tell what was changed a moment ago.
+    """
+
+    name: ClassVar[str] = "brainstorm"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    side_files: ClassVar[tuple[str, ...]] = (".*.lock", ".*.tmp", ".trash/", "archive/", "*.yaml.bak*")
+
+    def __init__(
+        self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
+    ) -> None:
+        self.home = root / FOLDER
+        self._folder = str(self.home)
+        self._project = project
+        self._fs = fs
+        self._now = now
+
+    def discover(self) -> Iterator[SessionRef]:
+        for slug in names(self._fs, self._folder):
+            ref = self._ref(f"{self._folder}/{slug}{SUFFIX}")
+            if self._is_file(ref.folder):
+                yield ref
+
+    def at(self, folder: Path) -> SessionRef | None:
+        path = folder.absolute()
+        ours = path.parent.parts[-2:] == tuple(FOLDER.split("/"))
+        if not ours or path.suffix != SUFFIX or path.name.startswith(".") or not self._is_file(str(path)):
+            return None
+        return self._ref(str(path))
+
+    def handle(self, ref: SessionRef) -> str:
+        return ref.session_id
+
+    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
+        known = {} if known is None else known
+        now = self._now()
+        seen: set[str] = set()
+        for ref in self.discover():
+            entry = known.get(ref.folder)
+            if entry is not None and self._holds(entry, ref.folder):
+                seen.add(ref.folder)
+                yield entry.summary
+                continue
+            try:
+                row, found = self._row(ref)
+            except FileNotFoundError:
+                continue  # taken away since its name was read
+            summary = _summary_of(ref, row)
+            if found is not None and max(found.st_mtime, found.st_ctime) < now - SETTLED:
+                known[ref.folder] = Known(summary, os.path.basename(ref.folder), _state_of(found))
+                seen.add(ref.folder)
+            yield summary
+        for path in known.keys() - seen:
+            del known[path]
+
+    def summary(self, ref: SessionRef) -> Summary:
+        try:
+            return _summary_of(ref, self._row(ref)[0])
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+
+    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        try:
+            data, found = file_bytes(self._fs, ref.folder)
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+        except Corrupt:
+            return  # `check` tells why
+        except OSError as error:
+            raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
+        whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
+        start = 0 if whole or after is None else after.offset
+        records = (record for record in _records(data, ref) if record.byte >= start)
+        for index, record in enumerate(records):
+            end = record.byte + len(record.raw)
+            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, end))
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        kinds = ((ref.folder, PartKind.DOCUMENT), (f"{ref.folder}{BACKUP}", PartKind.KEPT))
+        for path, kind in kinds:
+            try:
+                size = self._fs.stat(path).st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise storage_failed(error, "read", path, session=ref.session_id) from error
+            yield Part(os.path.basename(path), path, kind, size)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        yield from self.summary(ref).problems
+
+    def _ref(self, path: str) -> SessionRef:
+        folder, name = os.path.split(path)
+        project = self._project if folder == self._folder else None
+        project = project or os.path.basename(os.path.dirname(os.path.dirname(folder))) or None
+        return SessionRef(self.name, name[: -len(SUFFIX)], path, project)
+
+    def _is_file(self, path: str) -> bool:
+        try:
+            return stat_module.S_ISREG(self._fs.stat(path).st_mode)
+        except OSError:
+            return False
+
+    def _row(self, ref: SessionRef) -> tuple[Row, os.stat_result | None]:
+        """What the file says and its stat from before it was read; no stat if it cannot be read."""
+        try:
+            data, found = file_bytes(self._fs, ref.folder)
+        except FileNotFoundError:
+            raise
+        except Corrupt as error:
+            return Row(ref.session_id, ref.folder, problems=(refusal(error, ref.folder),)), None
+        except OSError as error:
+            told: StorageFailed = storage_failed(error, "read", ref.folder, session=ref.session_id)
+            return Row(ref.session_id, ref.folder, problems=(refusal(told, ref.folder),)), None
+        return row_of(data, ref.folder, ref.session_id), found
+
+    def _holds(self, entry: Known, path: str) -> bool:
+        try:
+            return _state_of(self._fs.stat(path)) == entry.state
+        except (OSError, struct.error):
+            return False
+
+
+def _state_of(found: os.stat_result) -> bytes:
+    return _state(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _summary_of(ref: SessionRef, row: Row) -> Summary:
+    problems = list(row.problems)
+    return Summary(
+        ref,
+        AGENT,
+        row.last_question,
+        None,
+        row.iterations,
+        row.answered,
+        row.iteration,
+        row.created,
+        row.updated,
+        row.size,
+        health(problems),
+        problems,
+    )
+
+
+def _records(data: bytes, ref: SessionRef) -> Iterator[Record]:
+    """The entries of the history with their place; none if the file cannot be read, which `check` tells."""
+    try:
+        session = parse(data, ref.folder, ref.session_id).migrated.document.get("session")
+        root = compose(data)
+    except (Corrupt, SchemaError, Unsupported):
+        return
+    text = as_text(data)
+    at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark stands before the text
+    values = list_in(session, "history") if isinstance(session, dict) else []
+    for value, node in zip(values, _history_nodes(root), strict=False):
+        start, end = node.start_mark.index, node.end_mark.index
+        if not isinstance(value, dict) or start < at_char:
+            continue  # an alias: its text stands elsewhere
+        raw = text[start:end].rstrip().encode()
+        at_byte += len(text[at_char:start].encode())
+        at_char = start
+        yield Record(value, node.start_mark.line + 1, at_byte, raw)
+
+
+def _history_nodes(root: Any) -> list[Any]:
+    node = root
+    for key in ("session", "history"):
+        node = next((child for name, child in node.value if name.value == key), None)
+        if node is None:
+            return []
+    return list(node.value)

@@ -1,0 +1,178 @@
+"""Older files as the present version has them. Pure: a document in, a document out, whoever calls decides to store it.
+
+Two things make this more than one step from 1.0 to 1.2. The version stands at the root of the document, all else below
+`session`; the migration that came with the format worked on one map and so, called with the root, put its new fields
+beside `session`, and called with the session, left the root at 1.0. **A file of the second kind would be migrated again
+at the next load and lose what was written since.** Both are recognised here and healed. And nothing that is there is
+ever replaced: migrating is filling in, so that doing it twice is doing it once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from sessionary.errors import Unsupported
+from sessionary.layouts.brainstorm.fields import read_flag
+from sessionary.layouts.brainstorm.vocabulary import MODES, READABLE, VERSION, read_time
+
+Document = dict[str, Any]
+
+# What belongs below `session` and the earlier migration may have left at the root, with what it put there.
+_STRAY: Final[dict[str, Any]] = {
+    "mode": "standard",
+    "techniques_history": [],
+    "party_active": False,
+    "party_history": [],
+    "panel_active": False,
+    "panel_history": [],
+}
+
+
+class Migrated(NamedTuple):
+    """What came of a document.
+
+    Attributes:
+        document: as the present version has it.
+        was: the version that the file names, as text.
+        healed: whether it was one of those that had been migrated by half.
+    """
+
+    document: Document
+    was: str
+    healed: bool
+
+    @property
+    def changed(self) -> bool:
+        """True if there is something to store."""
+        return self.healed or self.was != VERSION
+
+
+def version_of(value: Any) -> str:
+    """A version as text: YAML reads an unquoted 1.2 as a number, and files without one are the oldest."""
+    if value is None:
+        return READABLE[0]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{float(value)}"
+    return str(value).strip()
+
+
+def migrate(document: Document, *, path: str | None = None) -> Migrated:
+    """The document in the present version; if it has to be another, the one that was given is not changed.
+
+    Raises:
+        Unsupported: its version is not known here.
+    """
+    if document.get("format_version") == VERSION and not _looks_half_done(document):
+        return Migrated(document, VERSION, False)
+    new = copy.deepcopy(document)
+    session = new.get("session")
+    root = version_of(new.get("format_version"))
+    inner = session.get("format_version") if isinstance(session, dict) else None
+    if isinstance(session, dict) and inner is not None and version_of(inner) in READABLE:
+        del session["format_version"]
+    else:
+        inner = None
+    was = root
+    if inner is not None and root == READABLE[0]:
+        root = version_of(inner)  # the file is one of those whose root was forgotten
+    if root not in READABLE:
+        raise _unknown(root, path)
+    healed = inner is not None
+    if isinstance(session, dict):
+        healed = _gather_stray(new, session) or healed
+        if healed:
+            _from_1_0(session)  # whatever the half that was done has left out
+        for step in _STEPS[READABLE.index(root) :]:
+            step(session)
+        _gather_stray(new, session)  # what the session says as well by now
+    new["format_version"] = VERSION
+    return Migrated(new, was, healed)
+
+
+def _looks_half_done(document: Document) -> bool:
+    session = document.get("session")
+    return not _STRAY.keys().isdisjoint(document) or (
+        isinstance(session, dict) and "format_version" in session
+    )
+
+
+def _gather_stray(document: Document, session: dict[str, Any]) -> bool:
+    """Bring home what lies beside `session`; true if anything did. What the session has already wins."""
+    gathered = False
+    for name in [name for name in _STRAY if name in document]:
+        value = document[name]
+        if value == _STRAY[name] or session.get(name) == value:
+            del document[name]  # it says nothing that the session does not say or take for granted
+            gathered = True
+        elif session.get(name) is None:
+            session[name] = document.pop(name)
+            gathered = True
+    return gathered
+
+
+def _from_1_0(session: dict[str, Any]) -> None:
+    """1.0 to 1.2. In 1.0 `mode` told how techniques were chosen; that word is kept under another name."""
+    mode = session.get("mode")
+    if mode not in MODES:
+        if mode is not None:
+            session["legacy_mode"] = mode
+        session["mode"] = _mode_of(session)
+    if session.get("techniques_history") is None:
+        session["techniques_history"] = [
+            {
+                "iteration": place,
+                "technique_slug": slug,
+                "category": "unknown",
+                "suggested_reason": "migrated from v1.0",
+                "applied": True,
+                "source": "manual",
+                "weak_axes": [],
+            }
+            for place, slug in enumerate(_list(session.get("techniques_used")), 1)
+        ]
+    for name in ("party", "panel"):
+        for field, default in ((f"{name}_active", False), (f"{name}_history", [])):
+            if session.get(field) is None:
+                session[field] = default
+    _fill_times(session)
+
+
+def _mode_of(session: dict[str, Any]) -> str:
+    for name in ("party", "panel"):
+        if read_flag(session.get(f"{name}_active")):
+            return name
+    return MODES[0]
+
+
+def _fill_times(session: dict[str, Any]) -> None:
+    """The two fields that 1.2 requires and most older files lack."""
+    if session.get("started_at") is None:
+        first = next((entry for entry in _list(session.get("history")) if isinstance(entry, dict)), {})
+        started = session.get("created") or first.get("timestamp")
+        if started is not None:
+            session["started_at"] = started
+    if session.get("duration_minutes") is None:
+        started = read_time(session.get("started_at"))
+        updated = read_time(session.get("updated"))
+        if started is not None and updated is not None:
+            session["duration_minutes"] = max(0, int((updated - started).total_seconds() // 60))
+
+
+_STEPS: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_from_1_0,)
+"""The n-th step leads from the n-th of `READABLE` to the next."""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _unknown(version: str, path: str | None) -> Unsupported:
+    return Unsupported(
+        f"{path or 'the document'} has version {version}; known are {' and '.join(READABLE)}",
+        operation="load",
+        path=path,
+        details={"code": "unknown_version", "version": version},
+        hint="update sessionary; the file was left as it is",
+    )

@@ -1,0 +1,552 @@
+"""`BrainstormStore`: brainstorm sessions of one project, one YAML file each.
+
+Every change is one replaced file: read it, change the document, store it, all under the lock of that session
+(`.<slug>.lock`, never deleted). What a call does to the document is a pure function of `moves` and `rounds`; here it
+is only given a file. A change that changes nothing writes nothing, and `updated` moves with every other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+from sessionary.codec.yaml_edit import same
+from sessionary.codec.yaml_write import dump_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes
+from sessionary.disk.lock import TIMEOUT
+from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
+from sessionary.layouts.brainstorm import keeping, moves, rounds, upkeep
+from sessionary.layouts.brainstorm.fields import SESSION, faults_of
+from sessionary.layouts.brainstorm.moves import Jump, Session
+from sessionary.layouts.brainstorm.noting import NoteTaking
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
+from sessionary.layouts.brainstorm.vocabulary import (
+    DAYS_KEPT,
+    FOLDER,
+    MODES,
+    PERSONAS,
+    PHASES,
+    SUFFIX,
+    VERSION,
+    check_slug,
+    one_of,
+    session_id,
+    write_time,
+)
+from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
+from sessionary.model import Problem, Severity
+
+LOW_SCORE = 60
+"""Finishing below it is advised against."""
+
+_CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
+
+
+class Found(NamedTuple):
+    """What a launch finds.
+
+    Attributes:
+        sessions: those that can be resumed, the one that changed last first; with a slug the session of that name,
+            whatever its status.
+        problems: files that nobody can read; they are in the way of a new session of that name.
+    """
+
+    sessions: list[Row]
+    problems: list[Problem]
+
+
+class BrainstormStore(NoteTaking):
+    """The brainstorm sessions below `<root>/.project-memory/brainstorm-sessions/`.
+
+    Reading takes no lock and writes nothing, but for `load`, which stores a migration.
+
+    Args:
+        root: the folder of the project; made with the first session.
+        timeout: seconds to wait for a session that somebody else is changing.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
+        self.folder = os.path.join(os.path.abspath(os.path.expanduser(root)), *FOLDER.split("/"))
+        self._use(OS_FS, timeout)
+
+    def _use(self, fs: Fs, timeout: float) -> None:
+        self._fs = fs
+        self._shelf = Shelf(self.folder, fs, timeout)
+
+    @classmethod
+    def over(cls, fs: Fs, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
+        """The store over another file system; for tests and proofs."""
+        store = cls(root)
+        store._use(fs, timeout)
+        return store
+
+    def path(self, slug: str) -> str:
+        """The file of a session, whether it is there or not. Raises InvalidId."""
+        return self._shelf.path(slug)
+
+    # -- reading
+
+    def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
+        """The session of that name, for work: an older file is stored in the present version.
+
+        Durability: with a migration to store, the old bytes are kept under `<slug>.yaml.bak` and flushed before the
+        file is replaced; without one nothing is written.
+
+        Args:
+            slug: the name of the session.
+            store_migration: False reads only.
+
+        Raises:
+            NotFound: there is none.
+            Corrupt: the file is no YAML that can be read; it was left as it is.
+            SchemaError: who the session is or where it stands is missing or wrong.
+            Unsupported: its version is not known here; the file was left as it is.
+        """
+        shelf = self._shelf
+        with shelf.telling("load", slug):
+            found, migrated = brainstorm_of(shelf.bytes_of(slug), self.path(slug), slug)
+            if not migrated.changed or not store_migration:
+                return found
+            with shelf.held(slug):
+                found, migrated = brainstorm_of(shelf.bytes_of(slug), self.path(slug), slug)
+                shelf.replace(found, backup=migrated.changed)
+                return found
+
+    def detect(self, slug: str | None = None) -> Found:
+        """What there is to resume at a launch. Reads only.
+
+        Args:
+            slug: the session that was asked for; None for all that are in progress.
+        """
+        if slug is not None:
+            row = row_at(self._fs, self.path(slug), slug)
+            found = [] if row is None else [row]
+        else:
+            found = [*self.list()]
+        broken = [row for row in found if not row.readable]
+        usable = [row for row in found if row.readable and (slug is not None or row.status == IN_PROGRESS)]
+        usable.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
+        return Found(usable, [problem for row in broken for problem in row.problems])
+
+    def validate(self, slug: str | None = None, *, strict: bool = False) -> list[Problem]:
+        """All that is wrong or odd with a session, or with all of them, at once. Reads only.
+
+        Args:
+            slug: the session; None for all.
+            strict: whether all that the format calls required must be there, and every value within its list.
+
+        Raises:
+            NotFound: there is no session of that name.
+        """
+        wanted = names(self._fs, self.folder) if slug is None else [check_slug(slug)]
+        problems: list[Problem] = []
+        for name in wanted:
+            path = os.path.join(self.folder, f"{name}{SUFFIX}")
+            row = row_at(self._fs, path, name, strict=strict)
+            if row is None and slug is not None:
+                self._shelf.bytes_of(slug)  # raises NotFound
+            problems += row.problems if row is not None else ()
+        return problems
+
+    # -- the session as a whole
+
+    def create(
+        self,
+        slug: str,
+        *,
+        questions: Sequence[str] = (),
+        last_question: str | None = None,
+        persona: str = PERSONAS[0],
+        mode: str = MODES[0],
+        phase: str = PHASES[0],
+        ems: int = 25,
+        axes: dict[str, int] | None = None,
+        progressive: bool = False,
+        new: bool = False,
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Begin a session at iteration 1.
+
+        Durability: when this returns, the session survives a power cut. With `new` the session that had the name is
+        in `archive/` before its file is replaced, at every moment in one place at least.
+
+        Args:
+            slug: its name: lower-case words with hyphens between.
+            questions: the first ones.
+            last_question: the one to be answered next; by default the last of them.
+            persona: who leads it.
+            mode: ``standard``, ``party`` or ``panel``.
+            phase: where it begins.
+            ems: its score, 0 to 100.
+            axes: the five axes of the score; the score is then their weighted mean.
+            progressive: whether to keep note of the phases that are done.
+            new: whether a session of that name is archived (and abandoned, if it was in progress).
+            now: the time.
+
+        Raises:
+            AlreadyExists: a session of that name is there; ``details`` says its status.
+            Invalid: a value that the format does not allow.
+            Corrupt, Unsupported: the file in the way cannot be read; it was left as it is.
+        """
+        now = now or datetime.now(UTC)
+        with self._shelf.telling("create", slug):
+            document = _fresh(check_slug(slug), one_of(persona, PERSONAS, "persona"), now)
+            session = document["session"]
+            rounds.set_mode(session, mode)
+            if progressive:
+                session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
+            moves.rescore(session, ems=None if axes else ems, axes=axes, phase=phase, entry_too=False)
+            moves.begin(session, 1, questions=questions, last_question=last_question, now=now)
+            data = dump_yaml(_ordered(document))
+            make_dirs(self._fs, self.folder)
+            with self._shelf.held(slug):
+                self._shelf.make_room(slug, new=new, now=now)
+                path = self.path(slug)
+                if read_bytes(self._fs, path) is None:
+                    atomic.create(path, data, fs=self._fs)
+                else:
+                    atomic.replace(path, (data,), fs=self._fs)
+            return brainstorm_of(data, path, slug)[0]
+
+    def save(self, session: Brainstorm, *, now: datetime | None = None) -> bool:
+        """Store a session whose document was changed; True if there was something to store.
+
+        Durability: when this returns, the file survives a power cut; until then the old one does. Comments and keys
+        that others put there stay. A document that says what the file says already writes nothing.
+
+        Raises:
+            SchemaError: the document breaks the format; all faults are named, and nothing was written.
+            Conflict: the file has changed since the session was read; nothing was written.
+            TransitionError: a finished session was to be opened again.
+        """
+        if not isinstance(session, Brainstorm):
+            raise Invalid(
+                "what is to be saved is no session", operation="save", hint="give what `load` returned"
+            )
+        inner = session.document.get("session")
+        slug = check_slug(inner.get("slug") if isinstance(inner, dict) else None)
+        with self._shelf.telling("save", slug):
+            make_dirs(self._fs, self.folder)
+            with self._shelf.held(slug):
+                return self._save(session, slug, now or datetime.now(UTC))
+
+    def _save(self, session: Brainstorm, slug: str, now: datetime) -> bool:
+        path = self.path(slug)
+        data = read_bytes(self._fs, path)
+        if data is None and session.stored is not None:
+            raise NotFound(f"session {slug} is gone", hint="it may be in the trash or the archive")
+        before = None if data is None else parse(data, path, slug)
+        after = faults_of(session.document, slug=slug, path=path, data=None, strict=False)
+        known = set(before.faults.found) if before is not None else set()
+        for fault in tuple(after.found):
+            if fault.code in _CALLS_ONLY and fault not in known:
+                after.add("bad_field", fault.keys, fault.message, fault.repair)
+        after.raise_any(Severity.stops_resume, operation="save", session=slug)
+        if before is not None and _alike(before.migrated.document, session.document):
+            session.path, session.stored = path, data
+            return False
+        if data != session.stored:
+            raise Conflict(
+                f"session {slug} has changed since it was read",
+                hint="load it again and repeat the change",
+            )
+        if before is not None:
+            was, status = before.migrated.document["session"].get("status"), session.status
+            if was != status and was in (COMPLETED, ABANDONED):
+                raise TransitionError(f"session {slug} is {was}", hint="begin a new one of another name")
+        session.session["updated"] = write_time(now)
+        session.path = path
+        self._shelf.replace(session, backup=before is not None and before.migrated.changed)
+        return True
+
+    def finish(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Complete a session; once completed, again is no change. A score below 60 is told in `problems`.
+
+        Durability: as `answer`.
+
+        Raises:
+            TransitionError: it was abandoned.
+        """
+        found = self._end(slug, "finish", COMPLETED, now)
+        if found.ems < LOW_SCORE:
+            message = f"the session was finished with a score of {found.ems}, below {LOW_SCORE}"
+            repair = "consider another session on what is still unclear"
+            found.problems.append(
+                Problem("low_score", Severity.note, found.path, None, None, message, repair)
+            )
+        return found
+
+    def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Give a session up; once given up, again is no change.
+
+        Durability: as `answer`.
+
+        Raises:
+            TransitionError: it was completed.
+        """
+        return self._end(slug, "abandon", ABANDONED, now)
+
+    # -- questions and answers
+
+    def answer(
+        self,
+        slug: str,
+        responses: Sequence[str],
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        duration: int | None = None,
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Record answers to the questions of the current iteration; after a step back this begins a branch.
+
+        Durability: when this returns, the answers survive a power cut; no answer that was stored is ever dropped.
+
+        Args:
+            slug: the session.
+            responses: texts, added to those that the iteration has.
+            ems: the score as it is now.
+            axes: its five axes.
+            phase: the phase as it is now.
+            duration: minutes that these answers took.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished.
+            Invalid: there is no answer, or a value that the format does not allow.
+        """
+
+        def step(session: Session, now: datetime) -> None:
+            moves.answer(session, responses, duration=duration, now=now)
+            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
+            _time_passes(session, now)
+
+        return self._shelf.change(slug, "answer", step, now)[0]
+
+    def continue_(
+        self,
+        slug: str,
+        questions: Sequence[str] = (),
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        last_question: str | None = None,
+        now: datetime | None = None,
+    ) -> Jump:
+        """Go on to the next iteration: after a step back to the one that is stored, else to a new one.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            questions: those of the new iteration.
+            ems: the score with which it begins.
+            axes: its five axes.
+            phase: the phase in which it begins.
+            last_question: the one to be answered next; by default the last of them.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished, or something new was given after a step back.
+        """
+
+        def step(session: Session, now: datetime) -> Jump:
+            begins = moves.at_tip(session)
+            jump = moves.go_on(
+                session, questions, ems=ems, axes=axes, phase=phase, last_question=last_question, now=now
+            )
+            if begins:
+                _time_passes(session, now)
+            return jump
+
+        return self._shelf.change(slug, "continue", step, now)[1]
+
+    def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
+        """Go back some iterations: score, phase and question are those of then; all else stays, answers included.
+
+        Durability: as `answer`.
+
+        Raises:
+            Invalid: `n` is not from 1 to 5, or leads before iteration 1; ``details`` says how far it may be.
+            NotFound: the history has no entry of that iteration.
+            TransitionError: the session is finished.
+        """
+        return self._shelf.change(slug, "back", lambda session, now: moves.go_back(session, n, now), now)[1]
+
+    def update(
+        self,
+        slug: str,
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        persona: str | None = None,
+        mode: str | None = None,
+        transition_summary: Mapping[str, Any] | None = None,
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Set what is given of score, phase, persona and mode; a mode leaves the other ones.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            ems: the score, 0 to 100.
+            axes: its five axes.
+            phase: the phase.
+            persona: who leads the session.
+            mode: ``standard``, ``party`` or ``panel``.
+            transition_summary: what there is at the middle of a progressive session; any map.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished, or score or phase were given after a step back.
+            Invalid: a value that the format does not allow.
+        """
+
+        def step(session: Session, now: datetime) -> None:
+            if (ems is not None or axes is not None or phase is not None) and not moves.at_tip(session):
+                raise TransitionError(
+                    f"the session was taken back to iteration {session['iteration']}",
+                    hint="continue to the last iteration, or answer first: that begins a branch",
+                )
+            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
+            if persona is not None:
+                session["persona"] = one_of(persona, PERSONAS, "persona")
+            if mode is not None:
+                rounds.set_mode(session, mode)
+            if transition_summary is not None:
+                moves.sum_up_transition(session, transition_summary)
+
+        return self._shelf.change(slug, "update", step, now)[0]
+
+    # -- upkeep
+
+    def launch(
+        self, slug: str | None = None, *, days: int = DAYS_KEPT, now: datetime | None = None
+    ) -> tuple[Found, list[Cleaned]]:
+        """What a launch does first: clean up what is old, then look what there is to resume.
+
+        Durability: as `cleanup`.
+
+        Args:
+            slug: the session that was asked for, which is not cleaned up; None for all that are in progress.
+            days: as for `cleanup`.
+            now: the time.
+        """
+        found = self.detect(slug)
+        if slug is not None and found.sessions:
+            return found, []
+        return found, self.cleanup(days, now=now)
+
+    def cleanup(
+        self,
+        days: int = DAYS_KEPT,
+        *,
+        now: datetime | None = None,
+        dry_run: bool = False,
+        erase: bool = False,
+    ) -> list[Cleaned]:
+        """Move sessions that are over, and have not changed for more than so many days, to `.trash/`.
+
+        Durability: each move survives a power cut when this returns; until then the file is in one of the two places.
+        What is in progress, unreadable, of an unknown version or of unknown age stays where it is.
+
+        Args:
+            days: how many, of 24 hours each.
+            now: the time.
+            dry_run: only tell what would be moved.
+            erase: delete them for good instead.
+        """
+        return upkeep.clean_up(self._shelf, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
+
+    def restore(self, slug: str) -> str:
+        """Bring the session of that name that was trashed last back; returns its path.
+
+        Durability: the move survives a power cut when this returns.
+
+        Raises:
+            NotFound: the trash has none.
+            AlreadyExists: another session has the name by now.
+        """
+        with self._shelf.telling("restore", slug):
+            check_slug(slug)
+            keeping.newest_in_trash(self._fs, self.folder, slug)  # what is not there shall leave no lock file
+            with self._shelf.held(slug):
+                return keeping.bring_back(self._fs, self.folder, slug)
+
+    def migrate(self, slug: str | None = None, *, dry_run: bool = False) -> list[MigratedFile]:
+        """Store older files in the present version, with backups; those that have it already are left out.
+
+        Durability: as `load`, for each.
+
+        Args:
+            slug: the session; None for all.
+            dry_run: only tell what would be migrated.
+
+        Raises:
+            NotFound: there is no session of that name.
+        """
+        if slug is None:
+            return upkeep.migrate_all(self._shelf, dry_run=dry_run)
+        with self._shelf.telling("migrate", slug):
+            self._shelf.bytes_of(slug)
+        done = upkeep.migrate_one(self._shelf, slug, dry_run=dry_run)
+        return [] if done is None else [done]
+
+    def _end(self, slug: str, operation: str, status: str, now: datetime | None) -> Brainstorm:
+        def step(session: Session, now: datetime) -> None:
+            if session["status"] != status:
+                session["status"] = status
+                _time_passes(session, now)
+
+        return self._shelf.change(slug, operation, step, now, ended=status)[0]
+
+    # Last, because below this name `list` is no longer the type.
+    def list(self) -> Iterator[Row]:
+        """Every session with score, phase and what is odd about it, by name; broken ones too. Reads only."""
+        return rows(self._fs, self.folder)
+
+
+def _time_passes(session: Session, now: datetime) -> None:
+    minutes = moves.duration(session, now)
+    if minutes is not None:
+        session["duration_minutes"] = minutes
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """True if two documents differ at most in the time of their last change."""
+    first, second = ({**document["session"], "updated": None} for document in (one, other))
+    return same({**one, "session": first}, {**other, "session": second})
+
+
+def _fresh(slug: str, persona: str, now: datetime) -> dict[str, Any]:
+    time = write_time(now)
+    session = {
+        "id": session_id(slug, now),
+        "slug": slug,
+        "status": IN_PROGRESS,
+        "persona": persona,
+        "iteration": 1,
+        "techniques_used": [],
+        "started_at": time,
+        "duration_minutes": 0,
+        "techniques_history": [],
+        "ideas": [],
+        "created": time,
+        "updated": time,
+    }
+    return {"format_version": VERSION, "session": session}
+
+
+def _ordered(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the fields of its session in the order of the format."""
+    session = document["session"]
+    return {**document, "session": {name: session[name] for name in SESSION if name in session}}

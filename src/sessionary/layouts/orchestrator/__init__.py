@@ -1,0 +1,21 @@
+"""The orchestrator layout: features in `.ai-session/`, by the contract on session state."""
+
+from sessionary.layouts.orchestrator.acknowledgment import Verdict
+from sessionary.layouts.orchestrator.home import Report
+from sessionary.layouts.orchestrator.reader import FeatureRow
+from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict
+from sessionary.layouts.orchestrator.store import FeatureStore
+
+__all__ = [
+    "FeatureRow",
+    "FeatureState",
+    "FeatureStatus",
+    "FeatureStore",
+    "HistoryStats",
+    "Repaired",
+    "Report",
+    "Verdict",
+    "state_dict",
+]

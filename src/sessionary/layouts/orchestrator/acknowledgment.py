@@ -1,0 +1,120 @@
+"""contract-acknowledgment.md: who has promised to follow which text of the contract.
+
+One file for all agents, a block for each. A block is known by its `Agent:` line; acknowledging again replaces the
+block of that agent and touches no other byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from sessionary.errors import Invalid
+from sessionary.layouts.orchestrator.times import stamp
+
+HEADING: Final = "# Contract Acknowledgment"
+_VERSION: Final = re.compile(rb"^\*\*Version\*\*:[ \t]*v?(\d+(?:\.\d+)*)", re.MULTILINE)
+_BLOCK: Final = re.compile(rf"^{HEADING}[ \t]*\r?$", re.MULTILINE)
+_FIELD: Final = re.compile(r"^(Agent|Date|Contract Version|Checksum):[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
+_END: Final = re.compile(
+    r"^(?:I acknowledge|Agent:|Date:|Contract Version:|Checksum:)[^\n]*(?:\n|\Z)", re.MULTILINE
+)
+
+
+class Contract(NamedTuple):
+    """The text that is acknowledged: its version as it says itself (else 1.0), and the SHA-256 of its exact bytes."""
+
+    version: str
+    checksum: str
+
+
+class Acknowledgment(NamedTuple):
+    """What one agent has acknowledged."""
+
+    agent: str
+    date: str
+    version: str
+    checksum: str
+
+
+class Verdict(NamedTuple):
+    """Whether an acknowledgment holds for a contract.
+
+    Attributes:
+        agent: whose.
+        holds: True if version and checksum are those of the contract.
+        reason: why not; None if it holds.
+    """
+
+    agent: str
+    holds: bool
+    reason: str | None
+
+
+def contract_of(text: bytes) -> Contract:
+    """The contract in a file of these bytes."""
+    found = _VERSION.search(text)
+    return Contract(found[1].decode() if found else "1.0", hashlib.sha256(text).hexdigest())
+
+
+def block(agent: str, contract: Contract, now: datetime) -> str:
+    """The acknowledgment as the contract words it.
+
+    Raises:
+        Invalid: the agent has no name, or one of several lines.
+    """
+    if not agent.strip() or not agent.isprintable():
+        raise Invalid(f"an agent cannot be called {agent!r}", hint="give a name or id on one line")
+    return (
+        f"{HEADING}\n\nAgent: {agent.strip()}\nDate: {stamp(now)}\nContract Version: {contract.version}\n"
+        f"Checksum: {contract.checksum}\n\nI acknowledge that I have read and will adhere to the"
+        f" Session State Specification v{contract.version}.\n"
+    )
+
+
+def blocks(text: str) -> dict[str, tuple[int, int, Acknowledgment]]:
+    """Every acknowledgment by agent, with where it stands; of two of one agent the last counts."""
+    starts = [found.start() for found in _BLOCK.finditer(text)]
+    found: dict[str, tuple[int, int, Acknowledgment]] = {}
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+        fields = dict(_FIELD.findall(text, start, end))
+        if fields.get("Agent"):
+            told = (fields.get(name, "") for name in ("Date", "Contract Version", "Checksum"))
+            # What a person has written behind it is no part of the block.
+            *_, last = _END.finditer(text, start, end)
+            found[fields["Agent"]] = start, last.end(), Acknowledgment(fields["Agent"], *told)
+    return found
+
+
+def with_block(text: str, agent: str, contract: Contract, now: datetime) -> str:
+    """The file with a new block of this agent in the place of the old one, or behind all others."""
+    new = block(agent, contract, now)
+    present = blocks(text).get(agent.strip())
+    if present is None:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        return text + gap + new
+    start, end, _ = present
+    return text[:start] + new + text[end:]
+
+
+def verdicts(text: str, contract: Contract, agent: str | None = None) -> list[Verdict]:
+    """Whether the acknowledgments of a file hold: that of one agent, or all."""
+    present = {name: found[2] for name, found in blocks(text).items()}
+    if agent is not None:
+        return [_verdict(agent.strip(), present, contract)]
+    return [_verdict(name, present, contract) for name in present]
+
+
+def _verdict(agent: str, present: Mapping[str, Acknowledgment], contract: Contract) -> Verdict:
+    given = present.get(agent)
+    if given is None:
+        return Verdict(agent, False, "has not acknowledged the contract")
+    if given.version != contract.version:
+        why = f"has acknowledged version {given.version}; the contract is of version {contract.version}"
+        return Verdict(agent, False, why)
+    if given.checksum.lower() != contract.checksum:
+        return Verdict(agent, False, "has acknowledged another text: the contract has changed since")
+    return Verdict(agent, True, None)

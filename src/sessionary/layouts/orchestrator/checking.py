@@ -1,0 +1,162 @@
+"""What is not as it should be in a feature, and in the folder of all features. Reads only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sessionary.disk.fs import Fs
+from sessionary.layouts.orchestrator import names, planfile, rules
+from sessionary.layouts.orchestrator.history import History, odd_entries, read_history
+from sessionary.layouts.orchestrator.indexfile import IndexFile
+from sessionary.layouts.orchestrator.reading import is_folder, look_or_none, read_state
+from sessionary.layouts.orchestrator.replaying import last_operation, operations_back
+from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.layouts.orchestrator.times import parse
+from sessionary.model import Problem, Severity
+
+
+def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
+    """Everything that is not as it should be in one feature.
+
+    Raises:
+        StorageFailed: a file of it is there and cannot be read.
+    """
+    feature_id = os.path.basename(folder)
+    reason = names.why_irregular(feature_id)
+    if reason:
+        words = f"the id {feature_id!r} is not of the contract's form: {reason}"
+        yield note("irregular_id", folder, words, "none needed; new features get a regular id")
+    state = read_state(fs, folder)
+    yield from state.problems
+    plan = planfile.read_plan(fs, folder)
+    yield from plan.problems
+    history = read_history(fs, f"{folder}/{names.HISTORY}")
+    yield from history_problems(history)
+    if not is_folder(fs, f"{folder}/{names.ARTIFACTS}"):
+        words = "there is no folder for artifacts"
+        yield note(
+            "no_artifacts", f"{folder}/{names.ARTIFACTS}", words, "`sessionary feature repair` makes it"
+        )
+    if state.state is not None:
+        yield from _between(folder, state.state, plan, history)
+
+
+def history_problems(history: History) -> Iterator[Problem]:
+    """What is wrong with a history, line by line, and what is unusual in it."""
+    if history.missing:
+        words = "there is no history"
+        remedy = "`sessionary feature repair` makes an empty one"
+        yield Problem("no_history", Severity.hides_data, history.path, None, None, words, remedy)
+    yield from history.problems
+    yield from odd_entries(history)
+
+
+def _between(
+    folder: str, state: FeatureState, plan: planfile.PlanFile, history: History
+) -> Iterator[Problem]:
+    """Where the three files of a feature do not agree."""
+    path = f"{folder}/{names.STATE}"
+    yield from active_task_problems(path, state.active_task, plan.tasks)
+    operation = last_operation(history.values)
+    told = parse(operation["timestamp"]) if operation else None
+    if operation and told and state.last_updated and told > state.last_updated:
+        words = f"the {operation.get('command')} of {operation['timestamp']} is in the history and not in the state"
+        remedy = "none needed: the next writer of the feature finishes it, `sessionary feature repair` too"
+        yield Problem("unfinished_operation", Severity.hides_data, path, None, None, words, remedy)
+    yield from _backward_operations(history)
+
+
+def active_task_problems(
+    path: str, active: str | None, tasks: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Problem]:
+    """What there is to say of the active task."""
+    if active is None:
+        return
+    remedy = "choose another active task"
+    if not tasks:
+        words = f"the active task {active!r} cannot be checked: the plan has no tasks"
+        yield note("task_without_plan", path, words, "none needed")
+    elif active not in tasks:
+        words = f"the active task {active!r} is not in the plan"
+        yield Problem("unknown_task", Severity.cosmetic, path, None, None, words, remedy)
+    elif tasks[active].get("status") in (rules.COMPLETED, rules.BLOCKED):
+        words = f"the active task {active} is {tasks[active]['status']}"
+        yield Problem("task_not_open", Severity.cosmetic, path, None, None, words, remedy)
+
+
+def _backward_operations(history: History) -> Iterator[Problem]:
+    """Operations of ours are made one after the other under the lock: their times never go back."""
+    later: str | None = None
+    for entry in operations_back(reversed(history.values)):
+        if later is not None and entry["timestamp"] >= later:
+            words = (
+                f"the operation of {entry['timestamp']} stands before that of {later}: times must increase"
+            )
+            remedy = "none needed; somebody changed the history by hand, or copied it together"
+            yield Problem("times_not_monotonic", Severity.cosmetic, history.path, None, None, words, remedy)
+            return
+        later = entry["timestamp"]
+
+
+def store_problems(
+    fs: Fs, home: str, ids: Sequence[str], index: IndexFile, *, writable: bool = True
+) -> Iterator[Problem]:
+    """What is not as it should be beside the features: the list, the README, what creators left.
+
+    Args:
+        fs: the file system.
+        home: the folder `.ai-session`.
+        ids: the features in it.
+        index: the list as it was read.
+        writable: whether features may be made there.
+    """
+    if not writable:
+        words = "no feature can be created here: the folder may not be written"
+        remedy = "check owner and mode of the folder"
+        yield Problem("not_writable", Severity.stops_resume, home, None, None, words, remedy)
+    path = f"{home}/{names.INDEX}"
+    if index.data is None and ids:
+        words = f"there is no list of features, but there are {len(ids)}"
+        remedy = "`sessionary feature repair --rebuild-index` writes it"
+        yield Problem("no_index", Severity.hides_data, path, None, None, words, remedy)
+    yield from index.problems
+    if index.error is None and index.data is not None:
+        yield from _rows_and_folders(fs, home, ids, index, path)
+    if ids and look_or_none(fs, f"{home}/{names.README}") is None:
+        words = "there is no README.md"
+        yield note("no_readme", f"{home}/{names.README}", words, "`sessionary feature repair` writes it")
+    yield from _leftovers(fs, home)
+
+
+def _rows_and_folders(
+    fs: Fs, home: str, ids: Sequence[str], index: IndexFile, path: str
+) -> Iterator[Problem]:
+    for feature_id in ids:
+        if feature_id not in index.rows:
+            words = f"{feature_id} is not in the list"
+            remedy = f"`sessionary feature repair {feature_id}` adds it"
+            yield Problem("missing_row", Severity.hides_data, path, None, None, words, remedy)
+    for feature_id in index.rows:
+        archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")
+        if feature_id not in ids and not archived:
+            words = f"{feature_id} is in the list, and there is no such feature"
+            remedy = "take the row out by hand, or bring the folder back"
+            yield Problem("orphan_row", Severity.cosmetic, path, None, None, words, remedy)
+
+
+def _leftovers(fs: Fs, home: str) -> Iterator[Problem]:
+    try:
+        found = fs.listdir(home)
+    except OSError:
+        return
+    for name in sorted(found):
+        if name.startswith(names.BUILDING):
+            words = "a feature that was being created, or what a killed creator left"
+            yield note("unfinished_creation", f"{home}/{name}", words, "the next `create` removes it")
+
+
+def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
+    """Worth knowing, and nothing is wrong."""
+    return Problem(code, Severity.note, path, None, None, message, remedy)

@@ -1,0 +1,157 @@
+"""A new feature: the contract's six steps, or nothing.
+
+The folder is built under a hidden name and renamed when all in it is flushed; the row of the list comes last. All of
+it happens under the lock of the list, so that no two can be of one id, and a list that may not be written over is
+refused before any folder is made.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import NamedTuple
+
+from sessionary.codec.yaml_write import dump_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, look, storage_failed, sync_dir
+from sessionary.errors import AlreadyExists, SessionaryError, StorageFailed
+from sessionary.layouts.orchestrator import names, planfile, rules, statefile
+from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.indexfile import IndexFile
+from sessionary.layouts.orchestrator.times import stamp
+
+README = b"""# Agent sessions
+
+Each folder here is a feature that agents work on:
+
+- `implementation-plan.yaml`: its phases and tasks
+- `history.jsonl`: every command, one a line; never changed, only added to
+- `state.yaml`: the task and the model of the moment
+- `artifacts/`: what was generated
+
+`active-features.yaml` lists the features. The folders are the truth: if a merge leaves a conflict in the list, resolve
+it by hand. `.archive/` holds features that are completed and put away.
+"""
+
+
+class New(NamedTuple):
+    """What a feature begins with. With `feature_id` None an id is made of the name and the day."""
+
+    feature_id: str | None
+    name: str
+    description: str
+    now: datetime
+
+
+def create(fs: Fs, index: Index, new: New) -> str:
+    """Make a feature and return its id. See `FeatureStore.create` for what holds when it fails."""
+    with index.held(make=True):
+        found = index.read()
+        if found.error is not None:
+            raise found.error
+        feature_id = _free(fs, index.home, found, new)
+        folder = f"{index.home}/{feature_id}"
+        _remove_abandoned(fs, index.home)
+        with _building(fs, index.home) as place:
+            _build(fs, place, feature_id, new)
+            atomic.move_folder(place, folder, fs=fs)
+        try:
+            make_readme(fs, index.home)
+            index.put_locked(found, feature_id, {}, stamp(new.now))
+        except StorageFailed as error:
+            if error.outcome == "not_committed":
+                _put_away(fs, index.home, feature_id, error, new.now)
+            raise
+    return feature_id
+
+
+def exists(fs: Fs, home: str, found: IndexFile, feature_id: str) -> bool:
+    """True if an id is taken: by a folder, a row of the list, or a feature in the archive."""
+    return (
+        feature_id in found.rows
+        or look(fs, f"{home}/{feature_id}") is not None
+        or look(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
+    )
+
+
+def _free(fs: Fs, home: str, found: IndexFile, new: New) -> str:
+    taken: Callable[[str], bool] = lambda made: exists(fs, home, found, made)  # noqa: E731
+    if new.feature_id is None:
+        return names.free_id(new.name, new.now.date(), taken)
+    if taken(new.feature_id):
+        raise AlreadyExists(
+            f"There is a feature {new.feature_id} already",
+            path=f"{home}/{new.feature_id}",
+            session=new.feature_id,
+            hint="choose another id, or give none: then a free one is made of the name",
+        )
+    return new.feature_id
+
+
+def _build(fs: Fs, place: str, feature_id: str, new: New) -> None:
+    """Steps two to five: the plan, the empty history, the state, the folder of artifacts. Raises OSError."""
+    plan = planfile.new_plan(feature_id, new.name, new.description, new.now)
+    state = statefile.new_state(feature_id, rules.DEFAULT_MODEL, None, new.now, new.now)
+    atomic.write_new(fs, f"{place}/{names.PLAN}", (dump_yaml(plan),), None)
+    atomic.write_new(fs, f"{place}/{names.HISTORY}", (), None)
+    atomic.write_new(fs, f"{place}/{names.STATE}", (state,), None)
+    fs.mkdir(f"{place}/{names.ARTIFACTS}")
+    sync_dir(fs, place)
+
+
+def make_readme(fs: Fs, home: str) -> bool:
+    """Write `.ai-session/README.md` if there is none; True if it was written."""
+    path = f"{home}/{names.README}"
+    if look(fs, path) is not None:
+        return False
+    with suppress(AlreadyExists):
+        atomic.create(path, README, fs=fs)
+    return True
+
+
+@contextmanager
+def _building(fs: Fs, home: str) -> Iterator[str]:
+    """A hidden folder to build in; removed unless it was moved away.
+
+    Raises:
+        StorageFailed: it cannot be made, or something in it cannot be written.
+    """
+    place = f"{home}/{names.BUILDING}{secrets.token_hex(8)}"
+    try:
+        fs.mkdir(place)
+        yield place
+    except BaseException as error:
+        if look(fs, place) is not None:
+            with suppress(OSError):
+                atomic.erase_tree(place, fs=fs)
+        if isinstance(error, OSError) and not isinstance(error, SessionaryError):
+            raise storage_failed(error, "create a feature in", home) from error
+        raise
+
+
+def _remove_abandoned(fs: Fs, home: str) -> None:
+    """Remove the building sites of killed creators: they are made under the lock that we hold."""
+    for name in fs.listdir(home):
+        if name.startswith(names.BUILDING):
+            with suppress(OSError):
+                atomic.erase_tree(f"{home}/{name}", fs=fs)
+
+
+def _put_away(fs: Fs, home: str, feature_id: str, error: StorageFailed, now: datetime) -> None:
+    """Move a feature that could not be listed to the archive, and say in the error where it is."""
+    target = f"{home}/{names.ARCHIVE}/{names.FAILED}{feature_id}"
+    if look(fs, target) is not None:
+        target = atomic.free_name(target, "again", fs=fs, now=now)
+    try:
+        atomic.move_folder(f"{home}/{feature_id}", target, fs=fs)
+    except SessionaryError:
+        error.outcome = "unknown"
+        error.details["kept"] = f"{home}/{feature_id}"
+        error.hint = f"the feature is there but not listed: `sessionary feature repair {feature_id}` lists it"
+        return
+    error.details["moved_to"] = target
+    error.message += f"; the new folder was moved to {os.path.relpath(target, home)}"
+    error.hint = f"{error.hint}; then create the feature again" if error.hint else "create the feature again"

@@ -1,0 +1,147 @@
+"""One line of a history: how ours are made and checked, and what the lines of others are.
+
+The nine fields come first and in the contract's order. A line of an operation that changed the state also holds it
+whole, under `state`, and what else it changed (`task_status`, `feature_status`): the line is the operation, and
+whoever finds it without its effect can do it again. Three more keys may stand there: `artifacts`, `revokes` (the
+timestamp of a line whose operation failed after all), and whatever a caller adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from sessionary.codec import encode_line, is_plain, sanitize
+from sessionary.errors import SchemaError
+from sessionary.layouts.orchestrator.rules import MODELS
+from sessionary.layouts.orchestrator.times import parse, stamp
+
+FIELDS: Final = (
+    "timestamp",
+    "command",
+    "arguments",
+    "model",
+    "agent",
+    "task_id",
+    "status",
+    "duration_ms",
+    "error",
+)
+SUCCESS, FAILURE = "success", "failure"
+STATE, REVOKES, TASK_STATUS, FEATURE_STATUS = "state", "revokes", "task_status", "feature_status"
+OURS: Final = (STATE, REVOKES)
+
+# A command that took a week has 6e8 ms; the contract's own scripts wrote nanoseconds, where half a second is 5e8.
+# So the number alone tells only above what no command takes.
+LONGEST_MS: Final = 7 * 24 * 3600 * 1000
+SCRIPT_KEYS: Final = frozenset({"session_enabled", "session_name", "session_state", "atdd_enforced"})
+
+
+def line_of(entry: Mapping[str, Any]) -> bytes:
+    """The line, its newline included."""
+    return encode_line(entry if is_plain(entry) else sanitize(dict(entry))) + b"\n"
+
+
+def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as it is written: the nine fields in order, then whatever else the caller gives.
+
+    Args:
+        entry: what the caller gives; only `command` must be there.
+        now: the timestamp, if the entry has none.
+        fill: `model`, `agent` and `task_id`, where the entry says nothing of them.
+
+    Raises:
+        SchemaError: with every fault at once.
+    """
+    failed = entry.get("error") is not None
+    filled: dict[str, Any] = {
+        "timestamp": stamp(now),
+        "arguments": "",
+        **fill,
+        "status": FAILURE if failed else SUCCESS,
+        "duration_ms": 0,
+        **entry,
+    }
+    if isinstance(filled["timestamp"], datetime):
+        filled["timestamp"] = stamp(filled["timestamp"])
+    faults = faults_of(filled) + [f"{key}: is written by the store alone" for key in OURS if key in entry]
+    if faults:
+        raise SchemaError(
+            f"the history entry breaks the contract: {faults[0]}"
+            + (f", and {len(faults) - 1} more" if len(faults) > 1 else ""),
+            faults=faults,
+            hint="correct the entry; nothing was written",
+        )
+    placed = {name: filled[name] for name in FIELDS if filled.get(name) is not None or name == "task_id"}
+    return placed | {name: value for name, value in filled.items() if name not in FIELDS}
+
+
+def faults_of(entry: Mapping[str, Any]) -> list[str]:
+    """Everything in which an entry breaks the contract's format, each fault with its field and its remedy."""
+    faults = []
+    if parse(entry.get("timestamp")) is None:
+        faults.append(f"timestamp: {_shown(entry, 'timestamp')} is no ISO 8601 timestamp")
+    command = entry.get("command")
+    if not isinstance(command, str) or not command.strip():
+        faults.append("command: give the name of the command, as text")
+    faults += [
+        f"{name}: {_shown(entry, name)} is no text"
+        for name in ("arguments", "agent")
+        if not isinstance(entry.get(name), str)
+    ]
+    if entry.get("model") not in MODELS:
+        faults.append(f"model: {_shown(entry, 'model')} is none of {', '.join(MODELS)}")
+    if "task_id" not in entry or not isinstance(entry["task_id"], str | None):
+        faults.append(f"task_id: {_shown(entry, 'task_id')} is neither the id of a task nor null")
+    if entry.get("status") not in (SUCCESS, FAILURE):
+        faults.append(f"status: {_shown(entry, 'status')} is neither success nor failure")
+    duration = entry.get("duration_ms")
+    if not isinstance(duration, int) or isinstance(duration, bool) or duration < 0:
+        faults.append(f"duration_ms: {_shown(entry, 'duration_ms')} is no number of milliseconds")
+    return faults + _error_faults(entry)
+
+
+def _error_faults(entry: Mapping[str, Any]) -> list[str]:
+    error = entry.get("error")
+    if entry.get("status") == FAILURE and (not isinstance(error, str) or not error.strip()):
+        return ["error: a failure says what went wrong"]
+    if entry.get("status") == SUCCESS and error is not None:
+        return ["error: a success has none; set status to failure"]
+    return []
+
+
+def _shown(entry: Mapping[str, Any], name: str) -> str:
+    return f"{entry[name]!r}"[:60] if name in entry else "(missing)"
+
+
+def kind_of(entry: Mapping[str, Any]) -> str:
+    """What a line is: ``command``; ``event`` or ``phase``, which the contract's scripts write as well; or ``other``."""
+    if "command" in entry:
+        return "phase" if "phase" in entry and "status" not in entry else "command"
+    return "event" if "event" in entry else "other"
+
+
+def milliseconds(entry: Mapping[str, Any]) -> int | None:
+    """How long a command took; None if the line does not say. Nanoseconds of the scripts count as what they are."""
+    duration = entry.get("duration_ms")
+    if not isinstance(duration, int | float) or isinstance(duration, bool) or duration < 0:
+        return None
+    return int(duration) // 1_000_000 if in_nanoseconds(entry) else int(duration)
+
+
+def in_nanoseconds(entry: Mapping[str, Any]) -> bool:
+    """True if the duration cannot be milliseconds: the scripts took the difference of two clocks in nanoseconds.
+
+    Their lines are known by keys that nobody else writes. There anything of a second or more (in milliseconds, a
+    quarter of an hour) counts as nanoseconds, elsewhere only what would be more than a week.
+    """
+    duration = entry.get("duration_ms")
+    if not isinstance(duration, int | float) or isinstance(duration, bool):
+        return False
+    return duration > (1_000_000 if SCRIPT_KEYS & entry.keys() else LONGEST_MS)
+
+
+def is_success(entry: Mapping[str, Any]) -> bool:
+    """True for a command that went well."""
+    return entry.get("status") == SUCCESS

@@ -1,0 +1,294 @@
+"""One feature as this process has it open: its lock, its history, its plan as it was last read.
+
+An operation is a line of the history. It is written and flushed first, then its effect is applied: the plan, the row
+of the list, the state, in this order. So while the state is older than the last line of ours, an operation was cut
+off, and whoever takes the lock next does the rest of it (`settle`): the line says all that it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sessionary.codec.yaml_edit import edit_yaml
+from sessionary.codec.yaml_write import dump_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import READ, Fs, look, make_dirs, storage_failed
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.disk.scan import LineFile
+from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed
+from sessionary.layouts.orchestrator import entries, names, planfile, rules, statefile
+from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.replaying import operations_back
+from sessionary.layouts.orchestrator.times import parse, stamp
+
+OPEN_FEATURES = 32
+LOOK_BACK = 256
+"""How many lines behind the last one of ours others may have appended for it still to be found by the next writer."""
+
+
+class Feature:
+    """One feature, open in this process.
+
+    Attributes:
+        folder: where it lies.
+        lock: on `.state.lock`; whoever writes holds it.
+        journal: the history.
+    """
+
+    def __init__(self, fs: Fs, folder: str, index: Index, now: Callable[[], datetime]) -> None:
+        self.fs = fs
+        self.folder = folder
+        self.feature_id = os.path.basename(folder)
+        self.index = index
+        self.lock = FileLock(f"{folder}/{names.LOCK}", fs)
+        self.journal = Journal(f"{folder}/{names.HISTORY}", Tail.SEAL, fs=fs, now=now)
+        self._now = now
+        self._settled = -1
+        self._plan: tuple[tuple[int, ...], planfile.PlanFile] | None = None
+        self._state: statefile.StateFile | None = None
+
+    @contextmanager
+    def held(self, timeout: float) -> Iterator[None]:
+        """The lock for the length of a ``with`` block; what an earlier writer left half done is finished first.
+
+        Raises:
+            NotFound: there is no such feature.
+            Locked: another process held it for all of `timeout` seconds.
+        """
+        try:
+            self.lock.acquire(timeout)
+        except FileNotFoundError:
+            raise missing(self.fs, self.folder) from None
+        try:
+            self.settle()
+            yield
+        finally:
+            self.lock.release()
+
+    def state(self) -> statefile.StateFile:
+        """The state as it is now, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
+        data = statefile.read_bytes_of(self.fs, self.folder, self.feature_id)
+        if self._state is None or self._state.data != data:
+            path = f"{self.folder}/{names.STATE}"
+            self._state = statefile.parse_state(data, path, self.feature_id)
+        return self._state
+
+    def plan(self) -> planfile.PlanFile:
+        """The plan as it is now, read again only if the file has changed. Hold the lock."""
+        path = f"{self.folder}/{names.PLAN}"
+        found = look(self.fs, path)
+        if found is None:
+            return planfile.read_plan(self.fs, self.folder)
+        identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        if self._plan is None or self._plan[0] != identity:
+            self._plan = identity, planfile.read_plan(self.fs, self.folder)
+        return self._plan[1]
+
+    # -- operations
+
+    def perform(self, entry: dict[str, Any], state: statefile.StateFile) -> None:
+        """Log an operation, then do it. Hold the lock.
+
+        Durability: the line is flushed before anything else is touched. If this does not return, the operation is
+        either not there at all, or the next writer finishes it; never in between.
+
+        Raises:
+            StorageFailed: ``not_committed`` if nothing of it will ever be seen; else ``unknown``.
+        """
+        self.journal.append(entries.line_of(entry), self.journal.look())
+        self.journal.flush()
+        applied: list[str] = []
+        try:
+            self._apply(entry, state, applied)
+        except SessionaryError as error:
+            self._take_back(entry, error, applied)
+            raise
+        self._settled = self.journal.size
+
+    def log(self, entry: Mapping[str, Any]) -> None:
+        """Append a line that changes nothing. Hold the lock, and flush the journal after letting it go."""
+        self.journal.append(entries.line_of(entry), self.journal.look())
+        self._settled = self.journal.size
+
+    def settle(self) -> None:
+        """Finish the operation of a writer that was cut off, if there is one. Hold the lock."""
+        found = self.journal.look()
+        if found is None or found.st_size == self._settled:
+            return
+        operation = self._last_operation()
+        if operation is not None:
+            try:
+                state = self.state()
+            except (NotFound, Corrupt, ValueError):
+                return  # what cannot be read is not written over here: `repair` does that, and keeps it
+            if is_behind(state, operation):
+                self._flush_history()
+                self._apply(operation, state, [])
+        self._settled = found.st_size
+
+    def _last_operation(self) -> dict[str, Any] | None:
+        """The last line of ours, looked for from the end of the history."""
+        with LineFile(self.journal.path, self.fs) as file:
+            heads = islice(file.heads_back(width=0), LOOK_BACK)
+            lines = (_entry(file.read(head.byte, head.length)) for head in heads)
+            return next(operations_back(entry for entry in lines if entry is not None), None)
+
+    def _flush_history(self) -> None:
+        """Make the line of a dead writer durable before its effect is: it may have been killed in between."""
+        try:
+            fd = self.fs.open(self.journal.path, READ)
+            try:
+                self.fs.fdatasync(fd)
+            finally:
+                self.fs.close(fd)
+        except OSError as error:
+            raise storage_failed(error, "flush", self.journal.path) from error
+
+    def _apply(self, entry: Mapping[str, Any], state: statefile.StateFile, applied: list[str]) -> None:
+        """Give an operation its effect, and say what of it is there. Doing it twice does no more than doing it once."""
+        if entry.get(entries.TASK_STATUS) in rules.TASK_STATUSES and self._apply_task(entry):
+            applied.append(names.PLAN)
+        status = entry.get(entries.FEATURE_STATUS)
+        if status in rules.FEATURE_STATUSES:
+            began = stamp(state.state.started_at) if state.state.started_at else entry["timestamp"]
+            self.index.put(self.feature_id, {"last_active": entry["timestamp"], "status": status}, began)
+            applied.append(names.INDEX)
+        current, told = state.document[statefile.CURRENT], entry[entries.STATE]
+        changes = {
+            name: told[name]
+            for name in ("active_task", "model_in_use")
+            if name in told and (name not in current or told[name] != current[name])
+        }
+        changes["last_updated"] = entry["timestamp"]
+        changed = statefile.changed_state(state, changes)
+        self.write_state(changed)
+        self._state = statefile.known_state(state, changed, changes)
+
+    def write_state(self, data: bytes) -> None:
+        """Replace the state file."""
+        atomic.replace(f"{self.folder}/{names.STATE}", (data,), fs=self.fs)
+
+    def write_plan(self, found: planfile.PlanFile, document: dict[str, Any]) -> None:
+        """Replace the plan; comments of the present one stay."""
+        data = dump_yaml(document) if found.data is None else edit_yaml(found.data, document)
+        if data != found.data:
+            atomic.replace(f"{self.folder}/{names.PLAN}", (data,), fs=self.fs)
+        self._plan = None
+
+    def _apply_task(self, entry: Mapping[str, Any]) -> bool:
+        plan = self.plan()
+        task = plan.tasks.get(str(entry.get("task_id")))
+        if task is None:
+            return False
+        changes: dict[str, Any] = {}
+        if task.get("status") != entry[entries.TASK_STATUS]:
+            at = parse(entry["timestamp"]) or self._now()
+            changes = rules.moved_task(task, entry[entries.TASK_STATUS], at)
+        artifacts = with_artifacts(task, entry.get("artifacts", ()))
+        if artifacts != task.get("artifacts"):
+            changes["artifacts"] = artifacts
+        if changes:
+            self.write_plan(plan, planfile.with_task(plan.document, entry["task_id"], changes))
+        return bool(changes)
+
+    def _take_back(self, entry: Mapping[str, Any], error: SessionaryError, applied: list[str]) -> None:
+        """Say in the history that an operation failed, and that it is not to be finished if nothing of it is there.
+
+        If even that cannot be said, the outcome is open: the line says that the operation was to be.
+        """
+        stored = bool(applied) or (isinstance(error, StorageFailed) and error.outcome != "not_committed")
+        failure = {name: entry.get(name) for name in entries.FIELDS if name != "error"}
+        failure |= {"status": entries.FAILURE, "error": error.message}
+        if not stored:
+            failure[entries.REVOKES] = entry["timestamp"]
+        try:
+            self.journal.append(entries.line_of(failure), self.journal.look())
+            self.journal.flush()
+        except StorageFailed:
+            stored = True
+        if stored:
+            self._settled = -1
+            if isinstance(error, StorageFailed):
+                error.outcome = "unknown"
+                error.details["stored"] = [names.HISTORY, *applied]
+
+
+def is_behind(state: statefile.StateFile, operation: Mapping[str, Any]) -> bool:
+    """True if the state is older than an operation of the history."""
+    told, known = parse(operation["timestamp"]), state.state.last_updated
+    return told is not None and (known is None or known < told)
+
+
+def with_artifacts(task: Mapping[str, Any], more: Any) -> list[Any]:
+    """The artifacts of a task and those that are not among them yet."""
+    stored = task.get("artifacts")
+    stored = list(stored) if isinstance(stored, list) else []
+    return stored + [name for name in dict.fromkeys(more) if name not in stored]
+
+
+def missing(fs: Fs, folder: str) -> NotFound:
+    """The error about a feature that is not there, or no longer."""
+    home, feature_id = os.path.split(folder)
+    archived = f"{home}/{names.ARCHIVE}/{feature_id}"
+    hint = "`sessionary feature list` shows those that are there"
+    if look(fs, archived) is not None:
+        hint = f"it is archived; move {archived} back to go on with it"
+    return NotFound(f"There is no feature {feature_id}", path=folder, session=feature_id, hint=hint)
+
+
+def _entry(raw: bytes) -> dict[str, Any] | None:
+    if b'"state"' not in raw and b'"revokes"' not in raw:
+        return None
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class Pool:
+    """The features that a store has open: the last ones used, so that their descriptors are not opened each time."""
+
+    def __init__(self, fs: Fs, index: Index, now: Callable[[], datetime]) -> None:
+        self._fs, self._index, self._now = fs, index, now
+        self._open: OrderedDict[str, Feature] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def get(self, folder: str) -> Feature:
+        """The feature in a folder. One that falls out of the pool closes its files when nobody uses it any more."""
+        with self._guard:
+            feature = self._open.get(folder)
+            if feature is None:
+                feature = self._open[folder] = Feature(self._fs, folder, self._index, self._now)
+                if len(self._open) > OPEN_FEATURES:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(folder)
+            return feature
+
+    def drop(self, folder: str) -> None:
+        """Forget a feature whose folder has moved."""
+        with self._guard:
+            feature = self._open.pop(folder, None)
+        if feature is not None:
+            feature.journal.close()
+
+
+def make_folder(fs: Fs, path: str) -> None:
+    """Make a folder that may be there; durable.
+
+    Raises:
+        StorageFailed: it cannot be made.
+    """
+    try:
+        make_dirs(fs, path)
+    except OSError as error:
+        raise storage_failed(error, "make", path) from error

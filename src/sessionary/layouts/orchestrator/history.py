@@ -1,0 +1,187 @@
+"""Reading a history that anybody may have written: what it holds, in order, and what is wrong with it.
+
+Nothing is guessed and nothing hidden. The contract's own scripts put line breaks into errors without escaping them,
+which breaks one record into several lines that no strict reader reads; such a record is put together again and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sessionary.codec import read_lines
+from sessionary.disk.fs import Fs, read_bytes
+from sessionary.layouts.orchestrator import entries
+from sessionary.layouts.orchestrator.times import parse
+from sessionary.model import Problem, Severity
+
+HEALED = ("raw_newline", "control_characters")
+"""Damage of which the record can be read all the same: only the line ends and control characters are not escaped."""
+
+
+@dataclass(slots=True)
+class History:
+    """The readable entries of a history in file order, and what could not be read or is unusual."""
+
+    path: str
+    values: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    missing: bool = False
+    size: int = 0
+    torn: bool = False
+
+
+def read_history(fs: Fs, path: str) -> History:
+    """Read a history whole. One that is not there is empty, and said to be missing.
+
+    Raises:
+        StorageFailed: it is there and cannot be read.
+    """
+    data = read_bytes(fs, path)
+    if data is None:
+        return History(path, missing=True)
+    return parse_history(data, path)
+
+
+def parse_history(data: bytes, path: str) -> History:
+    """What the bytes of a history hold."""
+    reading = read_lines(data, path)
+    problems = reading.problems
+    if not any(problem.code in HEALED for problem in problems):
+        return History(path, reading.values, problems, size=len(data), torn=reading.torn)
+    healed: list[tuple[int, dict[str, Any]]] = [(record.byte, record.value) for record in reading.records()]
+    for problem in problems:
+        if problem.code in HEALED and problem.byte is not None:
+            value = _leniently(data[problem.byte : problem.byte + problem.span])
+            if value is not None:
+                healed.append((problem.byte, value))
+    healed.sort(key=lambda pair: pair[0])
+    return History(path, [value for _, value in healed], problems, size=len(data), torn=reading.torn)
+
+
+def _leniently(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(raw.decode("utf-8"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def chosen(
+    values: Iterable[dict[str, Any]],
+    *,
+    command: str | None = None,
+    model: str | None = None,
+    agent: str | None = None,
+    since: datetime | None = None,
+    failed: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """The entries that fit every filter that is given; with `since`, those of that time and later."""
+    wanted = {
+        name: value
+        for name, value in (("command", command), ("model", model), ("agent", agent))
+        if value is not None
+    }
+    for entry in values:
+        if any(entry.get(name) != value for name, value in wanted.items()):
+            continue
+        if failed and entry.get("status") not in (entries.FAILURE, "failed"):
+            continue
+        if since is not None:
+            time = parse(entry.get("timestamp"))
+            if time is None or time < since:
+                continue
+        yield entry
+
+
+def odd_entries(history: History) -> Iterator[Problem]:
+    """What is unusual in entries that can be read: each kind once, with its number and its first place.
+
+    Lines of the contract's scripts that are no commands, durations in nanoseconds, models that the contract does not
+    know, times that go back.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    newest = ""
+    for number, entry in enumerate(history.values, 1):
+        time = entry.get("timestamp")
+        for code in _codes(entry):
+            count, first = found.get(code, (0, number))
+            found[code] = (count + 1, first)
+        if isinstance(time, str) and parse(time) is not None:
+            if time < newest and _earlier(time, newest):
+                count, first = found.get("time_goes_back", (0, number))
+                found["time_goes_back"] = (count + 1, first)
+            newest = max(newest, time)
+    for code, (count, first) in found.items():
+        words, remedy = _ODD[code]
+        severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
+        message = f"{count:,} {words}, the first one is entry {first}"
+        yield Problem(code, severity, history.path, None, None, message, remedy)
+
+
+def _codes(entry: Mapping[str, Any]) -> Iterator[str]:
+    kind = entries.kind_of(entry)
+    if kind != "command":
+        yield f"{kind}_entry"
+    else:
+        if entries.in_nanoseconds(entry):
+            yield "nanoseconds"
+        faults = {fault.partition(":")[0] for fault in entries.faults_of(entry)}
+        if "model" in faults and "model" in entry:
+            yield "unknown_model"
+        if faults - {"model"} or ("model" in faults and "model" not in entry):
+            yield "entry_fields"
+
+
+def _earlier(time: str, newest: str) -> bool:
+    this, other = parse(time), parse(newest)
+    return this is not None and other is not None and this < other
+
+
+_ODD = {
+    "event_entry": ("events beside the commands, as the contract's scripts log them", "none needed"),
+    "phase_entry": ("phases beside the commands, as the contract's scripts log them", "none needed"),
+    "other_entry": (
+        "entries that are neither command nor event",
+        "none needed: they are kept and not counted",
+    ),
+    "entry_fields": (
+        "commands without all nine fields of the contract, or with others than it allows",
+        "none needed: readers take what is there",
+    ),
+    "nanoseconds": (
+        "durations in nanoseconds where the contract wants milliseconds",
+        "`sessionary feature repair --rewrite-history` writes milliseconds and keeps the old file",
+    ),
+    "unknown_model": ("commands of a model that the contract does not know", "none needed"),
+    "time_goes_back": (
+        "entries older than one before them: appends need no lock, so that is allowed",
+        "none needed",
+    ),
+}
+
+
+def mended(data: bytes, path: str) -> list[bytes]:
+    """The lines of a history as they should have been written: each record on one line, milliseconds, no torn line.
+
+    Lines that are sound keep their bytes. What nobody can read is left out: the old file is kept beside.
+    """
+    reading = read_lines(data, path)
+    lines = [
+        (record.byte, _in_milliseconds(record.value) or record.raw + b"\n") for record in reading.records()
+    ]
+    for problem in reading.problems:
+        if problem.code in HEALED and problem.byte is not None:
+            value = _leniently(data[problem.byte : problem.byte + problem.span])
+            if value is not None:
+                lines.append((problem.byte, _in_milliseconds(value) or entries.line_of(value)))
+    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+
+
+def _in_milliseconds(entry: dict[str, Any]) -> bytes | None:
+    if not entries.in_nanoseconds(entry):
+        return None
+    return entries.line_of({**entry, "duration_ms": entries.milliseconds(entry)})

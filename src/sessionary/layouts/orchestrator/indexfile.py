@@ -1,0 +1,197 @@
+"""active-features.yaml: the list of features, and why nobody may be clever about it.
+
+The folders are the truth; the list is what people and version control see. So where it holds what a merge left
+behind, or two rows that disagree, nothing is merged and nothing overwritten: writers refuse, readers ask the folders.
+
+The contract's own scripts wrote a list that is no YAML from the first feature on (rows below ``[]``), and left half
+rows when they deleted features. That shape is read line by line and named; it is put right only on request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from sessionary.codec.yaml_edit import edit_yaml
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.codec.yaml_write import dump_yaml
+from sessionary.errors import Conflict, Corrupt, SessionaryError
+from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
+from sessionary.layouts.orchestrator.times import parse
+from sessionary.model import Problem, Severity
+
+KEY: Final = "active_features"
+Row = dict[str, Any]
+
+_ROW = (
+    rb'  - feature_id: "([ !#-\[\]-~]*)"\n    started_at: "([ !#-\[\]-~]*)"\n'
+    rb'    last_active: "([ !#-\[\]-~]*)"\n    status: "([a-z]*)"\n'
+)
+_CANONICAL: Final = re.compile(rb"active_features:\n((?:" + re.sub(rb"\(|\)", b"", _ROW) + rb")+)")
+_ROWS: Final = re.compile(_ROW)
+_MARKER: Final = re.compile(r"(?:<{7}|={7}|>{7}|\|{7})(?: .*)?$")
+_SCRIPT_HEAD: Final = re.compile(rf"{KEY}:[ \t]*\[\][ \t]*$")
+_SCRIPT_LINE: Final = re.compile(r"""[ \t]+(- )?(\w+):[ \t]*["']?([^"'\n]*?)["']?[ \t]*$""")
+
+
+class IndexFile(NamedTuple):
+    """The list as it was read.
+
+    Attributes:
+        data: its bytes; None if there is none.
+        document: what they hold.
+        rows: by feature id, in their order.
+        problems: what is wrong or unusual.
+        error: why nothing may be written over it; None if it may.
+    """
+
+    data: bytes | None
+    document: dict[str, Any]
+    rows: dict[str, Row]
+    problems: list[Problem]
+    error: SessionaryError | None = None
+
+
+def parse_index(data: bytes | None, path: str) -> IndexFile:
+    """What the bytes of a list hold. Never raises: whatever is wrong is told."""
+    if data is None:
+        return IndexFile(None, {KEY: []}, {}, [])
+    found = _CANONICAL.fullmatch(data)
+    if found is not None:
+        names = ("feature_id", "started_at", "last_active", "status")
+        rows = [
+            dict(zip(names, map(bytes.decode, row), strict=True)) for row in _ROWS.findall(data, len(KEY) + 2)
+        ]
+        return _of_rows(data, {KEY: rows}, rows, path)
+    return _parse_slowly(data, path)
+
+
+def _parse_slowly(data: bytes, path: str) -> IndexFile:
+    text = data.decode("utf-8", "replace")
+    markers = [n for n, line in enumerate(text.split("\n"), 1) if _MARKER.match(line.rstrip("\r"))]
+    if markers:
+        words = f"{path} holds what a merge left behind, from line {markers[0]} on"
+        return _refused(data, "index_conflict", words, path, markers, Conflict)
+    try:
+        document = load_yaml(data, path=path)
+    except Corrupt as error:
+        return _of_scripts(data, text, path) or _refused(
+            data, "bad_index", error.message, path, [error.details.get("line") or 1], Corrupt
+        )
+    if document is None:
+        document = {KEY: []}
+    rows = document.get(KEY, []) if isinstance(document, dict) else None
+    if rows is None and isinstance(document, dict):
+        rows = []
+    well_formed = isinstance(rows, list) and all(
+        isinstance(row, dict) and isinstance(row.get("feature_id"), str) for row in rows
+    )
+    if not well_formed:
+        words = f"{path} is no list of features, each with its feature_id"
+        return _refused(data, "bad_index", words, path, [1], Corrupt)
+    assert isinstance(rows, list)
+    return _of_rows(data, {**document, KEY: rows}, rows, path)
+
+
+def _of_rows(data: bytes, document: dict[str, Any], rows: list[Row], path: str) -> IndexFile:
+    by_id: dict[str, Row] = {}
+    problems: list[Problem] = []
+    for number, row in enumerate(rows, 1):
+        name = row["feature_id"]
+        if name not in by_id:
+            by_id[name] = row
+            problems += _row_faults(row, number, path)
+        elif row == by_id[name]:
+            words = f"{name} is listed twice in the same words"
+            problems.append(_note("index_duplicate", path, words, "the next write of the list drops one"))
+        else:
+            words = f"{path} lists {name} twice, and the rows disagree (row {number})"
+            return _refused(data, "index_conflict", words, path, _lines_of(data, name), Conflict)
+    return IndexFile(data, document, by_id, problems)
+
+
+def _row_faults(row: Row, number: int, path: str) -> list[Problem]:
+    faults = [
+        f"row {number}: {name} is {row.get(name)!r}, no ISO 8601 timestamp"
+        for name in ("started_at", "last_active")
+        if parse(row.get(name)) is None
+    ]
+    if row.get("status") not in FEATURE_STATUSES:
+        faults.append(f"row {number}: status is {row.get('status')!r}, none of {', '.join(FEATURE_STATUSES)}")
+    return [
+        Problem("index_schema", Severity.cosmetic, path, None, None, fault, "correct the row by hand")
+        for fault in faults
+    ]
+
+
+def _of_scripts(data: bytes, text: str, path: str) -> IndexFile | None:
+    """The list as the contract's scripts write it, read line by line; None if it is something else."""
+    lines = text.rstrip("\n").split("\n")
+    if not _SCRIPT_HEAD.match(lines[0].rstrip()):
+        return None
+    rows: list[Row] = []
+    stray = 0
+    for line in lines[1:]:
+        found = _SCRIPT_LINE.match(line)
+        if found is None:
+            return None
+        dash, name, value = found.groups()
+        if dash:
+            rows.append({name: value})
+        elif not rows or name in rows[-1]:
+            stray += 1
+        else:
+            rows[-1][name] = value
+    if not all("feature_id" in row for row in rows):
+        return None
+    read = _of_rows(data, {KEY: rows}, rows, path)
+    words = f"{len(rows)} rows stand below an empty list, as the contract's scripts write it: no YAML reader takes it"
+    if stray:
+        words += f"; {stray} lines are left of rows that were deleted, and are passed over"
+    remedy = "`sessionary feature repair --rebuild-index` writes it as YAML and keeps the old file"
+    problem = Problem("index_of_scripts", Severity.stops_resume, path, 2, None, words, remedy)
+    error = read.error or Corrupt(f"{path} is no YAML: {words}", path=path, hint=remedy)
+    return IndexFile(data, read.document, read.rows, [problem, *read.problems], error)
+
+
+def _refused(
+    data: bytes, code: str, words: str, path: str, lines: list[int], kind: type[Conflict] | type[Corrupt]
+) -> IndexFile:
+    remedy = "resolve it by hand; `sessionary feature repair --rebuild-index` writes a proposal beside it"
+    problem = Problem(code, Severity.stops_resume, path, lines[0] if lines else None, None, words, remedy)
+    error = kind(words, path=path, details={"lines": lines}, hint=remedy)
+    return IndexFile(data, {}, {}, [problem], error)
+
+
+def _lines_of(data: bytes, name: str) -> list[int]:
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [number for number, line in enumerate(lines, 1) if "feature_id" in line and name in line]
+
+
+def with_row(found: IndexFile, feature_id: str, changes: Mapping[str, Any]) -> bytes:
+    """The list with a row changed, or put first if it is new. All else stays as it is, comments too.
+
+    Raises:
+        Conflict, Corrupt: the list is not to be written over.
+    """
+    if found.error is not None:
+        raise found.error
+    rows = list(found.rows.values())
+    if feature_id in found.rows:
+        rows = [{**row, **changes} if row["feature_id"] == feature_id else row for row in rows]
+    else:
+        rows.insert(0, {"feature_id": feature_id, **changes})
+    return written(found, rows)
+
+
+def written(found: IndexFile, rows: Iterable[Row]) -> bytes:
+    """The list with these rows."""
+    document = {**found.document, KEY: list(rows)}
+    if found.data is None or _CANONICAL.fullmatch(found.data):
+        return dump_yaml(document)
+    return edit_yaml(found.data, document)
+
+
+def _note(code: str, path: str, message: str, remedy: str | None) -> Problem:
+    return Problem(code, Severity.note, path, None, None, message, remedy)

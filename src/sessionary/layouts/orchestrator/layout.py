@@ -1,0 +1,232 @@
+"""The read side of a `.ai-session`: one session for each feature, whose conversation is its history.
+
+A feature is a folder, not hidden, that holds one of the three files of a feature. The archive is no list of features:
+what was put away shows again when it is moved back.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sessionary.codec import read_lines
+from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, storage_failed
+from sessionary.errors import StorageFailed
+from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
+from sessionary.layouts.orchestrator import checking, names, planfile, reading
+from sessionary.layouts.orchestrator.history import read_history
+from sessionary.layouts.orchestrator.times import parse
+from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary, health
+
+AGENT = "orchestrator"
+TITLE = 200
+
+_PARTS = {
+    names.STATE: PartKind.DOCUMENT,
+    names.PLAN: PartKind.DOCUMENT,
+    names.HISTORY: PartKind.JOURNAL,
+}
+
+
+class FeatureLayout:
+    """The features below one project. Reads only; no method makes, locks or changes anything.
+
+    Args:
+        root: the folder of the project, which holds `.ai-session`; or that folder itself. It need not exist.
+        fs: the file system.
+        project: what the features are said to belong to; by default the name of the project's folder.
+        now: the time in seconds since 1970, to tell what was changed a moment ago.
+    """
+
+    name: ClassVar[str] = "feature"
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS})
+    side_files: ClassVar[tuple[str, ...]] = (
+        ".state.lock",
+        ".index.lock",
+        ".archive/",
+        ".*.tmp",
+        "*.before-*",
+        "*.candidate-*",
+        "*.corrupt-*",
+        "*.original-*",
+    )
+
+    def __init__(
+        self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time
+    ) -> None:
+        self.home = root if root.name == names.HOME else root / names.HOME
+        self._fs = fs
+        self._project = project
+        self._now = now
+
+    def discover(self) -> Iterator[SessionRef]:
+        for feature_id in reading.feature_ids(self._fs, str(self.home)):
+            yield self._ref(f"{self.home}/{feature_id}")
+
+    def at(self, folder: Path) -> SessionRef | None:
+        folder = folder.absolute()
+        inside = reading.is_feature(self._fs, str(folder)) and reading.is_folder(self._fs, str(folder))
+        return self._ref(str(folder)) if inside else None
+
+    def handle(self, ref: SessionRef) -> str:
+        return ref.session_id
+
+    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
+        known = {} if known is None else known
+        listed = set()
+        for ref in self.discover():
+            listed.add(ref.folder)
+            entry = known.get(ref.folder)
+            if entry is not None and entry.holds(self._fs, ref.folder):
+                yield entry.summary
+                continue
+            known.pop(ref.folder, None)
+            try:
+                summary, entry = self._look(ref)
+            except FileNotFoundError:
+                continue  # moved to the archive since its name was read
+            if entry is not None:
+                known[ref.folder] = entry
+            yield summary
+        for folder in set(known) - listed:
+            del known[folder]
+
+    def summary(self, ref: SessionRef) -> Summary:
+        try:
+            return self._look(ref)[0]
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"There is no feature {ref.session_id}") from None
+
+    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        path = f"{ref.folder}/{names.HISTORY}"
+        try:
+            fd = self._fs.open(path, READ)
+            try:
+                found, data = self._fs.fstat(fd), read_all(self._fs, fd)
+            finally:
+                self._fs.close(fd)
+        except FileNotFoundError:
+            raise not_found(path, f"There is no history at {path}") from None
+        except OSError as error:
+            raise storage_failed(error, "read", path) from error
+        goes_on = after is not None and (after.device, after.inode) == (found.st_dev, found.st_ino)
+        start = after.offset if after is not None and goes_on and after.offset <= len(data) else 0
+        for index, record in enumerate(read_lines(data[start:], path, byte=start).records()):
+            line_end = data.find(b"\n", record.byte + len(record.raw))
+            behind = line_end + 1 if line_end >= 0 else len(data)
+            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        try:
+            yield from self._parts_below(ref.folder, "")
+        except OSError as error:
+            raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        try:
+            yield from checking.feature_problems(self._fs, ref.folder)
+        except StorageFailed as error:
+            yield _unreadable(error)
+
+    def _ref(self, folder: str) -> SessionRef:
+        home = os.path.dirname(folder)
+        project = os.path.basename(os.path.dirname(home)) if os.path.basename(home) == names.HOME else None
+        if home == str(self.home):
+            project = self._project or project
+        return SessionRef(self.name, os.path.basename(folder), folder, project)
+
+    def _look(self, ref: SessionRef) -> tuple[Summary, Known | None]:
+        """The summary of a feature, and what of it may be remembered. Raises FileNotFoundError."""
+        now = self._now()
+        try:
+            folder = self._fs.stat(ref.folder)
+            files = self._stats(ref.folder, "")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            return _closed(ref, storage_failed(error, "look into", ref.folder)), None
+        summary = self._read(ref, files)
+        lasting = not any(problem.code == "unreadable_file" for problem in summary.problems)
+        return summary, remembered(summary, folder, files, now) if lasting else None
+
+    def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
+        problems: list[Problem] = []
+        state, plan, values = None, planfile.PlanFile(None, {}, {}, [], True), []
+        try:
+            found = reading.read_state(self._fs, ref.folder)
+            state = found.state
+            plan = planfile.read_plan(self._fs, ref.folder)
+            path = f"{ref.folder}/{names.HISTORY}"
+            history = read_history(self._fs, path)
+            values = history.values
+            problems += [*found.problems, *plan.problems]
+            problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
+        except StorageFailed as error:
+            problems.append(_unreadable(error))
+        head = plan.document.get("feature")
+        head = head if isinstance(head, dict) else {}
+        created = state.started_at if state else parse(head.get("created_at"))
+        updated = (state.last_updated if state else None) or _newest(files)
+        size = sum(found.st_size for found in files.values() if not stat.S_ISDIR(found.st_mode))
+        turns = sum(_is_turn(value) for value in values)
+        title = head.get("name")
+        return Summary(
+            ref,
+            AGENT,
+            " ".join(title[:TITLE].split()) or None if isinstance(title, str) else None,
+            None,
+            len(values),
+            turns,
+            None,
+            created,
+            updated,
+            size,
+            health(problems),
+            problems,
+        )
+
+    def _stats(self, folder: str, below: str) -> dict[str, os.stat_result]:
+        """The stat of all that lies in a folder and below it, by its path from the feature. Raises OSError."""
+        found: dict[str, os.stat_result] = {}
+        for name in self._fs.listdir(folder):
+            found[f"{below}{name}"] = here = self._fs.lstat(f"{folder}/{name}")
+            if stat.S_ISDIR(here.st_mode):
+                found |= self._stats(f"{folder}/{name}", f"{below}{name}/")
+        return found
+
+    def _parts_below(self, folder: str, below: str) -> Iterator[Part]:
+        for name in sorted(self._fs.listdir(folder)):
+            path = f"{folder}/{name}"
+            if name.startswith("."):
+                continue
+            if reading.is_folder(self._fs, path):
+                yield from self._parts_below(path, f"{below}{name}/")
+            else:
+                kind = PartKind.DOCUMENT if below else _PARTS.get(name, PartKind.KEPT)
+                yield Part(f"{below}{name}", path, kind, self._fs.stat(path).st_size)
+
+
+def _is_turn(entry: dict[str, Any]) -> bool:
+    """A command is a turn; so is a message of a person that somebody logged among the commands."""
+    return ("command" in entry and "phase" not in entry) or entry.get("role") == "user"
+
+
+def _newest(files: dict[str, os.stat_result]) -> datetime | None:
+    times = [found.st_mtime for found in files.values()]
+    return datetime.fromtimestamp(max(times), UTC) if times else None
+
+
+def _unreadable(error: StorageFailed) -> Problem:
+    return Problem(
+        "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
+    )
+
+
+def _closed(ref: SessionRef, error: StorageFailed) -> Summary:
+    problems = [_unreadable(error)]
+    return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)

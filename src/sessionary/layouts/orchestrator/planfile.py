@@ -1,0 +1,244 @@
+"""implementation-plan.yaml: phases and their tasks.
+
+A plan is written by planners and people, so it is read tolerantly: what cannot be taken for a task is named and left
+out of the tasks, never out of the file.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.disk.fs import Fs, read_bytes
+from sessionary.errors import Corrupt, SchemaError
+from sessionary.layouts.orchestrator import rules
+from sessionary.layouts.orchestrator.times import parse, stamp
+from sessionary.model import Problem, Severity
+
+TASK_FIELDS = ("task_id", "description", "agent", "status", "started_at", "completed_at", "artifacts")
+
+
+class PlanFile(NamedTuple):
+    """A plan as it was read.
+
+    Attributes:
+        data: its bytes; None if there is no file.
+        document: what they hold; empty if nothing can be read.
+        tasks: the tasks by id, in their order; of two with one id the first.
+        problems: what is wrong or unusual.
+        readable: False if the file is there and holds no plan: then nothing may be written over it.
+    """
+
+    data: bytes | None
+    document: dict[str, Any]
+    tasks: dict[str, dict[str, Any]]
+    problems: list[Problem]
+    readable: bool
+
+
+def read_plan(fs: Fs, folder: str) -> PlanFile:
+    """Read the plan of a feature; whatever is wrong with it is among the problems.
+
+    Raises:
+        StorageFailed: it is there and cannot be read.
+    """
+    path = f"{folder}/implementation-plan.yaml"
+    data = read_bytes(fs, path)
+    if data is None:
+        words = "there is no implementation plan"
+        remedy = "`sessionary feature repair` makes an empty one"
+        missing = Problem("no_plan", Severity.hides_data, path, None, None, words, remedy)
+        return PlanFile(None, {}, {}, [missing], True)
+    return parse_plan(data, path)
+
+
+def parse_plan(data: bytes, path: str) -> PlanFile:
+    """What the bytes of a plan say."""
+    try:
+        document = load_yaml(data, path=path)
+    except Corrupt as error:
+        return PlanFile(data, {}, {}, [_bad(path, error.message, error.details.get("line"))], False)
+    if not isinstance(document, dict):
+        words = "the plan is no map of keys; the contract's scripts store what a model answered as it came"
+        return PlanFile(data, {}, {}, [_bad(path, words, None)], False)
+    problems = [_fault(path, fault) for fault in faults_of(document)]
+    return PlanFile(data, document, tasks_of(document), problems, True)
+
+
+def tasks_of(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tasks of a plan by id."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, task in walk(document):
+        task_id = task.get("task_id")
+        if isinstance(task_id, str):
+            found.setdefault(task_id, task)
+    return found
+
+
+def walk(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every task with its place in words, the phases in their order."""
+    phases = document.get("phases")
+    for number, phase in enumerate(phases if isinstance(phases, list) else []):
+        tasks = phase.get("tasks") if isinstance(phase, dict) else None
+        for place, task in enumerate(tasks if isinstance(tasks, list) else []):
+            if isinstance(task, dict):
+                yield f"phases[{number}].tasks[{place}]", task
+
+
+def faults_of(document: Mapping[str, Any]) -> list[str]:
+    """Everything in which a plan breaks the contract's schema, each fault with its place."""
+    faults = _feature_faults(document) + _phase_faults(document)
+    seen: set[str] = set()
+    for place, task in walk(document):
+        faults += _task_faults(place, task)
+        task_id = task.get("task_id")
+        if isinstance(task_id, str):
+            if task_id in seen:
+                faults.append(f"{place}.task_id: {task_id!r} is there twice; the first one counts")
+            seen.add(task_id)
+    return faults
+
+
+def _feature_faults(document: Mapping[str, Any]) -> list[str]:
+    feature = document.get("feature")
+    if not isinstance(feature, dict):
+        return ["feature: is missing, or no map"]
+    faults = [
+        f"feature.{name}: is missing, or no text"
+        for name in ("id", "name", "description")
+        if not isinstance(feature.get(name), str)
+    ]
+    if parse(feature.get("created_at")) is None:
+        faults.append(f"feature.created_at: {feature.get('created_at')!r} is no ISO 8601 timestamp")
+    return faults
+
+
+def _phase_faults(document: Mapping[str, Any]) -> list[str]:
+    phases = document.get("phases")
+    if not isinstance(phases, list):
+        return ["phases: is missing, or no list"]
+    faults = []
+    for number, phase in enumerate(phases):
+        if not isinstance(phase, dict):
+            faults.append(f"phases[{number}]: is no map")
+            continue
+        faults += [
+            f"phases[{number}].{name}: is missing, or no text"
+            for name in ("phase_id", "name")
+            if not isinstance(phase.get(name), str)
+        ]
+        tasks = phase.get("tasks")
+        if not isinstance(tasks, list):
+            faults.append(f"phases[{number}].tasks: is missing, or no list")
+        else:
+            bad = [place for place, task in enumerate(tasks) if not isinstance(task, dict)]
+            faults += [f"phases[{number}].tasks[{place}]: is no map" for place in bad]
+    return faults
+
+
+def _task_faults(place: str, task: Mapping[str, Any]) -> list[str]:
+    faults = [
+        f"{place}.{name}: is missing, or no text"
+        for name in ("task_id", "description", "agent")
+        if not isinstance(task.get(name), str)
+    ]
+    if task.get("status") not in rules.TASK_STATUSES:
+        faults.append(f"{place}.status: {task.get('status')!r} is none of {', '.join(rules.TASK_STATUSES)}")
+    faults += [
+        f"{place}.{name}: {task[name]!r} is neither an ISO 8601 timestamp nor null"
+        for name in ("started_at", "completed_at")
+        if task.get(name) is not None and parse(task[name]) is None
+    ]
+    artifacts = task.get("artifacts")
+    if not isinstance(artifacts, list) or not all(isinstance(item, str) for item in artifacts):
+        faults.append(f"{place}.artifacts: is no list of files")
+    if task.get("status") == rules.COMPLETED and parse(task.get("started_at")) is None:
+        faults.append(f"{place}.started_at: a completed task has been started")
+    return faults
+
+
+def new_plan(feature_id: str, name: str, description: str, created: datetime) -> dict[str, Any]:
+    """A plan without phases."""
+    feature = {
+        "id": feature_id,
+        "name": name,
+        "description": description,
+        "created_at": stamp(created),
+    }
+    return {"feature": feature, "phases": []}
+
+
+def replanned(
+    old: PlanFile, phases: Sequence[dict[str, Any]], blank: Mapping[str, Any], head: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The old plan with new phases and some fields of its head; `blank` fills in what the head lacks.
+
+    Raises:
+        SchemaError: as `planned`.
+    """
+    stored = old.document.get("feature")
+    feature = {**(stored if isinstance(stored, dict) else {}), **head}
+    feature |= {name: value for name, value in blank.items() if name not in feature}
+    return {"feature": feature, **old.document} | {"feature": feature, "phases": planned(old, phases)}
+
+
+def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """New phases in the contract's form: what a task does not say of its progress it keeps from the old plan.
+
+    Raises:
+        SchemaError: with every fault at once.
+    """
+    filled = copy.deepcopy(list(phases))
+    for _, task in walk({"phases": filled}):
+        stored = old.tasks.get(str(task.get("task_id")), {})
+        for name, value in (
+            ("description", ""),
+            ("agent", ""),
+            ("status", rules.PENDING),
+            ("started_at", None),
+            ("completed_at", None),
+            ("artifacts", []),
+        ):
+            task.setdefault(name, copy.copy(stored.get(name, value)))
+    faults = [fault for fault in faults_of({"phases": filled}) if not fault.startswith("feature")]
+    faults += _progress_faults(old, filled)
+    if faults:
+        raise SchemaError(
+            f"the plan breaks the contract: {faults[0]}"
+            + (f", and {len(faults) - 1} more" if len(faults) > 1 else ""),
+            faults=faults,
+            hint="correct the phases; nothing was written",
+        )
+    return filled
+
+
+def _progress_faults(old: PlanFile, phases: list[dict[str, Any]]) -> list[str]:
+    """A plan says what is to be done; how far it is changes by `task` alone, step by step."""
+    faults = []
+    for place, task in walk({"phases": phases}):
+        stored = old.tasks.get(str(task.get("task_id")))
+        if stored is not None and stored.get("status") != task.get("status"):
+            faults.append(
+                f"{place}.status: the task is {stored.get('status')}; `task` changes that, not a new plan"
+            )
+    return faults
+
+
+def with_task(document: Mapping[str, Any], task_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan with some fields of one task changed."""
+    changed = copy.deepcopy(dict(document))
+    task = tasks_of(changed)[task_id]
+    task.update(changes)
+    return changed
+
+
+def _bad(path: str, message: str, line: int | None) -> Problem:
+    remedy = "correct the file by hand; until then no task of it can be changed"
+    return Problem("bad_plan", Severity.stops_resume, path, line, None, message, remedy)
+
+
+def _fault(path: str, fault: str) -> Problem:
+    return Problem("plan_schema", Severity.cosmetic, path, None, None, fault, "correct the field by hand")

@@ -1,0 +1,135 @@
+"""Reading a feature whatever state it is in: nothing is written, nothing raised for what one file holds.
+
+A missing file is empty or none, and told; a state that cannot be read is told with what the history says of it, which
+only `repair` ever writes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sessionary.disk.fs import Fs, look, storage_failed
+from sessionary.disk.lock import shared
+from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
+from sessionary.layouts.orchestrator import names, planfile, statefile
+from sessionary.layouts.orchestrator.history import History, read_history
+from sessionary.layouts.orchestrator.indexfile import IndexFile
+from sessionary.layouts.orchestrator.replaying import status_of
+from sessionary.layouts.orchestrator.rules import ACTIVE, FEATURE_STATUSES
+from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.model import Problem, Severity
+
+
+@dataclass(slots=True)
+class StateReading:
+    """The state of a feature, or why there is none."""
+
+    state: FeatureState | None
+    problems: list[Problem] = field(default_factory=list)
+    error: SessionaryError | None = None
+
+
+def read_state(fs: Fs, folder: str) -> StateReading:
+    """The state of a feature; what is wrong with it is told, never raised.
+
+    Raises:
+        StorageFailed: it is there and cannot be read.
+    """
+    feature_id = os.path.basename(folder)
+    try:
+        found = statefile.read_state(fs, folder, feature_id)
+    except (NotFound, Corrupt, Invalid, Unsupported) as error:
+        return StateReading(None, [_no_state(folder, error)], error)
+    return StateReading(found.state, found.problems)
+
+
+def _no_state(folder: str, error: SessionaryError) -> Problem:
+    path = f"{folder}/{names.STATE}"
+    code = {"NotFound": "no_state", "Unsupported": "newer_version", "SchemaError": "state_schema"}.get(
+        type(error).__name__, "bad_state"
+    )
+    faults = error.details.get("faults")
+    message = "; ".join(faults) if faults else error.message
+    line = error.details.get("line")
+    return Problem(code, Severity.stops_resume, path, line, None, message, error.hint)
+
+
+@contextmanager
+def plan_lock(fs: Fs, folder: str, timeout: float) -> Iterator[None]:
+    """The shared lock under which plans are read.
+
+    Where there is no lock file, nobody of ours has written yet, and a reader makes none; nor can it lock a file on a
+    medium that it may only read. A plan is replaced as a whole, so what is read without the lock is whole too.
+
+    Raises:
+        Locked: a writer held it all the time.
+    """
+    path = f"{folder}/{names.LOCK}"
+    if look(fs, path) is None or not os.access(path, os.W_OK):
+        yield
+        return
+    with shared(path, fs, timeout):
+        yield
+
+
+def read_plan(fs: Fs, folder: str, timeout: float) -> planfile.PlanFile:
+    """The plan of a feature, under the shared lock."""
+    with plan_lock(fs, folder, timeout):
+        return planfile.read_plan(fs, folder)
+
+
+def status_in(found: IndexFile, feature_id: str, history: History | None = None) -> str:
+    """The status of a feature: as the list says, else as the history does, else active."""
+    status = found.rows.get(feature_id, {}).get("status") if found.error is None else None
+    if status in FEATURE_STATUSES:
+        return str(status)
+    if history is not None:
+        status = status_of(history.values)
+    return status or str(found.rows.get(feature_id, {}).get("status") or ACTIVE)
+
+
+def status_of_feature(fs: Fs, folder: str, found: IndexFile) -> str:
+    """As `status_in`; the history is read only if the list says nothing."""
+    feature_id = os.path.basename(folder)
+    listed = found.error is None and feature_id in found.rows
+    return status_in(found, feature_id, None if listed else read_history(fs, f"{folder}/{names.HISTORY}"))
+
+
+def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool:
+    """True for a folder that holds one of the files of a feature."""
+    if inside is not None:
+        return any(name in inside for name in names.FILES)
+    return any(look_or_none(fs, f"{folder}/{name}") is not None for name in names.FILES)
+
+
+def look_or_none(fs: Fs, path: str) -> os.stat_result | None:
+    """The stat of a path; None where there is none that can be had."""
+    try:
+        return look(fs, path)
+    except StorageFailed:
+        return None
+
+
+def feature_ids(fs: Fs, home: str) -> list[str]:
+    """The features that lie below a `.ai-session`, sorted by name; none if it is not there.
+
+    Raises:
+        StorageFailed: the folder is there and cannot be looked into.
+    """
+    try:
+        found = fs.listdir(home)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise storage_failed(error, "look into", home) from error
+    return [name for name in sorted(found) if not name.startswith(".") and is_feature(fs, f"{home}/{name}")]
+
+
+def is_folder(fs: Fs, path: str) -> bool:
+    """True if there is a folder of that name."""
+    found = look_or_none(fs, path)
+    return found is not None and stat.S_ISDIR(found.st_mode)

@@ -1,0 +1,116 @@
+"""The state machines of the contract: which task and which feature may become what, and what may be active.
+
+The contract demands valid transitions and names only pending, in progress, completed. What is blocked can be
+unblocked, by the nature of the word; what is completed stays so unless somebody says that it is to be reopened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from sessionary.errors import SchemaError, TransitionError
+from sessionary.layouts.orchestrator.times import stamp
+
+MODELS: Final = ("gemini", "opus", "sonnet")
+DEFAULT_MODEL: Final = "sonnet"
+"""The contract names no first model; its own scripts begin with this one."""
+
+PENDING, IN_PROGRESS, COMPLETED, BLOCKED = "pending", "in_progress", "completed", "blocked"
+ACTIVE, PAUSED = "active", "paused"
+TASK_STATUSES: Final = (PENDING, IN_PROGRESS, COMPLETED, BLOCKED)
+FEATURE_STATUSES: Final = (ACTIVE, PAUSED, COMPLETED)
+
+TASK_MOVES: Final[Mapping[str, tuple[str, ...]]] = {
+    PENDING: (IN_PROGRESS, BLOCKED),
+    IN_PROGRESS: (COMPLETED, BLOCKED, PENDING),
+    BLOCKED: (PENDING, IN_PROGRESS),
+    COMPLETED: (),
+}
+FEATURE_MOVES: Final[Mapping[str, tuple[str, ...]]] = {
+    ACTIVE: (PAUSED, COMPLETED),
+    PAUSED: (ACTIVE, COMPLETED),
+    COMPLETED: (),
+}
+
+
+def task_moves(task: str, old: str, new: str, *, reopen: bool = False) -> bool:
+    """True if the task changes; False if it is what it shall become.
+
+    Raises:
+        SchemaError: there is no such status.
+        TransitionError: the one cannot become the other.
+    """
+    check_word("status", new, TASK_STATUSES)
+    return _moves(f"task {task}", old, new, TASK_MOVES, reopened=IN_PROGRESS if reopen else None)
+
+
+def feature_moves(feature: str, old: str, new: str, *, reopen: bool = False) -> bool:
+    """True if the feature changes; False if it is what it shall become. Raises as `task_moves`."""
+    check_word("status", new, FEATURE_STATUSES)
+    return _moves(f"feature {feature}", old, new, FEATURE_MOVES, reopened=ACTIVE if reopen else None)
+
+
+def _moves(
+    what: str, old: str, new: str, moves: Mapping[str, tuple[str, ...]], *, reopened: str | None
+) -> bool:
+    if old == new:
+        return False
+    allowed = moves.get(old, ())
+    if new in allowed or (old == COMPLETED and new == reopened):
+        return True
+    if old == COMPLETED:
+        hint = f"what is completed stays so; reopen it to make it {IN_PROGRESS if IN_PROGRESS in moves else ACTIVE}"
+    else:
+        hint = f"from {old} it can become: {', '.join(allowed) or 'nothing that is known'}"
+    raise TransitionError(f"{what} is {old} and cannot become {new}", hint=hint)
+
+
+def moved_task(task: Mapping[str, Any], status: str, at: datetime) -> dict[str, Any]:
+    """What changes in a task that becomes `status`: entering and leaving have their times.
+
+    A task that is completed has been started: where a file does not say when, it counts as started now.
+    """
+    changes: dict[str, Any] = {"status": status}
+    if status in (IN_PROGRESS, COMPLETED) and not task.get("started_at"):
+        changes["started_at"] = stamp(at)
+    if status == COMPLETED:
+        changes["completed_at"] = stamp(at)
+    elif task.get("completed_at"):
+        changes["completed_at"] = None
+    return changes
+
+
+def check_active_task(active: str | None, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    """The active task must be one of the plan that is neither completed nor blocked; without a plan, any will do.
+
+    Raises:
+        SchemaError: the plan has no such task.
+        TransitionError: it is completed or blocked.
+    """
+    if active is None or not tasks:
+        return
+    task = tasks.get(active)
+    if task is None:
+        known = ", ".join(list(tasks)[:8])
+        raise SchemaError(
+            f"active_task {active!r} is no task of the plan",
+            faults=[f"current_state.active_task: {active!r} is not in the plan"],
+            hint=f"the plan has: {known}",
+        )
+    if task.get("status") in (COMPLETED, BLOCKED):
+        raise TransitionError(
+            f"task {active} is {task['status']} and cannot be the active one",
+            hint="unblock or reopen it first, or choose another",
+        )
+
+
+def check_word(field: str, value: Any, words: tuple[str, ...]) -> None:
+    """Raises SchemaError unless the value is one of a closed list."""
+    if value not in words:
+        raise SchemaError(
+            f"{field} is {value!r}",
+            faults=[f"{field}: {value!r} is none of {', '.join(words)}"],
+            hint=f"use one of: {', '.join(words)}",
+        )

@@ -1,0 +1,520 @@
+"""FeatureStore: the features of one project, by the orchestrator's contract.
+
+Every write of a feature is an operation: a line of its history, flushed, and then its effect (see `feature`). Every
+error says in `error_context` what the contract wants to know of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import read_bytes
+from sessionary.errors import NotFound, SchemaError, SessionaryError, StorageFailed, TransitionError
+from sessionary.layouts.orchestrator import (
+    acknowledgment,
+    checking,
+    creating,
+    entries,
+    names,
+    planfile,
+    reading,
+    repairing,
+    rules,
+    times,
+)
+from sessionary.layouts.orchestrator.feature import Feature, with_artifacts
+from sessionary.layouts.orchestrator.home import moment_of, readable_plan
+from sessionary.layouts.orchestrator.reader import FeatureReader
+from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.statefile import CURRENT, FeatureState, StateFile
+from sessionary.layouts.orchestrator.times import later, parse, stamp
+from sessionary.model import Problem, Severity
+
+TOUCH_EVERY: Final = timedelta(minutes=1)
+
+
+class _Keep:
+    """What a caller did not give."""
+
+    def __repr__(self) -> str:
+        return "KEEP"
+
+
+KEEP: Final[Any] = _Keep()
+
+
+class FeatureStore(FeatureReader):
+    """The features below one project.
+
+    Args:
+        root: the folder of the project, which holds `.ai-session`; or that folder itself. Made by the first `create`.
+        timeout: seconds to wait for another process that holds a feature or the list.
+        agent: who writes, for the history; `update` and its kin can say otherwise.
+        require_ack: the file of the contract that an agent must have acknowledged before it may write.
+
+    Attributes:
+        home: the folder `.ai-session`.
+        last_report: what the last call has to tell beyond its return value.
+    """
+
+    # -- beginning
+
+    def create(
+        self,
+        feature_id: str | None = None,
+        *,
+        name: str | None = None,
+        description: str = "",
+        agent: str | None = None,
+    ) -> str:
+        """Begin a feature: its folder with plan, empty history, state and artifacts, and its row in the list.
+
+        Without an id one is made of the name and today's date; if it is taken, with a number before the date.
+
+        Durability: when this returns, all of it survives a power cut. If it raises ``not_committed``, there is no
+        such feature; if only the list could not be written, the folder lies in `.archive/.failed-<id>`. A crash
+        before the list is written leaves the whole feature without its row, which `validate` tells and `repair` adds.
+
+        Raises:
+            InvalidId: the id is not of the contract's form; or neither id nor usable name was given.
+            AlreadyExists: there is, or was, a feature of this id.
+            Conflict, Corrupt: the list is not to be written over; nothing was made.
+            Locked, StorageFailed: as everywhere.
+        """
+        with self._telling("create", self._root, feature_id):
+            self._check_ack(agent)
+            if feature_id is not None:
+                names.check_new_id(feature_id)
+            new = creating.New(feature_id, name or feature_id or "", description, self._now())
+            made = creating.create(self._fs, self._index, new)
+            self.last_report.feature_id = made
+            return made
+
+    # -- the state
+
+    def update(
+        self,
+        feature_id: str,
+        *,
+        active_task: str | None = KEEP,
+        model_in_use: str = KEEP,
+        arguments: str | None = None,
+        agent: str | None = None,
+        command: str = "update-state",
+        last_updated: datetime | str | None = None,
+    ) -> FeatureState:
+        """Set what is given of the state; log it, even if nothing changes. Returns the state as it is then.
+
+        What is not given keeps the value that it has when the lock is taken, so of two writers of one field the later
+        holder wins, and writers of two fields do not undo each other. ``last_updated`` always increases: where the
+        clock stands still or goes back it is the old time and a microsecond.
+
+        Durability: the line of the history is on disk before the state is touched; when this returns, the state is
+        too. If it raises ``not_committed``, nothing has changed, and the history says that it failed.
+
+        Raises:
+            NotFound: no such feature.
+            SchemaError: no such model; a task that the plan does not have; a time older than the stored one.
+            TransitionError: the task is completed or blocked.
+            Corrupt: the state cannot be read; `repair` restores it.
+            Locked, StorageFailed: as everywhere.
+        """
+        given = {"active_task": active_task, "model_in_use": model_in_use}
+        given = {name: value for name, value in given.items() if value is not KEEP}
+        with self._writing(feature_id, agent) as feature:
+            if not isinstance(given.get("active_task"), str | None):
+                raise SchemaError(
+                    f"active_task is {active_task!r}",
+                    faults=["active_task: give the id of a task, or None"],
+                    hint="nothing was written",
+                )
+            if "model_in_use" in given:
+                rules.check_word("model_in_use", model_in_use, rules.MODELS)
+            state = self._state_of(feature)
+            if given.get("active_task") is not None:
+                self._check_task(feature, given["active_task"])
+            at = self._moment(state, last_updated)
+            words = (
+                " ".join(f"{name}={value}" for name, value in given.items())
+                if arguments is None
+                else arguments
+            )
+            entry = self._entry(state, at, command, words, agent, given)
+            feature.perform(entry, state)
+            self._touch(feature, state, at)
+            current = entry[entries.STATE]
+            return FeatureState(
+                feature.feature_id,
+                current["active_task"],
+                current["model_in_use"],
+                state.state.started_at,
+                at,
+            )
+
+    # -- plan and tasks
+
+    def save_plan(
+        self,
+        feature_id: str,
+        phases: Sequence[dict[str, Any]],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        agent: str | None = None,
+    ) -> dict[str, Any]:
+        """Replace the phases of the plan, and its name and description if they are given; returns the plan.
+
+        Tasks need an id; what else they do not say is filled in, and what they do not say of their progress stays as
+        it was. How far a task is changes by `task` alone. Comments and unknown keys stay.
+
+        Durability: the plan is the old one or the new one, whole. When this returns, the new one and its line of the
+        history survive a power cut. A plan is replaced before its line is written: cut off in between, it is there
+        without being logged.
+
+        Raises:
+            SchemaError: with every fault at once.
+            NotFound, Corrupt, Locked, StorageFailed: as `update`.
+        """
+        with self._writing(feature_id, agent) as feature:
+            state = self._state_of(feature)
+            old = readable_plan(feature.plan(), feature.folder)
+            blank = planfile.new_plan(feature_id, feature_id, "", self._now())["feature"]
+            head = {"name": name, "description": description}
+            document = planfile.replanned(
+                old, phases, blank, {k: v for k, v in head.items() if v is not None}
+            )
+            tasks = planfile.tasks_of(document)
+            rules.check_active_task(state.state.active_task, tasks)
+            at = self._moment(state, None)
+            entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent, {})
+            feature.write_plan(old, document)
+            try:
+                feature.perform(entry, state)
+            except StorageFailed as error:
+                # The line cannot hold a plan, so the plan comes first here: it is there, whatever becomes of the line.
+                error.outcome = "unknown"
+                error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
+                raise
+            self._touch(feature, state, at)
+            return document
+
+    def task(
+        self,
+        feature_id: str,
+        task_id: str,
+        status: str,
+        *,
+        artifacts: Iterable[str] = (),
+        reopen: bool = False,
+        agent: str | None = None,
+    ) -> bool:
+        """Move a task to another status, and add artifacts to it. False if nothing changed; then nothing is logged.
+
+        Entering ``in_progress`` for the first time sets ``started_at``, completing sets ``completed_at``, reopening
+        clears it. A task that is completed or blocked is no longer the active one.
+
+        Durability: as `update`; the plan is replaced before the state.
+
+        Raises:
+            NotFound: no such feature, or no such task.
+            TransitionError: the one status cannot become the other; what is completed needs `reopen`.
+            SchemaError, Corrupt, Locked, StorageFailed: as `update`.
+        """
+        with self._writing(feature_id, agent) as feature:
+            task = self._task(feature, task_id)
+            added = [artifacts] if isinstance(artifacts, str) else list(artifacts)
+            if not all(isinstance(name, str) for name in added):
+                raise SchemaError("artifacts are names of files", faults=["artifacts: give texts"])
+            moves = rules.task_moves(task_id, str(task.get("status")), status, reopen=reopen)
+            if not moves and with_artifacts(task, added) == (task.get("artifacts") or []):
+                return False
+            state = self._state_of(feature)
+            given: dict[str, Any] = {}
+            if state.state.active_task == task_id and status in (rules.COMPLETED, rules.BLOCKED):
+                given["active_task"] = None
+            at = self._moment(state, None)
+            entry = self._entry(state, at, "task", f"{task_id} {status}", agent, given)
+            entry |= {"task_id": task_id, entries.TASK_STATUS: status}
+            if added:
+                entry["artifacts"] = added
+            feature.perform(entry, state)
+            self._touch(feature, state, at)
+            return True
+
+    # -- history
+
+    def append(self, feature_id: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Add an entry to the history; returns it as it was written. The state does not change.
+
+        Only ``command`` must be given. Time, agent, model and task are filled in from clock, store and state.
+
+        Durability: when this returns, the line survives a power cut.
+
+        Raises:
+            SchemaError: the entry breaks the contract; `details["faults"]` has every fault.
+            NotFound, Locked, StorageFailed: as `update`.
+        """
+        with self._writing(feature_id, entry.get("agent")) as feature:
+            fill: dict[str, Any] = {"agent": self.agent, "task_id": None}
+            if "model" not in entry or "task_id" not in entry:
+                state = reading.read_state(self._fs, feature.folder).state
+                if state is not None:
+                    fill = {"model": state.model_in_use, **fill, "task_id": state.active_task}
+            made = entries.checked(entry, now=self._now(), fill=fill)
+            feature.log(made)
+        with self._telling("update", names.HISTORY, feature_id):
+            feature.journal.flush()
+        return made
+
+    # -- the feature as a whole
+
+    def pause(self, feature_id: str, *, agent: str | None = None) -> bool:
+        """Let a feature rest. False if it rests already.
+
+        Durability: as `update`; the list is replaced before the state.
+
+        Raises:
+            TransitionError: it is completed.
+            Conflict, Corrupt: the list is not to be written over; nothing was done.
+            NotFound, Locked, StorageFailed: as `update`.
+        """
+        return self._move(feature_id, "pause", rules.PAUSED, agent)
+
+    def resume(self, feature_id: str, *, reopen: bool = False, agent: str | None = None) -> bool:
+        """Go on with a feature that was paused, or with `reopen` with one that was completed. As `pause`."""
+        return self._move(feature_id, "resume", rules.ACTIVE, agent, reopen=reopen)
+
+    def complete(self, feature_id: str, *, agent: str | None = None) -> bool:
+        """Mark a feature as completed. As `pause`."""
+        return self._move(feature_id, "complete", rules.COMPLETED, agent)
+
+    def archive(self, feature_id: str, *, agent: str | None = None) -> Path:
+        """Put a completed feature away, whole, under `.archive/`; returns where. Its row stays in the list.
+
+        Durability: when this returns, the move survives a power cut. The folder is at one place or the other.
+
+        Raises:
+            TransitionError: it is active or paused: active data is never put away.
+            AlreadyExists: the archive has a feature of this id.
+            NotFound, Locked, StorageFailed: as `update`.
+        """
+        with self._writing(feature_id, agent) as feature:
+            now = reading.status_of_feature(self._fs, feature.folder, self._index.read())
+            if now != rules.COMPLETED:
+                raise TransitionError(
+                    f"feature {feature_id} is {now} and cannot be archived",
+                    hint="complete it first: what is active is never put away",
+                )
+            target = f"{self._root}/{names.ARCHIVE}/{feature_id}"
+            atomic.move_folder(feature.folder, target, fs=self._fs)
+            self._pool.drop(feature.folder)
+            return Path(target)
+
+    # -- mending
+
+    def repair(self, feature_id: str, *, rewrite_history: bool = False) -> Repaired:
+        """Put right what `validate` finds in a feature: the state from the history, missing files, the row of the list.
+
+        With `rewrite_history` also entries that are spread over several lines, and durations in nanoseconds: the
+        history is written anew, the old one stays as ``history.jsonl.original-<time>``. A state that cannot be read
+        stays as ``state.yaml.corrupt-<time>``. Doing it twice does no more than doing it once.
+
+        Durability: each file is the old one or the new one, whole; what is replaced is kept before.
+
+        Raises:
+            NotFound: no such feature.
+            Unsupported: its state is of a newer version: nothing is touched.
+            Locked, StorageFailed: as `update`.
+        """
+        done = Repaired()
+        with self._telling("update", names.STATE, feature_id):
+            feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
+            with feature.held(self.timeout):
+                repairing.repair_feature(feature, self._now(), done, rewrite_history=rewrite_history)
+            self.last_report.problems += done.problems
+        return done
+
+    def rebuild_index(self) -> Repaired:
+        """Write the list from the folders, and from what can be read of the present one.
+
+        A list with a conflict, and one that cannot be read, is never overwritten: a proposal is written beside it,
+        ``active-features.yaml.candidate-<time>``. One as the contract's scripts wrote it is put right; the old file
+        stays as ``active-features.yaml.original-<time>``.
+
+        Durability: as `repair`.
+        """
+        done = Repaired()
+        with self._telling("update", names.INDEX, None):
+            try:
+                repairing.rebuild_index(self._fs, self._index, self._now(), done)
+            except FileNotFoundError:
+                raise NotFound(f"There is no {names.HOME} in {self.home.parent}", path=self._root) from None
+            self.last_report.problems += done.problems
+        return done
+
+    def migrate(self, feature_id: str, *, switch: bool = False) -> Path | None:
+        """Write the state in the newest version beside the old one, as ``state.v1.0.yaml``; returns where.
+
+        The old file is not touched. Only with `switch` the new one takes its name; the old one then stays as
+        ``state.yaml.before-<time>``. None if the state is of the newest version.
+
+        Durability: as `repair`.
+
+        Raises:
+            NotFound, Corrupt, Unsupported, Locked, StorageFailed: as `update`.
+        """
+        done = Repaired()
+        with self._writing(feature_id, None) as feature:
+            beside = repairing.migrate_state(feature, self._now(), done, switch=switch)
+            return None if beside is None else Path(beside)
+
+    # -- the contract
+
+    def acknowledge(self, agent: str, spec_path: str | os.PathLike[str]) -> Path:
+        """Write down that an agent has read the contract at `spec_path`, with the checksum of its exact bytes.
+
+        Acknowledging again replaces the block of that agent; all else in the file stays.
+
+        Durability: the file is the old one or the new one, whole; the new one survives a power cut on return.
+
+        Raises:
+            NotFound: there is no contract at that path.
+            Invalid: the agent has no name.
+            Locked, StorageFailed: as everywhere.
+        """
+        with self._telling("create", names.ACKNOWLEDGMENT, None):
+            contract = self._contract(spec_path)
+            acknowledgment.block(agent, contract, self._now())  # refused before anything is made
+            path = f"{self._root}/{names.ACKNOWLEDGMENT}"
+            with self._index.held(make=True):
+                text = (read_bytes(self._fs, path) or b"").decode("utf-8", "surrogateescape")
+                new = acknowledgment.with_block(text, agent, contract, self._now())
+                atomic.replace(path, (new.encode("utf-8", "surrogateescape"),), fs=self._fs)
+            return Path(path)
+
+    # -- within
+
+    def _move(
+        self, feature_id: str, command: str, status: str, agent: str | None, *, reopen: bool = False
+    ) -> bool:
+        with self._writing(feature_id, agent) as feature:
+            index = self._index.read()
+            if index.error is not None:
+                raise index.error
+            now = reading.status_of_feature(self._fs, feature.folder, index)
+            if not rules.feature_moves(feature_id, now, status, reopen=reopen):
+                return False
+            state = self._state_of(feature)
+            at = self._moment(state, None)
+            entry = self._entry(state, at, command, "", agent, {})
+            entry[entries.FEATURE_STATUS] = status
+            feature.perform(entry, state)
+            return True
+
+    def _entry(
+        self,
+        state: StateFile,
+        at: datetime,
+        command: str,
+        arguments: str,
+        agent: str | None,
+        given: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """The line of an operation, with the state as it is to be.
+
+        Raises:
+            SchemaError: what a caller has given for it is no text.
+        """
+        now = state.state
+        current = {"active_task": now.active_task, "model_in_use": now.model_in_use, **given}
+        made = {
+            "timestamp": stamp(at),
+            "command": command,
+            "arguments": arguments,
+            "model": current["model_in_use"],
+            "agent": agent or self.agent,
+            "task_id": current["active_task"],
+            "status": entries.SUCCESS,
+            "duration_ms": 0,
+        }
+        if (
+            not all(isinstance(made[name], str) for name in ("arguments", "agent"))
+            or not str(command).strip()
+        ):
+            faults = entries.faults_of(made)
+            raise SchemaError("; ".join(faults), faults=faults, hint="nothing was written")
+        made[entries.STATE] = {**current, "started_at": state.document[CURRENT].get("started_at")}
+        return made
+
+    def _moment(self, state: StateFile, asked: datetime | str | None) -> datetime:
+        """The time of a change: after the stored one, whatever the clock says."""
+        stored = state.state.last_updated
+        if asked is not None:
+            moment = moment_of("last_updated", asked)
+            if stored is not None and moment <= stored:
+                raise SchemaError(
+                    f"last_updated {stamp(moment)} is not after the stored {stamp(stored)}",
+                    faults=["last_updated: times only increase"],
+                    hint="leave it out: then the clock is taken",
+                )
+            return moment
+        now = times.in_utc(self._now())
+        if stored is not None and now < stored:
+            words = f"the clock says {stamp(now)}, which is before the stored {stamp(stored)}"
+            path = f"{self._root}/{state.state.feature_id}/{names.STATE}"
+            problem = Problem("clock_went_back", Severity.note, path, None, None, words, "set the clock")
+            self.last_report.problems.append(problem)
+        return later(now, stored)
+
+    def _state_of(self, feature: Feature) -> StateFile:
+        state = feature.state()
+        self.last_report.problems += state.problems
+        return state
+
+    def _check_task(self, feature: Feature, task_id: Any) -> None:
+        plan = feature.plan()
+        rules.check_active_task(task_id, plan.tasks)
+        path = f"{feature.folder}/{names.PLAN}"
+        if not plan.tasks:
+            self.last_report.problems += checking.active_task_problems(path, str(task_id), plan.tasks)
+
+    def _task(self, feature: Feature, task_id: str) -> dict[str, Any]:
+        plan = readable_plan(feature.plan(), feature.folder)
+        task = plan.tasks.get(task_id)
+        if task is None:
+            known = ", ".join(list(plan.tasks)[:8]) or "no tasks"
+            raise NotFound(
+                f"the plan of {feature.feature_id} has no task {task_id}",
+                path=f"{feature.folder}/{names.PLAN}",
+                hint=f"it has: {known}",
+            )
+        return task
+
+    def _touch(self, feature: Feature, state: StateFile, at: datetime) -> None:
+        """Move `last_active` in the list, at most once a minute. What keeps that from being done is told, not raised.
+
+        The state is stored by now, and reads derive the exact time from it.
+        """
+        last = self._touched.get(feature.feature_id)
+        if last is not None and timedelta(0) <= at - last < TOUCH_EVERY:
+            return
+        self._touched[feature.feature_id] = at
+        try:
+            self._touch_row(feature.feature_id, state, at)
+        except (SessionaryError, FileNotFoundError) as error:
+            words = f"last_active of {feature.feature_id} was not written: {error}"
+            problem = Problem("row_not_written", Severity.note, self._index.path, None, None, words, None)
+            self.last_report.problems.append(problem)
+
+    def _touch_row(self, feature_id: str, state: StateFile, at: datetime) -> None:
+        with self._index.held():
+            found = self._index.read()
+            known = parse(found.rows.get(feature_id, {}).get("last_active"))
+            if known is None or not timedelta(0) <= at - known < TOUCH_EVERY:
+                began = stamp(state.state.started_at or at)
+                self._index.put_locked(found, feature_id, {"last_active": stamp(at)}, began)

@@ -1,0 +1,168 @@
+"""The brainstorm layout passes the shared suite, with what differs where a session is a file and not a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sessionary import BrainstormStore, NotFound
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.layouts.base import Known
+from sessionary.layouts.brainstorm.layout import BrainstormLayout
+from sessionary.model import SessionRef, Severity
+from sessionary.testing.layout_suite import CountingFs, LayoutTests, LongAgoFs
+from tests.unit.layouts.brainstorm.samples import FOLDER, document, entry, golden, put
+
+
+class TestBrainstorm(LayoutTests):
+    def layout(self, home: Path, fs: Fs) -> BrainstormLayout:
+        return BrainstormLayout(home, fs)
+
+    def put_session(
+        self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None
+    ) -> None:
+        history = [{**entry(number, 20 + number), **record} for number, record in enumerate(records, 1)]
+        put(
+            home,
+            session_id,
+            document(session_id, history=history, iteration=len(history), ems=20 + len(history)),
+        )
+
+    def conversation(self, home: Path, session_id: str) -> Path:
+        return home / FOLDER / f"{session_id}.yaml"
+
+    def ref(self, home: Path, session_id: str) -> SessionRef:
+        return self.refs(home)[session_id]
+
+    # What the suite says of folders, said of files
+
+    def test_entries_come_in_file_order_with_all_their_keys(self, tmp_path: Path) -> None:
+        for name, data in (
+            ("feature-auth", golden("feature-auth")),
+            ("bom", b"\xef\xbb\xbf" + _named("bom")),
+        ):
+            put(tmp_path, name, data)
+            layout = self.layout(tmp_path, OS_FS)
+            entries = list(layout.entries(self.ref(tmp_path, name)))
+            found = BrainstormStore(tmp_path).load(name)
+            assert [entry.record.value for entry in entries] == found.session["history"]
+            assert [entry.index for entry in entries] == [0, 1, 2]
+            for entry_ in entries:
+                assert data[entry_.record.byte :].startswith(entry_.record.raw)
+                assert data.splitlines()[entry_.record.line - 1].strip().startswith(b"- iteration:")
+                assert entry_.record.raw.startswith(b"iteration: ")
+            rest = list(layout.entries(self.ref(tmp_path, name), entries[0].after))
+            assert [entry.record for entry in rest] == [entry.record for entry in entries[1:]]
+            assert [entry.index for entry in rest] == [0, 1]
+
+    def test_a_replaced_file_is_read_from_its_start(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [{}, {}])
+        layout, ref = self.layout(tmp_path, OS_FS), self.ref(tmp_path, "one")
+        last = list(layout.entries(ref))[-1].after
+        BrainstormStore(tmp_path).answer("one", ["x"])
+        assert len(list(layout.entries(ref, last))) == 2
+
+    def test_summary_and_summaries_agree(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [{}, {"responses": []}])
+        self.put_session(tmp_path, "two", [{}])
+        layout = self.layout(tmp_path, OS_FS)
+        listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+        for name, ref in self.refs(tmp_path).items():
+            assert layout.summary(ref) == listed[name]
+        one = listed["one"]
+        assert (one.messages, one.turns, one.turn_count, one.health) == (2, 1, 2, "ok")
+        assert (one.title, one.agent, one.parent) == ("What else?", "brainstorm", None)
+        assert one.size == self.conversation(tmp_path, "one").stat().st_size
+        assert one.ref.project == tmp_path.name
+        named = BrainstormLayout(tmp_path, project="shop")
+        assert {ref.project for ref in named.discover()} == {"shop"}
+
+    def test_what_is_known_is_not_read_again(self, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            self.put_session(tmp_path, name, [{}])
+        fs = LongAgoFs()
+        layout = self.layout(tmp_path, fs)
+        known: dict[str, Known] = {}
+        first = list(layout.summaries(known))
+        assert {summary.ref.folder for summary in first} == set(known)
+        fs.opened.clear()
+        assert list(layout.summaries(known)) == first
+        assert not fs.opened, "nothing has changed"
+        BrainstormStore(tmp_path).continue_("one", ["x"])
+        os.rename(self.conversation(tmp_path, "two"), tmp_path / "elsewhere")
+        again = {summary.ref.session_id: summary.messages for summary in layout.summaries(known)}
+        assert again == {"one": 2, "three": 1}
+        assert fs.opened == {"one.yaml": 1}
+        assert {entry.summary.ref.session_id for entry in known.values()} == {"one", "three"}
+
+    def test_one_broken_session_hides_no_other(self, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            self.put_session(tmp_path, name, [{}])
+        for junk in (b"\xff\x00" * 100 + b"[" * 100_000, b"[" * 100_000, b"a: &a [*a]", b"- list", b""):
+            self.conversation(tmp_path, "two").write_bytes(junk)
+            layout = self.layout(tmp_path, OS_FS)
+            listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+            assert {name: s.health for name, s in listed.items()} == {
+                "one": "ok", "three": "ok", "two": "stops_resume",
+            }  # fmt: skip
+            assert list(layout.entries(listed["two"].ref)) == []
+            assert list(layout.check(listed["two"].ref)) == listed["two"].problems
+
+    def test_what_is_gone_is_not_found(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [{}])
+        ref = self.ref(tmp_path, "one")
+        os.rename(ref.folder, tmp_path / "elsewhere")
+        layout = self.layout(tmp_path, OS_FS)
+        for read in (lambda: layout.summary(ref), lambda: list(layout.entries(ref))):
+            try:
+                read()
+            except NotFound:
+                continue
+            raise AssertionError("a session that is gone was read")
+        assert list(layout.parts(ref)) == []
+
+    # What only this layout has
+
+    def test_only_files_of_sessions_are_sessions(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [{}])
+        folder = self.conversation(tmp_path, "one").parent
+        for name in ("archive", ".trash/20260101T000000.000000Z"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "two.yaml").write_bytes(self.conversation(tmp_path, "one").read_bytes())
+        (folder / "dir.yaml").mkdir()
+        for stranger in (".one.lock", "one.yaml.bak", "notes.txt", ".one.yaml.0123456789abcdef.tmp"):
+            (folder / stranger).touch()
+        assert set(self.refs(tmp_path)) == {"one"}
+        layout = self.layout(tmp_path, OS_FS)
+        for stranger in ("archive", "dir.yaml", "one.yaml.bak", "notes.txt", "none.yaml"):
+            assert layout.at(folder / stranger) is None
+        parts = [(part.name, part.kind.value) for part in layout.parts(self.ref(tmp_path, "one"))]
+        assert parts == [("one.yaml", "document"), ("one.yaml.bak", "kept")]
+
+    def test_a_check_names_lines_and_reads_only(self, tmp_path: Path) -> None:
+        put(tmp_path, "feature-auth", golden("feature-auth").replace(b"score: 8", b"score: 80"))
+        fs = CountingFs()
+        [problem] = self.layout(tmp_path, fs).check(self.ref(tmp_path, "feature-auth"))
+        assert (problem.code, problem.severity) == ("odd_value", Severity.cosmetic)
+        line = golden("feature-auth").splitlines()[(problem.line or 0) - 1]
+        assert line.strip() == b"score: 8"
+        assert set(fs.opened) == {"feature-auth.yaml"}
+
+    def test_an_older_file_is_shown_as_it_will_be(self, tmp_path: Path) -> None:
+        from tests.unit.layouts.brainstorm.samples import old_document
+
+        path = put(tmp_path, "sign-in", old_document())
+        before = path.read_bytes()
+        summary = self.layout(tmp_path, OS_FS).summary(self.ref(tmp_path, "sign-in"))
+        assert (summary.messages, summary.health) == (3, "note")
+        assert [problem.code for problem in summary.problems] == ["old_version"]
+        assert path.read_bytes() == before
+
+
+def _named(slug: str) -> bytes:
+    return golden("feature-auth").replace(b"feature-auth", slug.encode())
+
+
+def test_the_layout_promises_no_more_than_a_file_can() -> None:
+    assert BrainstormLayout.capabilities == frozenset()

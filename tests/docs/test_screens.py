@@ -1,0 +1,25 @@
+"""docs/screens.md is what the commands print, and fits a terminal of 80 columns."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sessionary.cli.text import cells
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def test_the_screens_are_what_the_commands_print() -> None:
+    command = [sys.executable, "-m", "scripts.gen_screens", "--check"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_screen_fits_and_the_telling_commands_are_there() -> None:
+    page = (REPO / "docs" / "screens.md").read_text("utf-8")
+    screens = re.findall(r"```text\n\$ sessionary (\S+)(.*?)```", page, re.DOTALL)
+    assert {name for name, _ in screens} >= {"list", "tree", "show", "search", "check", "stats", "mv"}
+    for name, shown in screens:
+        wide = [line for line in shown.splitlines() if cells(line) > 80]
+        assert not wide, f"{name}: {wide}"

@@ -1,0 +1,144 @@
+"""What only a terminal sees: long results are paged, long work shows how far it has come, shells complete words."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sessionary.cli.app import COMMANDS
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="no pseudo terminals")
+
+COMMAND = (sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())")
+
+
+class Screen(NamedTuple):
+    out: str
+    code: int
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for number in range(60):
+        folder = tmp_path / "home" / "projects" / "-u-app" / "sessions" / f"s{number:02}"
+        folder.mkdir(parents=True)
+        (folder / "transcript.jsonl").write_text('{"role": "user", "content": "Hi there"}\n' * 30)
+        (folder / "metadata.json").write_text(json.dumps({"session_id": f"s{number:02}"}))
+    return tmp_path / "home"
+
+
+def on_terminal(*command: str, **environment: str) -> Screen:
+    """Run a command with a terminal for all three streams, and read what it shows."""
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    kept = {name: value for name, value in os.environ.items() if name not in ("PAGER", "LESS", "NO_COLOR")}
+    everything = {**kept, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", **environment}
+    with subprocess.Popen(list(command), stdin=slave, stdout=slave, stderr=slave, env=everything) as process:
+        os.close(slave)
+        shown, deadline = b"", time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if not select.select([master], [], [], 1)[0]:
+                continue
+            try:
+                data = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            shown += data
+        os.close(master)
+        return Screen(shown.decode().replace("\r\n", "\n"), process.wait(30))
+
+
+LONG = {
+    "list": ("list",),
+    "tree": ("tree",),
+    "show": ("show", "s00"),
+    "search": ("search", "hi", "--limit", "0"),
+    "stats": ("stats",),
+    "check": ("check", "--notes"),
+}
+
+
+@pytest.mark.parametrize("name", ["list", "tree", "show", "search", "check"])
+def test_a_long_result_goes_through_the_pager(home: Path, name: str) -> None:
+    screen = on_terminal(*COMMAND, *LONG[name], "--home", str(home), PAGER="sed s/^/P/", NO_COLOR="1")
+    assert screen.code == 0
+    assert screen.out.startswith("P")
+    assert sum(line.startswith("P") for line in screen.out.splitlines()) > 30
+
+
+@pytest.mark.parametrize("name", ["list", "tree", "show", "search"])
+def test_json_and_files_are_not_paged(home: Path, name: str) -> None:
+    words = (*COMMAND, *LONG[name], "--home", str(home))
+    assert not on_terminal(*words, "--json", PAGER="sed s/^/P/").out.startswith("P")
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PAGER": "false"}, check=True)
+    assert done.stdout.count(b"\n") > 30
+
+
+def test_a_terminal_that_does_not_say_what_it_is_is_not_paged(home: Path) -> None:
+    screen = on_terminal(*COMMAND, "list", "--home", str(home), TERM="", PAGER="sed s/^/P/")
+    assert "\nP" not in screen.out
+    assert screen.code == 0
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_no_line_is_wider_than_the_terminal(home: Path, name: str) -> None:
+    screen = on_terminal(*COMMAND, *LONG[name], "--home", str(home), PAGER="", NO_COLOR="1")
+    assert screen.out
+    assert max(len(line) for line in screen.out.splitlines() if str(home) not in line) <= 80
+
+
+SLOW = """
+import sys, time
+from sessionary.layouts.amplifier.layout import AmplifierLayout
+for name in ("_read", "check"):
+    def slow(self, *arguments, begun=getattr(AmplifierLayout, name)):
+        time.sleep(0.03)
+        return begun(self, *arguments)
+    setattr(AmplifierLayout, name, slow)
+from sessionary.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("name", ["list", "tree", "check"])
+def test_a_first_look_that_takes_more_than_a_second_shows_how_far_it_is(home: Path, name: str) -> None:
+    words = (sys.executable, "-c", SLOW, name, "--home", str(home))
+    cache = {"XDG_CACHE_HOME": str(home.parent / "cache")}
+    slow = on_terminal(*words, PAGER="", **cache)
+    what, last = ("checking", "60 sessions checked") if name == "check" else ("reading sessions", "s59")
+    assert slow.out.index(what) < slow.out.index(last)
+    done = subprocess.run(words, capture_output=True, check=True, env={**os.environ, **cache})
+    assert what.encode() + b" " not in done.stdout + done.stderr
+
+
+def completed(words: str) -> list[str]:
+    """What bash would be offered for the last of the words."""
+    surroundings = {
+        "_SESSIONARY_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    done = subprocess.run(
+        COMMAND, capture_output=True, text=True, env={**os.environ, **surroundings}, check=True
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    assert completed("sessionary ") == list(COMMANDS)
+    assert completed("sessionary sh") == ["show"]
+    assert completed("sessionary list --s") == ["--since"]
+    assert "--dry-run" in completed("sessionary mv --")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(shell: str) -> None:
+    surroundings = {**os.environ, "_SESSIONARY_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(COMMAND, capture_output=True, text=True, env=surroundings, check=True)
+    assert "_SESSIONARY_COMPLETE" in done.stdout

@@ -1,0 +1,44 @@
+"""What a plain list does not wait for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """
+import sys
+from sessionary.cli import main
+code = main(["list", "--home", sys.argv[1]])
+print(*sorted(sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+HEAVY = {
+    "asyncio", "hashlib", "logging", "markdown_it", "pygments", "rich", "secrets", "socket", "subprocess", "traceback",
+    "yaml",
+}  # fmt: skip
+NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "search"} | {
+    f"layouts.amplifier.{name}"
+    for name in ("events", "forks", "moving", "repairing", "saving", "session", "store", "surgery", "trash")
+}
+
+
+def test_a_plain_list_loads_only_what_it_needs(tmp_path: Path) -> None:
+    folder = tmp_path / "projects" / "-p" / "sessions" / "one"
+    folder.mkdir(parents=True)
+    (folder / "transcript.jsonl").write_text('{"role": "user", "content": "Hi"}\n')
+    (folder / "metadata.json").write_text(json.dumps({"session_id": "one"}))
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "one" in done.stdout
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert not loaded & HEAVY
+    assert not loaded & {f"sessionary.{name}" for name in NOT_FOR_A_LIST}
+
+
+def test_a_store_does_not_wait_for_forks_and_repairs() -> None:
+    code = "import sys; from sessionary import SessionStore; SessionStore('x'); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "sessionary.layouts.amplifier.store" in loaded
+    assert not loaded & {"click", "rich", "yaml", "asyncio", "sessionary.layouts.amplifier.forks"}

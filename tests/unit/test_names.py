@@ -1,0 +1,99 @@
+"""How a person names a session beyond its id: by its name, and across projects of which one is closed."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sessionary.disk.fs import OsFs
+from sessionary.errors import AmbiguousId, NotFound, StorageFailed
+from sessionary.workspace import Workspace
+
+FIRST = "3f0c81d2-0000-4000-8000-000000000001"
+SECOND = "9a0c99aa-0000-4000-8000-000000000002"
+SUB = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
+
+
+def make(home: Path, session_id: str, *, project: str = "-p", said: str = "Hi", **metadata: str) -> Path:
+    folder = home / "projects" / project / "sessions" / session_id
+    folder.mkdir(parents=True)
+    message = {"role": "user", "content": said}
+    (folder / "transcript.jsonl").write_text(json.dumps(message) + "\n")
+    (folder / "metadata.json").write_text(json.dumps({"session_id": session_id, **metadata}))
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path, cache=str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("word", ["The login race", "the LOGIN race", " the  login\trace "])
+def test_a_name_in_any_case_names_its_session(tmp_path: Path, workspace: Workspace, word: str) -> None:
+    make(tmp_path, FIRST, name="The login race")
+    make(tmp_path, SECOND, project="-q", name="The login race, again")
+    assert workspace.find(word).session_id == FIRST
+    with pytest.raises(NotFound):
+        workspace.find("The login")
+
+
+def test_a_session_without_a_name_is_called_what_the_list_calls_it(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    make(tmp_path, FIRST, said="Why is it slow?")
+    assert workspace.find("why is it slow?").session_id == FIRST
+
+
+def test_the_beginning_of_an_id_wins_over_a_name(tmp_path: Path, workspace: Workspace) -> None:
+    make(tmp_path, FIRST, name="9a0c")
+    make(tmp_path, SECOND)
+    assert workspace.find("9a0c").session_id == SECOND
+
+
+def test_a_name_means_the_session_of_a_person_before_that_of_a_sub_agent(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    make(tmp_path, FIRST, name="Same")
+    make(tmp_path, SUB, name="Same")
+    assert workspace.find("same").session_id == FIRST
+
+
+def test_two_of_a_name_are_told_apart_by_their_ids(tmp_path: Path, workspace: Workspace) -> None:
+    make(tmp_path, FIRST, name="Same")
+    make(tmp_path, SECOND, project="-q", name="Same")
+    with pytest.raises(AmbiguousId) as caught:
+        workspace.find("Same")
+    assert caught.value.details["matches"] == [f"{FIRST}  -p", f"{SECOND}  -q"]
+
+
+def test_one_id_in_two_projects_is_told_apart_by_the_folders(tmp_path: Path, workspace: Workspace) -> None:
+    folders = [make(tmp_path, FIRST), make(tmp_path, FIRST, project="-q")]
+    with pytest.raises(AmbiguousId) as caught:
+        workspace.find("3f0c")
+    assert caught.value.details["matches"] == list(map(str, folders))
+    assert caught.value.hint == "give the path of its folder"
+    assert workspace.find(str(folders[1])).project == "-q"
+
+
+class _Closed(OsFs):
+    """A file system on which one folder cannot be looked into, as one of another user."""
+
+    def __init__(self, folder: Path) -> None:
+        self._closed = str(folder)
+
+    def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+        if path == self._closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return os.listdir(path)
+
+
+def test_a_closed_project_hides_none_of_the_others(tmp_path: Path) -> None:
+    make(tmp_path, FIRST, name="Open")
+    closed = make(tmp_path, SECOND, project="-q", name="Closed").parent
+    workspace = Workspace(tmp_path, _Closed(closed), cache=str(tmp_path / "cache"))
+    assert workspace.find("3f0c").session_id == FIRST
+    assert workspace.find("open").session_id == FIRST
+    with pytest.raises(StorageFailed):
+        workspace.find("9a0c")
