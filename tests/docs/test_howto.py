@@ -72,7 +72,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_page_has_a_command_for_every_task() -> None:
     assert len(FOUND) > 35
     used = {command.split()[1] for command in FOUND}
-    assert used == set(COMMANDS) - {"demo"}
+    assert used == set(COMMANDS) - {"demo", "brainstorm", "feature"}  # these lie in projects, not in a home
 
 
 @pytest.mark.parametrize("command", FOUND)

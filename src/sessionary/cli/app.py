@@ -25,6 +25,8 @@ COMMANDS = (
     "trash",
     "undo",
     "mv",
+    "brainstorm",
+    "feature",
     "demo",
 )
 
