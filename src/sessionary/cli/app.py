@@ -26,6 +26,8 @@ COMMANDS = (
     "trash",
     "undo",
     "mv",
+    "brainstorm",
+    "feature",
     "demo",
 )
 

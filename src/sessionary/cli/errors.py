@@ -50,6 +50,9 @@ def _tell(error: SessionaryError, as_json: bool) -> int:
         output.aside(harmless(f"sessionary: {error.message}"))
         for match in error.details.get("matches", ()):
             output.aside(harmless(f"  {match}"))
+        faults = error.details.get("faults", ())
+        for fault in faults if len(faults) > 1 else ():  # a single one is in the message
+            output.aside(harmless(f"  {fault}"))
         if error.hint:
             output.aside(harmless(f"  {error.hint}"))
     return error.exit_code

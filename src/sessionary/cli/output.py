@@ -49,7 +49,8 @@ _ASCII = str.maketrans(
         "▶": ">",
         "●": "*",
         "═": "=",
-        "█": "#",
+        "←": "<",
+        **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
     }
 )
 # What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.

@@ -1,0 +1,1 @@
+"""The commands of `sessionary brainstorm`, in modules that are imported when one of them is called."""

@@ -1,0 +1,76 @@
+"""The options that several commands on brainstorms share, and how pairs on the command line are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sessionary.errors import Invalid
+from sessionary.layouts.brainstorm.messages import LANGUAGES
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.vocabulary import AXES, PHASES
+
+Command = TypeVar("Command", bound=Any)
+
+slug = click.argument("slug", metavar="SLUG")
+lang = click.option(
+    "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="The language of what is said."
+)
+questions = click.option("-q", "--question", "questions", multiple=True, help="A question; may be repeated.")
+ems = click.option("--ems", type=click.IntRange(0, 100), help="The score as it is now.")
+axis = click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=N",
+    help=f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}.",
+)
+phase = click.option("--phase", type=click.Choice(PHASES), help="The phase as it is now.")
+
+
+def scores(command: Command) -> Command:
+    """The options that set score and phase."""
+    for option in (phase, axis, ems):
+        command = option(command)
+    return command
+
+
+def store_in(root: Path) -> BrainstormStore:
+    """The store of a project."""
+    return BrainstormStore(root)
+
+
+def axes_of(given: Sequence[str]) -> dict[str, int] | None:
+    """The axes that were given, by name in any case; None if none was.
+
+    Raises:
+        Invalid: a value is no whole number.
+    """
+    if not given:
+        return None
+    names = {name.casefold(): name for name in AXES}
+    found: dict[str, int] = {}
+    for name, value in pairs(given, "--axis"):
+        try:
+            found[names.get(name.casefold(), name)] = int(value)
+        except ValueError:
+            raise Invalid(f"the axis {name} is {value!r}", hint="give a whole number from 0 to 100") from None
+    return found
+
+
+def pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
+    """``NAME=VALUE`` words as pairs.
+
+    Raises:
+        click.UsageError: one of them has no name or no ``=``.
+    """
+    found = []
+    for word in given:
+        name, sign, value = word.partition("=")
+        if not sign or not name.strip():
+            raise click.UsageError(f"{option} wants NAME=VALUE, not {word!r}")
+        found.append((name.strip(), value.strip()))
+    return found

@@ -1,0 +1,149 @@
+"""`sessionary brainstorm start`: look what there is to resume, ask which of two, begin or go on.
+
+Whoever cannot be asked has to say it: a session in progress is neither resumed nor archived by guess.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import in_project, output
+from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.text import harmless
+from sessionary.errors import AlreadyExists, TransitionError
+from sessionary.layouts.brainstorm.messages import launch_prompt, saved
+from sessionary.layouts.brainstorm.reading import Row
+from sessionary.layouts.brainstorm.store import BrainstormStore, Found
+from sessionary.layouts.brainstorm.upkeep import Cleaned
+from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT, MODES, PERSONAS
+from sessionary.layouts.brainstorm.writing import IN_PROGRESS
+
+_RESUME, _NEW = "1", "2"
+
+
+@click.command(
+    "start",
+    epilog="""\b
+Examples:
+  sessionary brainstorm start feature-auth -q "Who signs in?" -q "From where?"
+  sessionary brainstorm start                        what is in progress, and which of two
+  sessionary brainstorm start feature-auth --resume
+  sessionary brainstorm start feature-auth --new     the present one goes to archive/
+""",
+)
+@click.argument("slug", required=False, metavar="[SLUG]")
+@in_project.root
+@given.questions
+@click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Who leads it.")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="How it is led.")
+@given.scores
+@click.option("--progressive", is_flag=True, help="Keep note of the phases that are done.")
+@click.option("--resume", is_flag=True, help="Go on with the session that is there.")
+@click.option("--new", is_flag=True, help="Begin anew; a session of that name goes to archive/.")
+@click.option(
+    "--days",
+    type=click.IntRange(0),
+    default=DAYS_KEPT,
+    help="After how many days old sessions are cleaned up.",
+)
+@given.lang
+@in_project.as_json
+def start_command(
+    slug: str | None, root: Path, resume: bool, new: bool, days: int, lang: str, json_: bool, **fields: Any
+) -> int:
+    """Begin a session, or go on with one that is in progress.
+
+    On a terminal it is asked which of the two; elsewhere --resume or --new says it (else the exit code is 11).
+    Sessions that ended more than 30 days ago are moved to .trash/.
+    """
+    if resume and new:
+        raise click.UsageError("--resume and --new exclude each other")
+    store = given.store_in(root)
+    found, cleaned = store.launch(slug, days=days)
+    _tell_cleaned(cleaned)
+    present = _present(found, slug)
+    if _wants_to_resume(present, resume=resume, new=new, lang=lang, json_=json_):
+        assert present is not None
+        return _go_on(store, present, lang, json_)
+    name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
+    return _begin(store, name, _settings(fields), lang, json_)
+
+
+def _present(found: Found, slug: str | None) -> Row | None:
+    """The session that could be resumed; of several the one that changed last, the others are told."""
+    if not found.sessions:
+        return None
+    if slug is None:
+        in_project.warn(found.problems)
+        others = [row.slug for row in found.sessions[1:]]
+        if others:
+            output.aside(harmless(f"also in progress: {', '.join(others)}"))
+    return found.sessions[0]
+
+
+def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, json_: bool) -> bool:
+    if row is None or row.status != IN_PROGRESS:
+        if resume:
+            told = "there is no session in progress" if row is None else f"session {row.slug} is {row.status}"
+            raise TransitionError(told, hint="start one without --resume")
+        return False
+    if resume or new:
+        return resume
+    if not in_project.may_ask(json_):
+        raise AlreadyExists(
+            f"session {row.slug} is in progress",
+            path=row.path,
+            session=row.slug,
+            hint="--resume goes on with it, --new moves it to archive/ and begins anew",
+        )
+    output.aside(harmless(launch_prompt(row, datetime.now(UTC), lang)))
+    choice: str = click.prompt(
+        "", type=click.Choice([_RESUME, _NEW]), prompt_suffix="> ", show_choices=False, err=True
+    )
+    return choice == _RESUME
+
+
+def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
+    if not in_project.may_ask(json_) or not (new or found):
+        raise click.UsageError("name the session that is to begin: sessionary brainstorm start SLUG")
+    name: str = click.prompt("SLUG", err=True)
+    return name
+
+
+def _settings(fields: dict[str, Any]) -> dict[str, Any]:
+    fields["axes"] = given.axes_of(fields["axes"])
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
+    session = store.load(row.slug)
+    if json_:
+        output.value({"action": "resumed", **drawn.as_object(session)})
+        return 0
+    in_project.warn(session.problems)
+    output.lines(drawn.state(session, lang=lang))
+    return 0
+
+
+def _begin(store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool) -> int:
+    """Begin a session. `create` archives one of that name: it has ended, or it was just said that it may go."""
+    before = store.detect(slug).sessions
+    session = store.create(slug, new=bool(before), **settings)
+    archived = before[0].id if before else None
+    if json_:
+        output.value({"action": "created", "archived": archived, **drawn.as_object(session)})
+        return 0
+    if archived is not None:
+        output.aside(harmless(f"{archived} is in archive/ now"))
+    output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    return 0
+
+
+def _tell_cleaned(cleaned: list[Cleaned]) -> None:
+    for one in cleaned:
+        what = "could not be cleaned up" if one.problem else "is old and in .trash/ now"
+        output.aside(harmless(f"{one.row.slug} {what}"))

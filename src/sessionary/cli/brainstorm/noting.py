@@ -1,0 +1,93 @@
+"""The commands that note a technique or an idea."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import changing, in_project, output
+from sessionary.cli.brainstorm import drawn, given
+from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
+from sessionary.layouts.brainstorm.vocabulary import SOURCES
+
+
+@click.command(
+    "technique",
+    epilog="""\b
+Examples:
+  sessionary brainstorm technique feature-auth six-hats --reason "Couverture 38%" --weak Couverture
+  sessionary brainstorm technique feature-auth six-hats --applied
+""",
+)
+@given.slug
+@click.argument("technique", metavar="TECHNIQUE")
+@in_project.root
+@click.option("--applied", is_flag=True, help="It was applied, not only suggested.")
+@click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
+@click.option("--reason", default="", help="Why it was suggested.")
+@click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
+@click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
+@in_project.as_json
+def technique_command(
+    slug: str,
+    technique: str,
+    root: Path,
+    applied: bool,
+    category: str,
+    reason: str,
+    source: str,
+    weak_axes: tuple[str, ...],
+    json_: bool,
+) -> int:
+    """Note that a technique was suggested, or applied. Applied after it was suggested, it stays one entry."""
+    session = given.store_in(root).technique(
+        slug,
+        technique,
+        category=category,
+        reason=reason,
+        applied=applied,
+        source=source,
+        weak_axes=weak_axes,
+    )
+    if json_:
+        output.value(drawn.as_object(session))
+    else:
+        done = "applied" if applied else "suggested"
+        output.lines(changing.done(f"{technique} {done} in iteration {session.iteration} of {slug}"))
+    return 0
+
+
+@click.command(
+    "idea",
+    epilog="""\b
+Examples:
+  sessionary brainstorm idea feature-auth "Magic links" --score 5
+  sessionary brainstorm idea feature-auth --number 3 --score 7
+""",
+)
+@given.slug
+@click.argument("text", required=False, metavar="[TEXT]")
+@in_project.root
+@click.option("--score", type=click.IntRange(0, 10), help="How good it is.")
+@click.option("--number", type=click.IntRange(1), help="Score the idea of this number instead of noting one.")
+@in_project.as_json
+def idea_command(
+    slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
+) -> int:
+    """Note an idea, or give one another score."""
+    store = given.store_in(root)
+    if number is not None:
+        if text is not None or score is None:
+            raise click.UsageError("--number goes with --score, and with no TEXT")
+        store.score_idea(slug, number, score)
+    elif text is None:
+        raise click.UsageError("give the idea: sessionary brainstorm idea SLUG TEXT")
+    else:
+        number = store.idea(slug, text, score=score)
+    if json_:
+        output.value({"slug": slug, "idea": number, "score": score})
+    else:
+        told = "" if score is None else f", score {score}"
+        output.lines(changing.done(f"idea {number} of {slug}{told}"))
+    return 0

@@ -1,0 +1,119 @@
+"""The commands that only read brainstorms: list, show, status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import in_project, output, phrases
+from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.layouts.brainstorm.messages import sparkline
+from sessionary.layouts.brainstorm.reading import Row
+from sessionary.layouts.brainstorm.vocabulary import STATUSES
+
+_BARS = 10
+
+
+@click.command(
+    "status",
+    epilog="""\b
+Examples:
+  sessionary brainstorm status feature-auth
+  sessionary brainstorm status feature-auth --json
+""",
+)
+@given.slug
+@in_project.root
+@given.lang
+@in_project.as_json
+def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
+    """Where a session stands: score, axes, phase, iteration, and what is asked."""
+    session = given.store_in(root).load(slug, store_migration=False)
+    if json_:
+        output.value(drawn.as_object(session))
+        return 0
+    in_project.warn(session.problems)
+    output.lines(drawn.state(session, lang=lang))
+    return 0
+
+
+@click.command(
+    "show",
+    epilog="""\b
+Examples:
+  sessionary brainstorm show feature-auth
+  sessionary brainstorm show feature-auth --json | jq .document.session.ideas
+""",
+)
+@given.slug
+@in_project.root
+@in_project.as_json
+def show_command(slug: str, root: Path, json_: bool) -> int:
+    """The whole session: questions and answers, ideas, techniques, rounds. Nothing is changed."""
+    session = given.store_in(root).load(slug, store_migration=False)
+    if json_:
+        output.value(drawn.as_object(session, whole=True))
+        return 0
+    in_project.warn(session.problems)
+    with output.paged():
+        output.lines(drawn.page(session))
+    return 0
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  sessionary brainstorm list
+  sessionary brainstorm list --status in_progress --json
+""",
+)
+@in_project.root
+@click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
+@in_project.as_json
+def list_command(root: Path, status: str | None, json_: bool) -> int:
+    """Every session of the project with its score over the iterations; the one that changed last comes first."""
+    rows = [row for row in given.store_in(root).list() if status in (None, row.status)]
+    rows.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
+    if json_:
+        output.value([_object(row) for row in rows])
+        return 0
+    if not rows:
+        output.aside("no brainstorm sessions here; `sessionary brainstorm start SLUG` begins one")
+        return 0
+    with output.paged():
+        output.lines(_table(rows))
+    return 0
+
+
+def _object(row: Row) -> dict[str, Any]:
+    told = row._asdict()
+    told["problems"] = [problem.as_dict() for problem in row.problems]
+    return {**told, "health": row.health}
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    now = datetime.now(UTC)
+    columns = [
+        column(["EMS", *("?" if row.ems is None else str(row.ems) for row in rows)], right=True),
+        column(["", *(sparkline(row.ems_line[-_BARS:]) for row in rows)]),
+        column(["ITER", *(str(row.iteration or "?") for row in rows)], right=True),
+        column(["PHASE", *(fit(one_line(row.phase or "?"), 11) for row in rows)]),
+        column(["STATUS", *(fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows)]),
+        column(["CHANGED", *(phrases.ago(row.updated, now) for row in rows)]),
+    ]
+    room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
+    names = [fit(one_line(row.slug), max(room, 8)) for row in rows]
+    signs = [" ", *(" " if row.health in ("ok", "note") else phrases.sign(row.health) for row in rows)]
+    for number, cols in enumerate(zip(signs, column(["SLUG", *names]), *columns, strict=True)):
+        sign, *rest = cols
+        text = f"{sign} {'  '.join(rest)}".rstrip()
+        yield output.paint(text, "dim") if number == 0 else text
+    for row in rows:
+        if not row.readable:
+            yield from in_project.item("✗ ", f"{row.slug}: {row.problems[0].message}")

@@ -1,0 +1,179 @@
+"""The commands that note a round of the party or of the panel, and leave either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, in_project, output
+from sessionary.cli.brainstorm import given
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.vocabulary import PANEL_PHASES
+
+_topic = click.argument("topic", required=False, metavar="[TOPIC]")
+_exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; what was noted stays.")
+_refers = click.option(
+    "--refers", multiple=True, metavar="NAME=OTHER", help="Whom somebody refers to; may be repeated."
+)
+
+
+@click.command(
+    "party",
+    epilog="""\b
+Examples:
+  sessionary brainstorm party checkout "Payment gateway" --says Architect="a facade" \\
+      --says Security="tokens only" --refers Security=Architect --synthesis "facade, tokens"
+  sessionary brainstorm party checkout --exit
+""",
+)
+@given.slug
+@_topic
+@in_project.root
+@click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
+@_refers
+@click.option(
+    "--persona", "who", multiple=True, metavar="NAME", help="Who took part (default: who says anything)."
+)
+@click.option("--synthesis", default="", help="What came of it.")
+@click.option("--ask", default="", metavar="QUESTION", help="What is put to the user.")
+@_exit
+@in_project.as_json
+def party_command(
+    slug: str,
+    topic: str | None,
+    root: Path,
+    says: tuple[str, ...],
+    refers: tuple[str, ...],
+    who: tuple[str, ...],
+    synthesis: str,
+    ask: str,
+    leave: bool,
+    json_: bool,
+) -> int:
+    """Note a round of the party on TOPIC, which enters its mode and leaves the panel."""
+    store = given.store_in(root)
+    if _left(store, slug, topic, "party", leave=leave, json_=json_):
+        return 0
+    said = _gathered(given.pairs(says, "--says"), "persona", "key_points")
+    number = store.party(
+        slug,
+        str(topic),
+        _referring(said, "persona", refers),
+        synthesis=synthesis,
+        user_question=ask,
+        personas=who or None,
+    )
+    return _tell_round(slug, "party", number, json_)
+
+
+@click.command(
+    "panel",
+    epilog="""\b
+Examples:
+  sessionary brainstorm panel refactor-api "Repository or Active Record" --phase debate \\
+      --says Martin="a repository" --framework Martin=SOLID --agrees "tests come first"
+  sessionary brainstorm panel refactor-api --exit
+""",
+)
+@given.slug
+@_topic
+@in_project.root
+@click.option(
+    "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="How it was discussed."
+)
+@click.option(
+    "--says", multiple=True, metavar="NAME=POSITION", help="The position of an expert; may be repeated."
+)
+@click.option("--framework", multiple=True, metavar="NAME=FRAMEWORK", help="What an expert goes by.")
+@_refers
+@click.option(
+    "--expert", "who", multiple=True, metavar="NAME", help="Who took part (default: who says anything)."
+)
+@click.option("--agrees", multiple=True, metavar="TEXT", help="A point of agreement; may be repeated.")
+@click.option(
+    "--tension", "tensions", multiple=True, metavar="TEXT", help="A point of tension; may be repeated."
+)
+@_exit
+@in_project.as_json
+def panel_command(
+    slug: str,
+    topic: str | None,
+    root: Path,
+    phase: str,
+    says: tuple[str, ...],
+    framework: tuple[str, ...],
+    refers: tuple[str, ...],
+    who: tuple[str, ...],
+    agrees: tuple[str, ...],
+    tensions: tuple[str, ...],
+    leave: bool,
+    json_: bool,
+) -> int:
+    """Note a round of the panel on TOPIC, which enters its mode and leaves the party."""
+    store = given.store_in(root)
+    if _left(store, slug, topic, "panel", leave=leave, json_=json_):
+        return 0
+    said = _gathered(given.pairs(says, "--says"), "expert", "positions")
+    frameworks = dict(given.pairs(framework, "--framework"))
+    for one in said:
+        one["framework"] = frameworks.get(one["expert"], "")
+        one["position"] = "; ".join(one.pop("positions"))
+    number = store.panel(
+        slug,
+        str(topic),
+        _referring(said, "expert", refers),
+        phase=phase,
+        convergent=agrees,
+        tensions=tensions,
+        experts=who or None,
+    )
+    return _tell_round(slug, "panel", number, json_)
+
+
+def _left(
+    store: BrainstormStore, slug: str, topic: str | None, mode: str, *, leave: bool, json_: bool
+) -> bool:
+    """True if the mode was to be left, and was: that of a session in the other mode is left already."""
+    if not leave:
+        if topic is None:
+            raise click.UsageError(f"give the topic: sessionary brainstorm {mode} SLUG TOPIC")
+        return False
+    if topic is not None:
+        raise click.UsageError("--exit goes with no TOPIC")
+    if store.load(slug).mode == mode:
+        store.update(slug, mode="standard")
+    now = store.load(slug).mode
+    if json_:
+        output.value({"slug": slug, "mode": now})
+    else:
+        output.lines(changing.done(f"{slug} is in {now} mode"))
+    return True
+
+
+def _gathered(said: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
+    """The contributions, one for each who says anything, in the order of their first words."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, text in said:
+        found.setdefault(name, {who: name, what: []})[what].append(text)
+    return list(found.values())
+
+
+def _referring(said: list[dict[str, Any]], who: str, refers: Sequence[str]) -> list[dict[str, Any]]:
+    """The contributions with whom they refer to."""
+    by_name = {one[who]: one for one in said}
+    for name, other in given.pairs(refers, "--refers"):
+        if name not in by_name:
+            raise click.UsageError(f"--refers names {name}, who says nothing")
+        by_name[name].setdefault("references", []).append(other)
+    return said
+
+
+def _tell_round(slug: str, mode: str, number: int, json_: bool) -> int:
+    if json_:
+        output.value({"slug": slug, "mode": mode, "round": number})
+    else:
+        output.lines(changing.done(f"round {number} of the {mode} of {slug}"))
+    return 0

@@ -1,0 +1,148 @@
+"""The commands on many brainstorms at once: check, clean up, bring back, migrate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, in_project, output, phrases
+from sessionary.cli.brainstorm import given
+from sessionary.cli.text import harmless
+from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
+from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT
+
+PARTLY = 3
+
+
+@click.command(
+    "validate",
+    epilog="""\b
+Examples:
+  sessionary brainstorm validate
+  sessionary brainstorm validate feature-auth --strict
+""",
+)
+@click.argument("slug", required=False, metavar="[SLUG]")
+@in_project.root
+@click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
+@in_project.notes
+@in_project.as_json
+def validate_command(slug: str | None, root: Path, strict: bool, notes: bool, json_: bool) -> int:
+    """All that is wrong with a session, or with every one, with line and remedy. Nothing is changed.
+
+    The exit code is 13 if anything is found that is worse than a note.
+    """
+    store = given.store_in(root)
+    problems = store.validate(slug, strict=strict)
+    return in_project.report(problems, store.folder, json_=json_, with_notes=notes)
+
+
+@click.command(
+    "cleanup",
+    epilog="""\b
+Examples:
+  sessionary brainstorm cleanup --dry-run
+  sessionary brainstorm cleanup --days 90
+""",
+)
+@in_project.root
+@click.option(
+    "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="How old they must be."
+)
+@click.option("--erase", is_flag=True, help="Delete them for good instead of moving them to .trash/.")
+@in_project.dry_run
+@in_project.as_json
+def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
+    """Move sessions that ended, and have not changed for more than 30 days, to .trash/."""
+    done = given.store_in(root).cleanup(days, dry_run=dry_run, erase=erase)
+    failed = [one.problem for one in done if one.problem]
+    if json_:
+        output.value({"dry_run": dry_run, "erased": erase, "sessions": [_cleaned(one) for one in done]})
+    else:
+        in_project.warn(failed)
+        _tell_cleaned([one for one in done if not one.problem], root, dry_run=dry_run, erase=erase)
+    return PARTLY if failed else 0
+
+
+def _cleaned(one: Cleaned) -> dict[str, Any]:
+    problem = None if one.problem is None else one.problem.as_dict()
+    row = one.row
+    named = {"slug": row.slug, "path": row.path, "status": row.status, "updated": row.updated}
+    return named | {"moved_to": one.moved_to, "problem": problem}
+
+
+def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool) -> None:
+    if not done:
+        output.lines(changing.done("nothing to clean up"))
+        return
+    verb = "would go" if dry_run else "erased" if erase else "moved to .trash/"
+    for one in done:
+        output.lines(
+            in_project.item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}")
+        )
+    output.lines(changing.done(f"{phrases.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
+    if not dry_run and not erase:
+        changing.tell("bring back", in_project.command_line("brainstorm", root, "restore", done[0].row.slug))
+
+
+@click.command(
+    "restore",
+    epilog="""\b
+Example:
+  sessionary brainstorm restore feature-auth
+""",
+)
+@given.slug
+@in_project.root
+@in_project.as_json
+def restore_command(slug: str, root: Path, json_: bool) -> int:
+    """Bring a session back that was cleaned up; of several of one name the last."""
+    path = given.store_in(root).restore(slug)
+    if json_:
+        output.value({"slug": slug, "path": path})
+    else:
+        output.lines(changing.done(f"{slug} is back: {harmless(in_project.short_path(path))}"))
+    return 0
+
+
+@click.command(
+    "migrate",
+    epilog="""\b
+Examples:
+  sessionary brainstorm migrate --dry-run
+  sessionary brainstorm migrate feature-auth
+""",
+)
+@click.argument("slug", required=False, metavar="[SLUG]")
+@in_project.root
+@in_project.dry_run
+@in_project.as_json
+def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
+    """Store older files in the present version, the old bytes beside them in a .bak.
+
+    A file of an unknown version is left untouched, and told; the exit code is 3 then.
+    """
+    done = given.store_in(root).migrate(slug, dry_run=dry_run)
+    failed = [one.problem for one in done if one.problem]
+    if json_:
+        output.value({"dry_run": dry_run, "sessions": [_migrated(one) for one in done]})
+    else:
+        in_project.warn(failed)
+        output.lines(in_project.lines_of(_told(one, dry_run) for one in done if not one.problem))
+        if not done:
+            output.lines(changing.done("every session has the present version"))
+    return PARTLY if failed else 0
+
+
+def _migrated(one: MigratedFile) -> dict[str, Any]:
+    problem = None if one.problem is None else one.problem.as_dict()
+    return {**one._asdict(), "problem": problem}
+
+
+def _told(one: MigratedFile, dry_run: bool) -> Any:
+    what = "would be healed" if one.healed else "would be migrated"
+    if not dry_run:
+        what = what.removeprefix("would be ")
+    return changing.done(f"{one.slug} {what} from version {one.was}", "·" if dry_run else "✓")

@@ -1,0 +1,47 @@
+"""`sessionary brainstorm`: the group; its commands lie in `cli.brainstorm`."""
+
+from __future__ import annotations
+
+import click
+
+from sessionary.cli.lazy import LazyGroup
+
+_MODULES = {
+    "start": "launching",
+    "continue": "moving",
+    "answer": "moving",
+    "back": "moving",
+    "status": "reading",
+    "technique": "noting",
+    "party": "rounds",
+    "panel": "rounds",
+    "idea": "noting",
+    "finish": "moving",
+    "list": "reading",
+    "show": "reading",
+    "validate": "upkeep",
+    "cleanup": "upkeep",
+    "restore": "upkeep",
+    "migrate": "upkeep",
+}
+
+
+@click.command(
+    "brainstorm",
+    cls=LazyGroup,
+    package="sessionary.cli.brainstorm",
+    modules=_MODULES,
+    epilog="""\b
+Examples:
+  sessionary brainstorm start feature-auth -q "Who signs in?"
+  sessionary brainstorm answer feature-auth "developers and admins" --ems 38
+  sessionary brainstorm continue feature-auth -q "How long does a session live?"
+  sessionary brainstorm back feature-auth
+  sessionary brainstorm list
+""",
+)
+def brainstorm_command() -> None:
+    """Brainstorm sessions of a project: questions, answers, scores, and the way back.
+
+    They lie in .project-memory/brainstorm-sessions/ below the folder of the project.
+    """

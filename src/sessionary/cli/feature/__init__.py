@@ -1,0 +1,1 @@
+"""The commands of `sessionary feature`, in modules that are imported when one of them is called."""

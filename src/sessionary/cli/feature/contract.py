@@ -1,0 +1,57 @@
+"""`sessionary feature ack`: who has promised to follow which text of the contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import in_project, output
+from sessionary.cli.feature import given
+from sessionary.cli.text import one_line
+from sessionary.errors import Invalid
+
+
+@click.command(
+    "ack",
+    epilog="""\b
+Examples:
+  sessionary feature ack opus docs/contract.md
+  sessionary feature ack --verify opus docs/contract.md
+  sessionary feature ack --verify docs/contract.md      of every agent
+""",
+)
+@click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True)
+@in_project.root
+@click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
+@in_project.as_json
+def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool) -> int:
+    """Write down that AGENT has read the CONTRACT, with the checksum of its bytes.
+
+    With --verify the exit code is 12 if an acknowledgment is missing, or is of another text.
+    """
+    agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
+    if not contract or (agent is None and not verify):
+        raise click.UsageError("give AGENT and CONTRACT")
+    if verify:
+        return _verify(root, agent, contract, json_)
+    assert agent is not None
+    store = given.store_in(root)
+    place = str(store.acknowledge(agent, contract))
+    document: dict[str, object] = {"agent": agent, "contract": contract, "path": place}
+    return given.told(
+        store, f"{one_line(agent)} has acknowledged {one_line(contract)}", document, json_=json_
+    )
+
+
+def _verify(root: Path, agent: str | None, contract: str, json_: bool) -> int:
+    verdicts = given.store_in(root).verify_acknowledgment(agent, spec_path=contract)
+    if json_:
+        output.value([verdict._asdict() for verdict in verdicts])
+    else:
+        for verdict in verdicts:
+            sign, words = ("✓ ", "holds") if verdict.holds else ("✗ ", str(verdict.reason))
+            output.lines(in_project.item(sign, f"{verdict.agent} {words}"))
+        if not verdicts:
+            output.aside("nobody has acknowledged a contract here")
+    return 0 if all(verdict.holds for verdict in verdicts) else Invalid.exit_code

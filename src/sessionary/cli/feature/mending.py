@@ -1,0 +1,112 @@
+"""The commands that check features and put them right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import changing, in_project, output
+from sessionary.cli.feature import given
+from sessionary.layouts.orchestrator.repairing import Repaired
+
+PARTLY = 3
+
+
+@click.command(
+    "validate",
+    epilog="""\b
+Examples:
+  sessionary feature validate
+  sessionary feature validate sign-in-2025-01-09 --notes
+""",
+)
+@click.argument("feature_id", required=False, metavar="[ID]")
+@in_project.root
+@given.require_ack
+@in_project.notes
+@in_project.as_json
+def validate_command(
+    feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool
+) -> int:
+    """All that is wrong with a feature, or with every one and the list of them. Nothing is changed.
+
+    The exit code is 13 if anything is found that is worse than a note.
+    """
+    store = given.store_in(root, require_ack=require_ack)
+    problems = store.validate(feature_id)
+    return in_project.report(problems, str(store.home.resolve()), json_=json_, with_notes=notes)
+
+
+@click.command(
+    "repair",
+    epilog="""\b
+Examples:
+  sessionary feature repair sign-in-2025-01-09
+  sessionary feature repair sign-in-2025-01-09 --rewrite-history
+  sessionary feature repair --rebuild-index
+""",
+)
+@click.argument("feature_id", required=False, metavar="[ID]")
+@in_project.root
+@click.option(
+    "--rewrite-history",
+    is_flag=True,
+    help="Write split entries and wrong durations anew; the old file is kept.",
+)
+@click.option("--rebuild-index", is_flag=True, help="Write the list of features anew, from their folders.")
+@in_project.as_json
+def repair_command(
+    feature_id: str | None, root: Path, rewrite_history: bool, rebuild_index: bool, json_: bool
+) -> int:
+    """Put right what `validate` finds: the state from the history, missing files, the row of the list.
+
+    What is replaced is kept beside it. A list with a conflict is never written over: a proposal is written beside it.
+    The exit code is 3 if something could not be repaired.
+    """
+    if (feature_id is None) != rebuild_index:
+        raise click.UsageError("give the ID of a feature, or --rebuild-index")
+    store = given.store_in(root)
+    rebuild = feature_id is None
+    done = (
+        store.rebuild_index() if rebuild else store.repair(str(feature_id), rewrite_history=rewrite_history)
+    )
+    if json_:
+        output.value({"feature_id": feature_id, **done.as_dict()})
+    else:
+        _tell(done)
+    return PARTLY if in_project.exit_code(done.problems) else 0
+
+
+def _tell(done: Repaired) -> None:
+    in_project.warn(done.problems)
+    for action in done.actions:
+        output.lines(changing.done(action))
+    for path in done.kept:
+        changing.tell("kept", in_project.short_path(path))
+    if not done.actions:
+        output.lines(changing.done("nothing to repair"))
+
+
+@click.command(
+    "migrate",
+    epilog="""\b
+Examples:
+  sessionary feature migrate sign-in-2025-01-09
+  sessionary feature migrate sign-in-2025-01-09 --switch
+""",
+)
+@given.feature
+@in_project.root
+@click.option("--switch", is_flag=True, help="Let the new file take the name of the old one, which is kept.")
+@in_project.as_json
+def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
+    """Write the state in the newest version beside the old one, which is not touched."""
+    store = given.store_in(root)
+    made = store.migrate(feature_id, switch=switch)
+    if made is None:
+        text = "the state has the newest version: nothing to do"
+    else:
+        text = f"{in_project.short_path(str(made))} has the newest version"
+    document: dict[str, object] = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
+    return given.told(store, text, document, json_=json_)

@@ -1,0 +1,147 @@
+"""The commands on the plan of a feature and on its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import in_project, output
+from sessionary.cli.feature import given
+from sessionary.cli.text import fit, one_line
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.errors import SchemaError
+from sessionary.layouts.orchestrator.rules import TASK_STATUSES
+
+_SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
+
+
+@click.command(
+    "plan",
+    epilog="""\b
+Examples:
+  sessionary feature plan sign-in-2025-01-09
+  sessionary feature plan sign-in-2025-01-09 --from plan.yaml
+  sessionary feature plan sign-in-2025-01-09 --json | sessionary feature plan other-2025-01-10 --from -
+""",
+)
+@given.feature
+@in_project.root
+@click.option(
+    "--from", "source", type=click.File("rb"), metavar="FILE", help="Replace its phases; - is stdin."
+)
+@click.option("--name", help="Another name of the feature; goes with --from.")
+@click.option("--description", help="Another description; goes with --from.")
+@given.agent
+@given.require_ack
+@in_project.as_json
+def plan_command(
+    feature_id: str,
+    root: Path,
+    source: Any,
+    name: str | None,
+    description: str | None,
+    agent: str,
+    require_ack: Path | None,
+    json_: bool,
+) -> int:
+    """Print the plan; with --from replace its phases by those of a YAML or JSON file.
+
+    The file is a list of phases, or a map that has it under `phases`. How far a task is changes by `task` alone.
+    """
+    store = given.store_in(root, agent, require_ack)
+    if source is None:
+        if name is not None or description is not None:
+            raise click.UsageError("--name and --description go with --from")
+        plan = store.plan(feature_id)
+    else:
+        phases = _phases(source.read(), source.name)
+        plan = store.save_plan(feature_id, phases, name=name, description=description, agent=agent)
+    if json_:
+        output.value(plan)
+        return 0
+    in_project.warn(store.last_report.problems)
+    output.lines(_page(plan))
+    return 0
+
+
+def _phases(data: bytes, path: str) -> list[dict[str, Any]]:
+    """The phases of a file. Raises Corrupt or SchemaError."""
+    document = load_yaml(data, path=path)
+    phases = document.get("phases") if isinstance(document, dict) else document
+    if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
+        raise SchemaError(
+            f"{path} holds no list of phases",
+            path=path,
+            faults=["phases: give a list of maps"],
+            hint="for example: [{phase_id: P1, name: Build, tasks: [{task_id: T1, description: The form}]}]",
+        )
+    return phases
+
+
+def _page(plan: dict[str, Any]) -> Iterator[str]:
+    head = plan.get("feature")
+    if isinstance(head, dict):
+        yield output.paint(fit(one_line(str(head.get("name", "?"))), output.width()), "bold")
+        if head.get("description"):
+            yield from in_project.item("  ", str(head["description"]))
+    for phase in _maps(plan.get("phases")):
+        yield from in_project.heading(str(phase.get("name") or phase.get("phase_id") or "?"))
+        for task in _maps(phase.get("tasks")):
+            yield from _task(task)
+    if not _maps(plan.get("phases")):
+        yield "  no phases yet; --from FILE gives it some"
+
+
+def _task(task: dict[str, Any]) -> Iterator[str]:
+    status = str(task.get("status", "?"))
+    what = task.get("description") or ""
+    words = f"{task.get('task_id', '?')}  {status.replace('_', ' ')}  {what}"
+    yield from in_project.item(f"  {_SIGNS.get(status, '?')} ", words)
+    for name in task.get("artifacts") or ():
+        yield from in_project.item("      ", str(name))
+
+
+def _maps(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+@click.command(
+    "task",
+    epilog="""\b
+Examples:
+  sessionary feature task sign-in-2025-01-09 T1 in_progress
+  sessionary feature task sign-in-2025-01-09 T1 completed --artifact form.py
+""",
+)
+@given.feature
+@click.argument("task_id", metavar="TASK")
+@click.argument("status", type=click.Choice(TASK_STATUSES), metavar="STATUS")
+@in_project.root
+@click.option(
+    "--artifact", "artifacts", multiple=True, metavar="NAME", help="What it has made; may be repeated."
+)
+@click.option("--reopen", is_flag=True, help="Go on with a completed task.")
+@given.agent
+@given.require_ack
+@in_project.as_json
+def task_command(
+    feature_id: str,
+    task_id: str,
+    status: str,
+    root: Path,
+    artifacts: tuple[str, ...],
+    reopen: bool,
+    agent: str,
+    require_ack: Path | None,
+    json_: bool,
+) -> int:
+    """Move a task to another STATUS: pending, in_progress, completed or blocked."""
+    store = given.store_in(root, agent, require_ack)
+    changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen, agent=agent)
+    words = status.replace("_", " ")
+    text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
+    document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}
+    return given.told(store, text, document, json_=json_)

@@ -1,0 +1,207 @@
+"""The commands that only read features: status, list, history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import in_project, options, output, phrases
+from sessionary.cli.feature import given
+from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.layouts.orchestrator.entries import kind_of
+from sessionary.layouts.orchestrator.reader import FeatureRow
+from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
+from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict, stats_of
+from sessionary.layouts.orchestrator.times import parse
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  sessionary feature list
+  sessionary feature list --status active --json
+""",
+)
+@in_project.root
+@click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only those of this status.")
+@click.option("--archived", is_flag=True, help="Those that were put away, too.")
+@in_project.as_json
+def list_command(root: Path, status: str | None, archived: bool, json_: bool) -> int:
+    """Every feature of the project; the one that changed last comes first."""
+    store = given.store_in(root)
+    rows = store.list_features(status=status, archived=archived)
+    if json_:
+        output.value([_object(row) for row in rows])
+        return 0
+    in_project.warn(store.last_report.problems)
+    if not rows:
+        output.aside("no features here; `sessionary feature create NAME` begins one")
+        return 0
+    with output.paged():
+        output.lines(_table(rows))
+    return 0
+
+
+def _object(row: FeatureRow) -> dict[str, Any]:
+    state = None if row.state is None else state_dict(row.state)
+    problems = [problem.as_dict() for problem in row.problems]
+    told = {"feature_id": row.feature_id, "status": row.status, "archived": row.archived}
+    return {**told, "current_state": state, "problems": problems}
+
+
+def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
+    now = datetime.now(UTC)
+    states = [row.state for row in rows]
+    columns = [
+        column(["STATUS", *("archived" if row.archived else row.status for row in rows)]),
+        column(["TASK", *(fit(one_line((state and state.active_task) or "-"), 16) for state in states)]),
+        column(["MODEL", *(fit(one_line((state and state.model_in_use) or "?"), 8) for state in states)]),
+        column(["CHANGED", *(phrases.ago(state.last_updated if state else None, now) for state in states)]),
+    ]
+    room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
+    names = [fit(one_line(row.feature_id), max(room, 8), keep_end=True) for row in rows]
+    signs = [" ", *("✗" if row.state is None else " " for row in rows)]
+    for number, cols in enumerate(zip(signs, column(["FEATURE", *names]), *columns, strict=True)):
+        sign, *rest = cols
+        text = f"{sign} {'  '.join(rest)}".rstrip()
+        yield output.paint(text, "dim") if number == 0 else text
+    for row in rows:
+        if row.state is None and row.problems:
+            yield from in_project.item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
+
+
+@click.command(
+    "status",
+    epilog="""\b
+Examples:
+  sessionary feature status sign-in-2025-01-09
+  sessionary feature status sign-in-2025-01-09 --json | jq .progress
+""",
+)
+@given.feature
+@in_project.root
+@in_project.as_json
+def status_command(feature_id: str, root: Path, json_: bool) -> int:
+    """Where a feature stands: progress, health, counts per command and model, failures, durations."""
+    found = given.store_in(root).status(feature_id)
+    if json_:
+        output.value(found.as_dict())
+        return 0
+    in_project.warn(found.problems)
+    output.lines(_status(found))
+    return 0
+
+
+def _status(found: FeatureStatus) -> Iterator[str]:
+    now = datetime.now(UTC)
+    name = fit(one_line(found.feature_id), output.width() - len(found.status) - 2)
+    yield f"{output.paint(name, 'bold')}  {found.status}"
+    if found.name and found.name != found.feature_id:
+        yield from in_project.label("name", found.name)
+    if found.description:
+        yield from in_project.label("about", found.description)
+    yield from in_project.label("health", found.health)
+    if found.state is not None:
+        yield from in_project.label("task", found.state.active_task or "none")
+        yield from in_project.label("model", str(found.state.model_in_use))
+        when = found.state.last_updated
+        yield from in_project.label("changed", "?" if when is None else phrases.stamp(when, now))
+    yield from in_project.label("progress", _progress(found))
+    if found.artifacts:
+        yield from in_project.label(
+            "artifacts", _counts({k or "(none)": v for k, v in found.artifacts.items()})
+        )
+    yield from _stats(found.stats)
+    if found.last:
+        yield from in_project.heading("Last")
+        yield from (_line(entry, now) for entry in found.last)
+
+
+def _progress(found: FeatureStatus) -> str:
+    if found.progress is None:
+        return "no tasks yet"
+    counts = {name.replace("_", " "): number for name, number in found.tasks.items() if number}
+    return f"{found.progress} %  ({_counts(counts)})"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number:,}" for name, number in counts.items())
+
+
+def _stats(stats: HistoryStats) -> Iterator[str]:
+    yield from in_project.label("history", phrases.count(stats.entries, "entry", "entries"))
+    for name in ("commands", "models", "agents"):
+        if getattr(stats, name):
+            yield from in_project.label(name, _counts(getattr(stats, name)))
+    yield from in_project.label("failures", f"{stats.failures:,}")
+    if stats.average_ms is not None:
+        yield from in_project.label(
+            "durations", f"{stats.total_ms:,} ms in all, {stats.average_ms:,} ms each"
+        )
+
+
+@click.command(
+    "history",
+    epilog="""\b
+Examples:
+  sessionary feature history sign-in-2025-01-09 --since 2d
+  sessionary feature history sign-in-2025-01-09 --failed --model opus
+  sessionary feature history sign-in-2025-01-09 --stats
+""",
+)
+@given.feature
+@in_project.root
+@click.option("--command", help="Only this command.")
+@click.option("--model", help="Only this model.")
+@click.option("--agent", help="Only this agent.")
+@options.since
+@click.option("--failed", is_flag=True, help="Only what failed.")
+@click.option("--stats", is_flag=True, help="What they add up to, instead of the entries.")
+@in_project.as_json
+def history_command(
+    feature_id: str,
+    root: Path,
+    command: str | None,
+    model: str | None,
+    agent: str | None,
+    since: datetime | None,
+    failed: bool,
+    stats: bool,
+    json_: bool,
+) -> int:
+    """What was done on a feature, oldest first: the entries that fit every filter that is given."""
+    store = given.store_in(root)
+    found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
+    if not json_:
+        in_project.warn(store.last_report.problems)
+    if stats:
+        added = stats_of(found)
+        if json_:
+            output.value(added)
+        else:
+            output.lines(_stats(added))
+    elif json_:
+        output.value(found)
+    else:
+        now = datetime.now(UTC)
+        with output.paged():
+            output.lines(_line(entry, now) for entry in found)
+    return 0
+
+
+def _line(entry: Mapping[str, Any], now: datetime) -> str:
+    """One entry on one line: when, whether it went well, what, by whom."""
+    when = parse(entry.get("timestamp"))
+    time = "?" if when is None else phrases.stamp(when, now)
+    sign = "✗" if entry.get("status") in ("failure", "failed") else " "
+    what = str(entry.get("command") or entry.get("event") or kind_of(entry))
+    words = [what, str(entry.get("arguments") or ""), f"({entry['agent']})" if entry.get("agent") else ""]
+    error = f": {entry['error']}" if entry.get("error") else ""
+    model = fit(one_line(str(entry.get("model") or "")), 8)
+    line = f"  {time:<12} {sign} {model:<6}  {one_line(' '.join(filter(None, words)) + error)}"
+    return fit(line, output.width())

@@ -1,0 +1,554 @@
+"""`sessionary brainstorm`: every command, its JSON, its exit codes, its prompts, and what it refuses."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import pytest
+
+from sessionary import BrainstormStore
+from sessionary.cli import main
+from sessionary.cli.brainstorm_cmd import brainstorm_command
+from sessionary.cli.text import cells
+
+COMMAND = (sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())")
+LONG_AGO = datetime(2026, 1, 9, 10, 30, tzinfo=UTC)
+HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc"
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BrainstormStore:
+    return BrainstormStore(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(command: str, *arguments: str) -> Result:
+        code = main(["brainstorm", command, "--root", str(tmp_path), *arguments])
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def talk(store: BrainstormStore) -> BrainstormStore:
+    """Three iterations: 25, 52, and 68 in transition."""
+    store.create("feature-auth", questions=["Which sign-in?"], now=LONG_AGO)
+    store.answer("feature-auth", ["OAuth2"], now=LONG_AGO)
+    questions = ["Quel mecanisme de revocation?", "Comment gerer le multi-device?"]
+    store.continue_("feature-auth", questions, ems=52, now=LONG_AGO)
+    store.answer("feature-auth", ["a list"], now=LONG_AGO)
+    store.continue_("feature-auth", ["Rate limits?"], ems=68, phase="transition", now=LONG_AGO)
+    return store
+
+
+def files(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).glob("*.yaml*")}
+
+
+# -- the way of a session
+
+
+def test_start_begins_a_session_and_says_where_it_is(run: Run, store: BrainstormStore) -> None:
+    done = run("start", "feature-auth", "-q", "Who?", "--ems", "30", "--persona", "sparring")
+    assert done.code == 0
+    assert done.out == f"Session saved: {store.path('feature-auth')}\n"
+    found = store.load("feature-auth")
+    assert (found.ems, found.persona, found.questions) == (30, "sparring", ["Who?"])
+
+
+def test_the_path_is_short_where_the_person_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = run("start", "a", "--lang", "fr").out
+    assert said == "Session sauvegardee: .project-memory/brainstorm-sessions/a.yaml\n"
+
+
+def test_answers_and_the_next_iteration_are_stored(run: Run, store: BrainstormStore) -> None:
+    run("start", "a", "-q", "Who?")
+    assert run("answer", "a", "devs", "--ems", "38", "--minutes", "4").code == 0
+    done = run("continue", "a", "-q", "How long?", "--json")
+    assert done.json["iteration"] == {"from": 1, "to": 2}
+    assert done.json["restored"] is False
+    first, second = store.load("a").history
+    assert (first["responses"], first["ems"], first["duration"]) == (["devs"], 38, 4)
+    assert second["questions"] == ["How long?"]
+
+
+def test_back_prints_the_jump_summary_of_the_format(run: Run, talk: BrainstormStore) -> None:
+    assert talk.load("feature-auth").iteration == 3
+    done = run("back", "feature-auth", "--lang", "fr")
+    assert done.out == (
+        "-------------------------------------------------------\n"
+        "Retour de 1 iteration\n"
+        "   Iteration: 3 → 2\n"
+        "   EMS: 68/100 → 52/100 (-16)\n"
+        "   Phase: transition → divergent\n"
+        "\n"
+        "   Questions restaurees (iteration 2):\n"
+        "   - Quel mecanisme de revocation?\n"
+        "   - Comment gerer le multi-device?\n"
+        "-------------------------------------------------------\n"
+    )
+
+
+def test_back_then_continue_is_where_one_was(run: Run, talk: BrainstormStore) -> None:
+    before = talk.load("feature-auth").session
+    run("back", "feature-auth", "2")
+    for _ in range(2):
+        done = run("continue", "feature-auth")
+        assert done.out.splitlines()[1] == "Forward 1 iteration"
+    after = talk.load("feature-auth").session
+    assert {**after, "updated": None} == {**before, "updated": None}
+
+
+def test_an_answer_after_a_step_back_loses_no_other(run: Run, talk: BrainstormStore) -> None:
+    run("back", "feature-auth")
+    run("answer", "feature-auth", "another")
+    text = Path(talk.path("feature-auth")).read_text()
+    assert "a list" in text
+    assert "another" in text
+    assert "2 entries given up for a branch" in run("show", "feature-auth").out
+
+
+@pytest.mark.parametrize("steps", ["3", "0", "6"])
+def test_back_before_the_first_iteration_is_refused(run: Run, talk: BrainstormStore, steps: str) -> None:
+    before = files(talk.folder)
+    done = run("back", "feature-auth", steps, "--json")
+    assert done.code == 12
+    assert json.loads(done.err)["details"] == {"iteration": 3, "most": 2}
+    assert files(talk.folder) == before
+
+
+def test_finish_warns_of_a_low_score_and_is_final(run: Run, store: BrainstormStore) -> None:
+    run("start", "a", "--ems", "40")
+    done = run("finish", "a")
+    assert done.code == 0
+    assert "below 60" in done.err
+    assert run("answer", "a", "late").code == 12
+    assert store.load("a").status == "completed"
+
+
+def test_a_session_can_be_given_up(run: Run) -> None:
+    run("start", "a")
+    assert run("finish", "a", "--abandon", "--json").json["status"] == "abandoned"
+
+
+# -- notes
+
+
+def test_a_suggested_technique_becomes_an_applied_one(run: Run, store: BrainstormStore) -> None:
+    run("start", "a")
+    reason = ("--reason", "Couverture 38%", "--weak", "Couverture", "--category", "structured")
+    assert "suggested" in run("technique", "a", "six-hats", *reason).out
+    assert "applied" in run("technique", "a", "six-hats", "--applied").out
+    (note,) = store.load("a").session["techniques_history"]
+    assert (note["applied"], note["weak_axes"], note["category"]) == (True, ["Couverture"], "structured")
+
+
+def test_ideas_get_numbers_and_scores(run: Run, store: BrainstormStore) -> None:
+    run("start", "a")
+    assert run("idea", "a", "Magic links", "--score", "5", "--json").json == {
+        "slug": "a",
+        "idea": 1,
+        "score": 5,
+    }
+    assert run("idea", "a", "--number", "1", "--score", "8").code == 0
+    assert store.load("a").ideas == [{"id": 1, "content": "Magic links", "score": 8}]
+    assert run("idea", "a", "--number", "7", "--score", "8").code == 10
+
+
+def test_a_round_of_the_party_is_noted(run: Run, store: BrainstormStore) -> None:
+    run("start", "a")
+    points = ("--says", "Architect=a facade", "--says", "Architect=async", "--says", "Security=tokens=only")
+    ends = ("--refers", "Security=Architect", "--synthesis", "facade", "--ask", "DB or Redis?")
+    assert run("party", "a", "Payment", *points, *ends, "--json").json["round"] == 1
+    (found,) = store.load("a").session["party_history"]
+    assert found["personas_selected"] == ["Architect", "Security"]
+    assert found["contributions"] == [
+        {"persona": "Architect", "key_points": ["a facade", "async"], "references": []},
+        {"persona": "Security", "key_points": ["tokens=only"], "references": ["Architect"]},
+    ]
+    assert found["user_question"] == "DB or Redis?"
+    assert run("party", "a", "--exit", "--json").json["mode"] == "standard"
+
+
+def test_a_round_of_the_panel_is_noted(run: Run, store: BrainstormStore) -> None:
+    run("start", "a")
+    said = ("--says", "Martin=a repository", "--framework", "Martin=SOLID", "--phase", "debate")
+    assert run("panel", "a", "Data", *said, "--agrees", "tests", "--tension", "speed").code == 0
+    session = store.load("a").session
+    (found,) = session["panel_history"]
+    assert (session["mode"], found["phase"]) == ("panel", "debate")
+    assert found["contributions"][0]["framework"] == "SOLID"
+    assert found["synthesis"] == {"convergent": ["tests"], "tensions": ["speed"]}
+    assert "Martin (SOLID): a repository" in run("show", "a").out
+
+
+# -- reading
+
+
+def test_show_and_list_draw_the_score_over_the_iterations(run: Run, talk: BrainstormStore) -> None:
+    assert "EMS        68/100  ▂▅▆" in run("show", "feature-auth").out
+    assert "▂▅▆" in run("list").out
+    assert talk.load("feature-auth").ems_line == [25, 52, 68]
+
+
+def test_reading_writes_nothing(run: Run, talk: BrainstormStore) -> None:
+    path = Path(talk.path("feature-auth"))
+    path.write_text(path.read_text().replace('"1.2"', '"1.0"'))
+    before = files(talk.folder)
+    for command in (("show", "feature-auth"), ("status", "feature-auth"), ("list",), ("validate",)):
+        run(*command)
+    assert files(talk.folder) == before
+
+
+def test_json_has_the_state_and_the_document(run: Run, talk: BrainstormStore) -> None:
+    found = run("show", "feature-auth", "--json").json
+    assert (found["ems"], found["iteration"], found["tip"]) == (68, 3, 3)
+    assert found["document"] == talk.load("feature-auth").document
+    (row,) = run("list", "--json", "--status", "in_progress").json
+    assert (row["slug"], row["ems_line"], row["health"]) == ("feature-auth", [25, 52, 68], "ok")
+    assert run("list", "--json", "--status", "completed").json == []
+
+
+def test_status_tells_axes_and_those_that_are_weak(run: Run) -> None:
+    axes = ("Clarte=85", "profondeur=52", "Couverture=55", "Decisions=58", "Actionnabilite=32")
+    run("start", "a", *(word for axis in axes for word in ("--axis", axis)))
+    said = run("status", "a")
+    assert "EMS        59/100" in said.out
+    assert "weak       Actionnabilite" in said.out
+    assert run("status", "a", "--json").json["weak_axes"] == ["Actionnabilite"]
+
+
+def test_a_broken_file_is_listed_with_its_reason(run: Run, talk: BrainstormStore) -> None:
+    Path(talk.path("broken")).write_text("session: [")
+    said = run("list")
+    assert said.code == 0
+    assert "✗ broken:" in said.out
+    assert run("validate").code == 13
+    assert run("show", "broken").code == 13
+
+
+def test_nothing_that_a_terminal_obeys_is_printed(run: Run, store: BrainstormStore) -> None:
+    store.create("a", questions=[HOSTILE])
+    store.answer("a", [HOSTILE])
+    store.idea("a", HOSTILE)
+    store.party("a", HOSTILE, [{"persona": HOSTILE, "key_points": [HOSTILE]}], synthesis=HOSTILE)
+    store.continue_("a", [HOSTILE])
+    for command in ("show", "status", "back"):
+        said = run(command, "a")
+        assert said.code == 0
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said.out + said.err)
+        assert "\\x1b" in said.out
+
+
+def test_no_line_is_wider_than_eighty_cells(run: Run, store: BrainstormStore) -> None:
+    store.create("a" * 90, questions=["日本 " * 60])
+    store.answer("a" * 90, ["word " * 60])
+    for command in (("list",), ("show", "a" * 90), ("status", "a" * 90), ("validate",)):
+        assert max(cells(line) for line in run(*command).out.splitlines()) <= 80
+
+
+# -- launching
+
+
+def test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess(
+    run: Run, talk: BrainstormStore
+) -> None:
+    before = files(talk.folder)
+    said = run("start", "feature-auth")
+    assert said.code == 11
+    assert "--resume" in said.err
+    assert "--new" in said.err
+    assert files(talk.folder) == before
+
+
+def test_resume_goes_on_with_it(run: Run, talk: BrainstormStore) -> None:
+    assert run("start", "feature-auth", "--resume", "--json").json["action"] == "resumed"
+    assert run("start", "--resume", "--json").json["slug"] == "feature-auth"
+    assert talk.load("feature-auth").iteration == 3
+
+
+def test_new_archives_the_present_one(run: Run, talk: BrainstormStore) -> None:
+    done = run("start", "feature-auth", "--new", "--json").json
+    assert (done["action"], done["archived"]) == ("created", "feature-auth-2026-01-09")
+    (kept,) = Path(talk.folder, "archive").iterdir()
+    assert "OAuth2" in kept.read_text()
+    assert 'status: "abandoned"' in kept.read_text()
+
+
+def test_an_ended_session_makes_room_and_is_kept(run: Run, store: BrainstormStore) -> None:
+    store.create("a")
+    store.finish("a")
+    assert run("start", "a", "--resume").code == 12
+    assert run("start", "a").code == 0
+    assert len(list(Path(store.folder, "archive").iterdir())) == 1
+    assert store.load("a").status == "in_progress"
+
+
+def test_a_launch_cleans_up(run: Run, store: BrainstormStore) -> None:
+    store.create("old", now=LONG_AGO)
+    store.finish("old", now=LONG_AGO)
+    assert "old is old and in .trash/ now" in run("start", "a").err
+    assert not Path(store.path("old")).exists()
+
+
+# -- upkeep
+
+
+def test_cleanup_tells_first_then_moves_and_brings_back(run: Run, store: BrainstormStore) -> None:
+    store.create("old", now=LONG_AGO)
+    store.finish("old", now=LONG_AGO)
+    assert [one["slug"] for one in run("cleanup", "--dry-run", "--json").json["sessions"]] == ["old"]
+    assert Path(store.path("old")).exists()
+    done = run("cleanup")
+    assert "bring back: sessionary brainstorm restore old" in done.err
+    assert not Path(store.path("old")).exists()
+    assert run("restore", "old").code == 0
+    assert store.load("old").status == "completed"
+    assert run("restore", "old").code == 10
+
+
+def test_migrate_keeps_the_old_bytes(run: Run, talk: BrainstormStore) -> None:
+    path = Path(talk.path("feature-auth"))
+    old = path.read_text().replace('"1.2"', '"1.0"')
+    path.write_text(old)
+    assert [one["was"] for one in run("migrate", "--dry-run", "--json").json["sessions"]] == ["1.0"]
+    assert path.read_text() == old
+    assert "migrated from version 1.0" in run("migrate").out
+    assert path.with_suffix(".yaml.bak").read_text() == old
+    assert talk.load("feature-auth").document["format_version"] == "1.2"
+
+
+def test_a_newer_version_is_refused_and_left_untouched(run: Run, talk: BrainstormStore) -> None:
+    path = Path(talk.path("feature-auth"))
+    path.write_text(path.read_text().replace('"1.2"', '"9.0"'))
+    before = files(talk.folder)
+    assert run("status", "feature-auth").code == 18
+    assert run("answer", "feature-auth", "x").code == 18
+    assert run("start", "feature-auth", "--new").code == 18
+    assert run("migrate").code == 3
+    assert files(talk.folder) == before
+
+
+def test_strict_validation_wants_the_whole_table(run: Run, store: BrainstormStore) -> None:
+    store.create("a")
+    path = Path(store.path("a"))
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "persona" not in line))
+    assert run("validate", "a").code == 0
+    found = run("validate", "a", "--strict", "--json")
+    assert found.code == 13
+    assert any("persona" in problem["message"] for problem in found.json["problems"])
+
+
+# -- misuse
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "../x"),
+        ("show", "a/b"),
+        ("answer", "..", "x"),
+        ("back", "A"),
+        ("validate", "../x"),
+        ("migrate", "../x"),
+        ("restore", "../x"),
+        ("start", "../x"),
+        ("start", "UPPER"),
+    ],
+)
+def test_what_cannot_name_a_session_is_refused(
+    run: Run, store: BrainstormStore, words: tuple[str, ...]
+) -> None:
+    assert run(*words).code == 12
+    assert not Path(store.folder).exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "none"),
+        ("show", "none"),
+        ("answer", "none", "x"),
+        ("continue", "none"),
+        ("back", "none"),
+        ("finish", "none"),
+        ("idea", "none", "x"),
+        ("technique", "none", "six-hats"),
+        ("party", "none", "x"),
+        ("panel", "none", "--exit"),
+        ("validate", "none"),
+        ("migrate", "none"),
+    ],
+)
+def test_an_unknown_session_is_not_found(run: Run, words: tuple[str, ...]) -> None:
+    said = run(*words, "--json")
+    assert said.code == 10
+    assert json.loads(said.err)["error"] == "NotFound"
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("start",),
+        ("start", "a", "--new", "--resume"),
+        ("answer", "feature-auth"),
+        ("party", "feature-auth"),
+        ("party", "feature-auth", "T", "--exit"),
+        ("party", "feature-auth", "T", "--says", "nothing"),
+        ("party", "feature-auth", "T", "--refers", "A=B"),
+        ("idea", "feature-auth"),
+        ("idea", "feature-auth", "text", "--number", "1"),
+        ("start", "a", "--axis", "Clarte"),
+        ("back", "feature-auth", "x"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_misuse(
+    run: Run, talk: BrainstormStore, words: tuple[str, ...]
+) -> None:
+    if words == ("start",):
+        talk.finish("feature-auth")
+    before = files(talk.folder)
+    assert run(*words).code == 2
+    assert files(talk.folder) == before
+
+
+def test_every_command_has_an_example() -> None:
+    context = click.Context(brainstorm_command)
+    for name in brainstorm_command.list_commands(context):
+        command = brainstorm_command.get_command(context, name)
+        assert command is not None
+        assert f"sessionary brainstorm {name}" in (command.epilog or ""), name
+
+
+# -- on a terminal
+
+
+class Terminal:
+    """A command with a terminal for all three streams, 80 columns wide."""
+
+    def __init__(self, *words: str, **environment: str) -> None:
+        pty = pytest.importorskip("pty")
+        self._master, slave = pty.openpty()
+        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        surroundings = {**kept, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PAGER": "", **environment}
+        self._process = subprocess.Popen(
+            [*COMMAND, "brainstorm", *words], stdin=slave, stdout=slave, stderr=slave, env=surroundings
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def expect(self, text: str) -> None:
+        """Read until a text has been shown."""
+        deadline = time.monotonic() + 60
+        while text not in self.shown:
+            assert time.monotonic() < deadline, self.shown
+            assert self._more(), self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self._master, f"{text}\n".encode())
+
+    def end(self) -> int:
+        while self._more():
+            pass
+        os.close(self._master)
+        return self._process.wait(60)
+
+    def _more(self) -> bool:
+        if not select.select([self._master], [], [], 60)[0]:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the other end is closed
+            return False
+        self.shown += data.decode().replace("\r\n", "\n")
+        return bool(data)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    if os.name != "posix":
+        pytest.skip("no pseudo terminals")
+    started: list[Terminal] = []
+
+    def start(command: str, *words: str, **environment: str) -> Terminal:
+        started.append(Terminal(command, "--root", str(tmp_path), *words, **environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one._process.poll() is None:
+            one._process.kill()
+            one._process.wait()
+
+
+def test_a_launch_asks_which_of_two(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    talk.update("feature-auth", persona="sparring")
+    one = terminal("start", "feature-auth", "--lang", "fr")
+    one.expect("> ")
+    assert 'Session existante detectee: "feature-auth" (EMS: 68)' in one.shown
+    assert "Derniere activite: a l'instant" in one.shown
+    assert "[1] Reprendre cette session\n[2] Nouvelle session\n" in one.shown
+    one.type("3")
+    one.expect("'1', '2'")
+    one.type("1")
+    assert one.end() == 0
+    assert "68/100" in one.shown
+    assert talk.load("feature-auth").iteration == 3
+
+
+def test_the_second_choice_begins_anew(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    one = terminal("start")
+    one.expect("> ")
+    one.type("2")
+    one.expect("SLUG")
+    one.type("feature-auth")
+    assert one.end() == 0
+    assert talk.load("feature-auth").iteration == 1
+    assert (Path(talk.folder) / "archive" / "feature-auth-2026-01-09.yaml").exists()
+
+
+def test_answers_are_asked_one_by_one(store: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    store.create("a", questions=["Who\x1b[2J?", "Where?"])
+    one = terminal("answer", "a")
+    one.expect("Who\\x1b[2J?: ")
+    one.type("devs")
+    one.expect("Where?: ")
+    one.type("everywhere")
+    assert one.end() == 0
+    assert store.load("a").history[0]["responses"] == ["devs", "everywhere"]
+
+
+def test_colours_can_be_turned_off(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    assert talk.load("feature-auth").tip == 3
+    with_colours, without = terminal("list"), terminal("list", NO_COLOR="1")
+    assert (with_colours.end(), without.end()) == (0, 0)
+    assert "\x1b[" in with_colours.shown
+    assert "\x1b[" not in without.shown
