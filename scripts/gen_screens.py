@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Self
@@ -84,7 +84,8 @@ def page() -> str:
     parts = [INTRO]
     with tempfile.TemporaryDirectory() as place, _surroundings(place):
         _make_home(Path(place, ".amplifier"))
-        make_work_sessions(Path(place, ROOT))
+        Path(place, "work").mkdir()
+        make_work_sessions(Path(place, "work", ROOT))
         for title, line in SCREENS:
             shown = _screen(line, place)
             parts.append(f"## {title}\n\n```text\n$ sessionary {line}\n{shown}```\n")
@@ -94,7 +95,9 @@ def page() -> str:
 def _screen(line: str, place: str) -> str:
     shown = _Terminal()
     words = [word.replace("~", PERSON) if word.startswith("~") else word for word in shlex.split(line)]
-    with redirect_stdout(shown), redirect_stderr(shown):
+    with redirect_stdout(shown), redirect_stderr(shown), ExitStack() as stack:
+        if words[0] == "work":  # these commands are about the project that one is in
+            stack.enter_context(chdir(Path(place, "work")))
         main(words)
     return shown.getvalue().replace(place, PERSON)
 
@@ -115,8 +118,6 @@ def _surroundings(place: str) -> Iterator[None]:
         stack.enter_context(mock.patch.dict(os.environ, settings | folders))
         stack.enter_context(mock.patch.object(workspace, "HOME", Path(place, ".amplifier")))
         time.tzset()
-        stack.callback(os.chdir, Path.cwd())
-        os.chdir(place)
         for command in app.COMMANDS:
             app.cli.get_command(None, command)  # type: ignore[arg-type]
         for name, module in list(sys.modules.items()):
