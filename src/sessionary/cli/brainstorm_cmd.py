@@ -35,13 +35,13 @@ _MODULES = {
 Examples:
   sessionary brainstorm start feature-auth -q "Who signs in?"
   sessionary brainstorm answer feature-auth "developers and admins" --ems 38
-  sessionary brainstorm continue feature-auth -q "How long does a session live?"
+  sessionary brainstorm continue feature-auth -q "How long does it live?"
   sessionary brainstorm back feature-auth
   sessionary brainstorm list
 """,
 )
 def brainstorm_command() -> None:
-    """Brainstorm sessions of a project: questions, answers, scores, and the way back.
+    """Brainstorms of a project: questions, answers, the way back.
 
     They lie in .project-memory/brainstorm-sessions/ below the folder of the project.
     """

@@ -40,7 +40,7 @@ Examples:
 """,
 )
 def feature_command() -> None:
-    """Features of a project: plan, state and history, by the orchestrator's contract.
+    """Features of a project: plan, state and history.
 
-    They lie in .ai-session/ below the folder of the project.
+    They follow the contract of the orchestrator, and lie in .ai-session/ below the folder of the project.
     """

@@ -94,7 +94,7 @@ def _finding(problem: Problem, base: str) -> Iterator[str]:
     place = os.path.relpath(problem.path, base) if os.path.isabs(problem.path) else problem.path
     place = one_line(place) + (f", line {problem.line:,}" if problem.line is not None else "")
     word = problem.severity.name.replace("_", " ")
-    first, *rest = item("", f"{word}  {problem.code}  {place}")
+    first, *rest = wrap(f"{word}  {problem.code}  {place}", output.width() - 2)
     yield output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
     yield from (f"  {line}" for line in rest)
     yield from item("  ", problem.message)

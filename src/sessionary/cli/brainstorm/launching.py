@@ -29,10 +29,10 @@ _RESUME, _NEW = "1", "2"
     "start",
     epilog="""\b
 Examples:
-  sessionary brainstorm start feature-auth -q "Who signs in?" -q "From where?"
-  sessionary brainstorm start                        what is in progress, and which of two
+  sessionary brainstorm start feature-auth -q "Who signs in?"
+  sessionary brainstorm start                     what is in progress?
   sessionary brainstorm start feature-auth --resume
-  sessionary brainstorm start feature-auth --new     the present one goes to archive/
+  sessionary brainstorm start feature-auth --new   archives the present one
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]")

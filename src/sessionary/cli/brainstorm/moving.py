@@ -66,8 +66,8 @@ def _asked(store: BrainstormStore, slug: str, json_: bool) -> list[str]:
     "continue",
     epilog="""\b
 Examples:
-  sessionary brainstorm continue feature-auth -q "How long does a session live?"
-  sessionary brainstorm continue feature-auth        forward again after a step back
+  sessionary brainstorm continue feature-auth -q "How long does it live?"
+  sessionary brainstorm continue feature-auth    forward again after `back`
 """,
 )
 @given.slug
@@ -86,7 +86,10 @@ def continue_command(
     lang: str,
     json_: bool,
 ) -> int:
-    """Go on to the next iteration: after a step back to the one that is stored, else to a new one."""
+    """Go on to the next iteration.
+
+    After a step back that is the one that is stored, else a new one.
+    """
     store = given.store_in(root)
     before = store.load(slug, store_migration=False)
     jump = store.continue_(slug, questions, ems=ems, axes=given.axes_of(axes), phase=phase)
@@ -115,7 +118,7 @@ Examples:
 @given.lang
 @in_project.as_json
 def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> int:
-    """Go back N iterations (default 1, at most 5), never below the first.
+    """Go back N iterations, 1 to 5 (default 1).
 
     No answer is lost: `continue` goes forward again, and a new answer begins a branch.
     """

@@ -16,7 +16,7 @@ from sessionary.layouts.brainstorm.vocabulary import SOURCES
     "technique",
     epilog="""\b
 Examples:
-  sessionary brainstorm technique feature-auth six-hats --reason "Couverture 38%" --weak Couverture
+  sessionary brainstorm technique feature-auth six-hats --weak Couverture
   sessionary brainstorm technique feature-auth six-hats --applied
 """,
 )
@@ -40,7 +40,10 @@ def technique_command(
     weak_axes: tuple[str, ...],
     json_: bool,
 ) -> int:
-    """Note that a technique was suggested, or applied. Applied after it was suggested, it stays one entry."""
+    """Note that a technique was suggested, or applied.
+
+    Applied after it was suggested, it stays one entry.
+    """
     session = given.store_in(root).technique(
         slug,
         technique,

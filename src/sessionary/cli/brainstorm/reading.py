@@ -32,7 +32,10 @@ Examples:
 @given.lang
 @in_project.as_json
 def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
-    """Where a session stands: score, axes, phase, iteration, and what is asked."""
+    """Where a session stands, and what is asked.
+
+    Score, axes, phase, iteration, questions.
+    """
     session = given.store_in(root).load(slug, store_migration=False)
     if json_:
         output.value(drawn.as_object(session))
@@ -54,7 +57,10 @@ Examples:
 @in_project.root
 @in_project.as_json
 def show_command(slug: str, root: Path, json_: bool) -> int:
-    """The whole session: questions and answers, ideas, techniques, rounds. Nothing is changed."""
+    """Show the whole session; nothing is changed.
+
+    Questions and answers, ideas, techniques, rounds.
+    """
     session = given.store_in(root).load(slug, store_migration=False)
     if json_:
         output.value(drawn.as_object(session, whole=True))
@@ -77,7 +83,10 @@ Examples:
 @click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
 @in_project.as_json
 def list_command(root: Path, status: str | None, json_: bool) -> int:
-    """Every session of the project with its score over the iterations; the one that changed last comes first."""
+    """Every session of the project, the last changed first.
+
+    The bars are its score over the iterations.
+    """
     rows = [row for row in given.store_in(root).list() if status in (None, row.status)]
     rows.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
     if json_:

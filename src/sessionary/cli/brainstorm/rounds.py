@@ -24,8 +24,8 @@ _refers = click.option(
     "party",
     epilog="""\b
 Examples:
-  sessionary brainstorm party checkout "Payment gateway" --says Architect="a facade" \\
-      --says Security="tokens only" --refers Security=Architect --synthesis "facade, tokens"
+  sessionary brainstorm party checkout Payments --says Architect="a facade" \\
+      --says Security="tokens" --refers Security=Architect --synthesis "both"
   sessionary brainstorm party checkout --exit
 """,
 )
@@ -53,7 +53,10 @@ def party_command(
     leave: bool,
     json_: bool,
 ) -> int:
-    """Note a round of the party on TOPIC, which enters its mode and leaves the panel."""
+    """Note a round of the party.
+
+    That enters its mode, and leaves the panel.
+    """
     store = given.store_in(root)
     if _left(store, slug, topic, "party", leave=leave, json_=json_):
         return 0
@@ -73,8 +76,8 @@ def party_command(
     "panel",
     epilog="""\b
 Examples:
-  sessionary brainstorm panel refactor-api "Repository or Active Record" --phase debate \\
-      --says Martin="a repository" --framework Martin=SOLID --agrees "tests come first"
+  sessionary brainstorm panel refactor-api "Data access" --phase debate \\
+      --says Martin="a repository" --framework Martin=SOLID --agrees tests
   sessionary brainstorm panel refactor-api --exit
 """,
 )
@@ -112,7 +115,10 @@ def panel_command(
     leave: bool,
     json_: bool,
 ) -> int:
-    """Note a round of the panel on TOPIC, which enters its mode and leaves the party."""
+    """Note a round of the panel.
+
+    That enters its mode, and leaves the party.
+    """
     store = given.store_in(root)
     if _left(store, slug, topic, "panel", leave=leave, json_=json_):
         return 0

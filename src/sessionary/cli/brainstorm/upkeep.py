@@ -30,7 +30,7 @@ Examples:
 @in_project.notes
 @in_project.as_json
 def validate_command(slug: str | None, root: Path, strict: bool, notes: bool, json_: bool) -> int:
-    """All that is wrong with a session, or with every one, with line and remedy. Nothing is changed.
+    """Find what is wrong with sessions; nothing is changed.
 
     The exit code is 13 if anything is found that is worse than a note.
     """
@@ -55,7 +55,10 @@ Examples:
 @in_project.dry_run
 @in_project.as_json
 def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
-    """Move sessions that ended, and have not changed for more than 30 days, to .trash/."""
+    """Move sessions that ended long ago to .trash/.
+
+    Those that have not changed for more than so many days of 24 hours; what is in progress stays.
+    """
     done = given.store_in(root).cleanup(days, dry_run=dry_run, erase=erase)
     failed = [one.problem for one in done if one.problem]
     if json_:
@@ -98,7 +101,10 @@ Example:
 @in_project.root
 @in_project.as_json
 def restore_command(slug: str, root: Path, json_: bool) -> int:
-    """Bring a session back that was cleaned up; of several of one name the last."""
+    """Bring a session back that was cleaned up.
+
+    Of several of one name the last.
+    """
     path = given.store_in(root).restore(slug)
     if json_:
         output.value({"slug": slug, "path": path})
@@ -120,9 +126,10 @@ Examples:
 @in_project.dry_run
 @in_project.as_json
 def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
-    """Store older files in the present version, the old bytes beside them in a .bak.
+    """Store older files in the present version.
 
-    A file of an unknown version is left untouched, and told; the exit code is 3 then.
+    The old bytes stay beside them in a .bak. A file of an unknown version is left untouched, and told; the exit
+    code is 3 then.
     """
     done = given.store_in(root).migrate(slug, dry_run=dry_run)
     failed = [one.problem for one in done if one.problem]

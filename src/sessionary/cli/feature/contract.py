@@ -26,9 +26,10 @@ Examples:
 @click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
 @in_project.as_json
 def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool) -> int:
-    """Write down that AGENT has read the CONTRACT, with the checksum of its bytes.
+    """Acknowledge the contract for an agent.
 
-    With --verify the exit code is 12 if an acknowledgment is missing, or is of another text.
+    It is written down that AGENT has read CONTRACT, with the checksum of its bytes. With --verify the exit code
+    is 12 if an acknowledgment is missing, or is of another text.
     """
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):

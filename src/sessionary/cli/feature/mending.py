@@ -29,7 +29,9 @@ Examples:
 def validate_command(
     feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool
 ) -> int:
-    """All that is wrong with a feature, or with every one and the list of them. Nothing is changed.
+    """Find what is wrong with features; nothing is changed.
+
+    Without an ID in all of them, and in the list of them.
 
     The exit code is 13 if anything is found that is worse than a note.
     """
@@ -59,9 +61,10 @@ Examples:
 def repair_command(
     feature_id: str | None, root: Path, rewrite_history: bool, rebuild_index: bool, json_: bool
 ) -> int:
-    """Put right what `validate` finds: the state from the history, missing files, the row of the list.
+    """Put right what `validate` finds.
 
-    What is replaced is kept beside it. A list with a conflict is never written over: a proposal is written beside it.
+    The state is rebuilt from the history, missing files are made, the row of the list is added. What is
+    replaced is kept beside it. A list with a conflict is never written over: a proposal is written beside it.
     The exit code is 3 if something could not be repaired.
     """
     if (feature_id is None) != rebuild_index:
@@ -101,7 +104,10 @@ Examples:
 @click.option("--switch", is_flag=True, help="Let the new file take the name of the old one, which is kept.")
 @in_project.as_json
 def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
-    """Write the state in the newest version beside the old one, which is not touched."""
+    """Write the state in the newest version beside the old one.
+
+    The old one is not touched; with --switch it is kept under another name.
+    """
     store = given.store_in(root)
     made = store.migrate(feature_id, switch=switch)
     if made is None:

@@ -24,7 +24,7 @@ _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": 
 Examples:
   sessionary feature plan sign-in-2025-01-09
   sessionary feature plan sign-in-2025-01-09 --from plan.yaml
-  sessionary feature plan sign-in-2025-01-09 --json | sessionary feature plan other-2025-01-10 --from -
+  sessionary feature plan sign-in-2025-01-09 --json | jq .phases
 """,
 )
 @given.feature
@@ -47,9 +47,10 @@ def plan_command(
     require_ack: Path | None,
     json_: bool,
 ) -> int:
-    """Print the plan; with --from replace its phases by those of a YAML or JSON file.
+    """Print the plan, or replace its phases.
 
-    The file is a list of phases, or a map that has it under `phases`. How far a task is changes by `task` alone.
+    With --from they are those of a YAML or JSON file. It is a list of phases, or a map that has it under
+    `phases`. How far a task is changes by `task` alone.
     """
     store = given.store_in(root, agent, require_ack)
     if source is None:
@@ -138,7 +139,10 @@ def task_command(
     require_ack: Path | None,
     json_: bool,
 ) -> int:
-    """Move a task to another STATUS: pending, in_progress, completed or blocked."""
+    """Move a task to another status.
+
+    STATUS is pending, in_progress, completed or blocked. A completed task stays so, unless --reopen.
+    """
     store = given.store_in(root, agent, require_ack)
     changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen, agent=agent)
     words = status.replace("_", " ")

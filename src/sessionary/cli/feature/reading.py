@@ -32,7 +32,7 @@ Examples:
 @click.option("--archived", is_flag=True, help="Those that were put away, too.")
 @in_project.as_json
 def list_command(root: Path, status: str | None, archived: bool, json_: bool) -> int:
-    """Every feature of the project; the one that changed last comes first."""
+    """Every feature of the project, the last changed first."""
     store = given.store_in(root)
     rows = store.list_features(status=status, archived=archived)
     if json_:
@@ -87,7 +87,10 @@ Examples:
 @in_project.root
 @in_project.as_json
 def status_command(feature_id: str, root: Path, json_: bool) -> int:
-    """Where a feature stands: progress, health, counts per command and model, failures, durations."""
+    """How far a feature is, and what was done on it.
+
+    Progress, health, counts per command, model and agent, failures, durations.
+    """
     found = given.store_in(root).status(feature_id)
     if json_:
         output.value(found.as_dict())
@@ -174,7 +177,10 @@ def history_command(
     stats: bool,
     json_: bool,
 ) -> int:
-    """What was done on a feature, oldest first: the entries that fit every filter that is given."""
+    """What was done on a feature, oldest first.
+
+    The entries that fit every filter that is given.
+    """
     store = given.store_in(root)
     found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
     if not json_:

@@ -39,7 +39,10 @@ def create_command(
     require_ack: Path | None,
     json_: bool,
 ) -> int:
-    """Begin a feature, and print its id: folder, plan, state, empty history, artifacts, and its row in the list."""
+    """Begin a feature, and print its id.
+
+    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features.
+    """
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
     store = given.store_in(root, agent, require_ack)

@@ -1,0 +1,75 @@
+"""An act of the demonstration: a brainstorm that goes back, continues and branches, and loses no answer.
+
+Each step is told after what lies on disk was read again and compared, so a line that is told is a line that held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessionary.layouts.brainstorm.messages import jump_summary, sparkline
+from sessionary.layouts.brainstorm.moves import list_in
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.testing.demo_stage import BrokenPromise
+
+SLUG = "demo-auth"
+TALK = (
+    (25, "Which kind of sign-in?", "OAuth2 for the integrations"),
+    (38, "How long does a session live?", "A day, then it is renewed"),
+    (52, "How is one revoked?", "By a list that every service reads"),
+)
+ANOTHER = "An hour, and nobody has to revoke anything"
+
+
+def went_back_and_on(project: Path) -> Iterator[str]:
+    """Hold a brainstorm in `project`, a folder of its own, and tell it line by line.
+
+    Raises:
+        BrokenPromise: an answer was lost, or `continue` did not lead to where `back` had left.
+    """
+    store = BrainstormStore(project)
+    yield "A brainstorm is held, goes back and on, and keeps every answer."
+    _hold(store)
+    held = store.load(SLUG)
+    yield f"   {len(held.history)} iterations, the score went {sparkline(held.ems_line)} to {held.ems}"
+    yield from _back_and_on(store)
+    yield from _branch(store)
+
+
+def _hold(store: BrainstormStore) -> None:
+    for number, (ems, question, answer) in enumerate(TALK):
+        if number == 0:
+            store.create(SLUG, questions=[question], ems=ems)
+        else:
+            store.continue_(SLUG, [question], ems=ems)
+        store.answer(SLUG, [answer], ems=ems)
+
+
+def _back_and_on(store: BrainstormStore) -> Iterator[str]:
+    before = _said(store)
+    jump = store.back(SLUG, 2)
+    yield from (f"   {line}".rstrip() for line in jump_summary(jump).splitlines())
+    for _ in range(2):
+        store.continue_(SLUG)
+    if _said(store) != before:
+        raise BrokenPromise("a brainstorm that went back and on again is not what it was")
+    yield "   ✓ continued twice: the session is what it was, value by value"
+
+
+def _branch(store: BrainstormStore) -> Iterator[str]:
+    store.back(SLUG)
+    store.answer(SLUG, [ANOTHER])
+    history = list_in(store.load(SLUG).session, "history")
+    kept = [text for entry in history for text in entry["responses"]]
+    missing = {ANOTHER, *(answer for _, _, answer in TALK)} - set(kept)
+    if missing:
+        raise BrokenPromise(f"an answer was lost: {missing.pop()}")
+    given_up = len(store.load(SLUG).superseded)
+    yield f"   ✓ went back once more and answered anew: a branch, and all {len(set(kept))} answers are in the file"
+    yield f"     ({given_up} entries are marked as given up, none is gone)"
+
+
+def _said(store: BrainstormStore) -> dict[str, object]:
+    """The session but for the time of its last change."""
+    return {**store.load(SLUG).session, "updated": None}

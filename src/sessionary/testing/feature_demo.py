@@ -1,0 +1,70 @@
+"""An act of the demonstration: the state of a feature is destroyed, and rebuilt from its history.
+
+What is rebuilt is compared with what was there, field by field, and the ruin must still lie beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sessionary.errors import Corrupt
+from sessionary.layouts.orchestrator.store import FeatureStore
+from sessionary.testing.demo_stage import BrokenPromise
+
+FEATURE = "demo-sign-in-2025-01-09"
+RUIN = b"current_state: [ripped off in the mid"
+PHASES: list[dict[str, Any]] = [
+    {
+        "phase_id": "P1",
+        "name": "Build",
+        "tasks": [
+            {"task_id": "T1", "description": "The form"},
+            {"task_id": "T2", "description": "The button"},
+        ],
+    }
+]
+
+
+def rebuilt_from_history(project: Path) -> Iterator[str]:
+    """Work on a feature in `project`, a folder of its own, destroy its state, and tell it line by line.
+
+    Raises:
+        BrokenPromise: what was rebuilt is not what there was, or the destroyed bytes are gone.
+    """
+    store = FeatureStore(project)
+    yield "The state of a feature is destroyed, and rebuilt from its history."
+    _work(store)
+    before, entries = store.load(FEATURE), len(store.history(FEATURE))
+    yield f"   {entries} commands: task {before.active_task}, model {before.model_in_use}"
+    state = store.home / FEATURE / "state.yaml"
+    state.write_bytes(RUIN)
+    yield from _refuses(store)
+    done = store.repair(FEATURE)
+    yield from (f"   repair: {action}" for action in done.actions)
+    if store.load(FEATURE) != before:
+        raise BrokenPromise(f"the rebuilt state is {store.load(FEATURE)}, and it was {before}")
+    if [path.read_bytes() for path in state.parent.glob("state.yaml.corrupt-*")] != [RUIN]:
+        raise BrokenPromise("the bytes of the destroyed state were not kept")
+    yield "   ✓ the same task, model and times as before, to the microsecond; the ruin is kept beside it"
+
+
+def _work(store: FeatureStore) -> None:
+    store.create(FEATURE, name="Sign in")
+    store.save_plan(FEATURE, PHASES)
+    store.task(FEATURE, "T1", "in_progress")
+    store.update(FEATURE, active_task="T1", model_in_use="opus")
+    store.task(FEATURE, "T1", "completed")
+    store.update(FEATURE, active_task="T2", model_in_use="gemini")
+
+
+def _refuses(store: FeatureStore) -> Iterator[str]:
+    """An update of what nobody can read must be refused, and must not write over it."""
+    try:
+        store.update(FEATURE, model_in_use="sonnet")
+    except Corrupt:
+        if (store.home / FEATURE / "state.yaml").read_bytes() == RUIN:
+            yield "   destroyed: an update is refused, and nothing is written over"
+            return
+    raise BrokenPromise("an update went over a state that nobody can read")
