@@ -31,5 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return run(arguments)
     finally:
+        if argv is None:  # the process ends now; it would look through all of its code once more
+            gc.freeze()
         if collecting:
             gc.enable()

@@ -5,7 +5,6 @@ The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -82,6 +81,8 @@ def _end_of_pipe() -> int:
 
     Restoring the default action and raising the signal keeps Python from flushing into the closed pipe again.
     """
+    import signal
+
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.raise_signal(signal.SIGPIPE)

@@ -221,21 +221,23 @@ class _Scan:
         if not raw.strip():
             self.blank.append(row)
             return
+        record, lead = raw, 0
         try:
             decoded = decode_patiently(raw)
         except Undecodable as cause:
             trimmed = _without_odd_blanks(raw)
             if trimmed is None:
                 self.damaged(row, raw, cause)
-            else:
-                self.places.leads[row] = raw.index(trimmed)
-                self.usual(row, trimmed, decode(trimmed))
-            return
+                return
+            record, lead = trimmed, raw.index(trimmed)
+            decoded = decode_patiently(trimmed)
         if "bom" in decoded.notes:
-            self.places.leads[row] = len(BOM)
+            lead += len(BOM)
+        if lead:
+            self.places.leads[row] = lead
         for code in decoded.notes:
             self.add(code, row)
-        self.usual(row, raw.removeprefix(BOM), decoded.value)
+        self.usual(row, record.removeprefix(BOM), decoded.value)
 
     def usual(self, row: int, raw: bytes, value: Any) -> None:
         """A line that could be read after all."""
