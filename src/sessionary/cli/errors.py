@@ -5,7 +5,6 @@ The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -23,9 +22,10 @@ BROKEN_PIPE = 141
 def run(arguments: Sequence[str]) -> int:
     """Run one command, tell on standard error what went wrong, and return the exit code."""
     as_json = any(word in ("--json", "--jsonl") for word in arguments)
+    output.open_streams()
     try:
         code = cli.main(args=list(arguments), prog_name="sessionary", standalone_mode=False)
-        sys.stdout.flush()
+        output.end()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as ended:
         return ended.exit_code
