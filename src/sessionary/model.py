@@ -1,12 +1,11 @@
 """The vocabulary: values that travel between rooms. No behaviour beyond what a value can say of itself.
 
 What a list holds by the ten thousand (`SessionRef`, `Summary`) is a msgspec Struct: the catalogue reads it back
-without a line of Python per session.
+without a line of Python per session. The others are no dataclasses either, as these take their time at every start.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
@@ -115,8 +114,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     problems: list[Problem] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Struct, frozen=True):
     """How far a reader has come in one file: the file's identity, and the offset of the next unread byte."""
 
     device: int
@@ -124,8 +122,7 @@ class Cursor:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One record of a session in reading order, with the cursor that resumes after it."""
 
     index: int

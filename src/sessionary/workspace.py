@@ -19,7 +19,6 @@ from typing import TypeVar
 from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
-from sessionary.layouts.amplifier.conversation import read_conversation, read_entries
 from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout
@@ -179,10 +178,15 @@ class Workspace:
             NotFound: there is no such file.
             StorageFailed: it cannot be read.
         """
+        # Here and below, since a list needs neither.
+        from sessionary.layouts.amplifier.conversation import read_entries
+
         return read_entries(self._fs, str(path), None)
 
     def check_file(self, path: Path) -> list[Problem]:
         """Everything that is not as it should be in any JSON Lines file of messages. Raises as `read_file`."""
+        from sessionary.layouts.amplifier.conversation import read_conversation
+
         try:
             return read_conversation(self._fs, str(path), thorough=True).problems
         except FileNotFoundError:
@@ -238,6 +242,8 @@ def _beginnings(names: list[str]) -> dict[str, str]:
     while left:
         heads = [name[:length] for name in left]
         short.update(zip(left, heads, strict=True))
+        if len(set(heads)) == len(heads):
+            break
         clashing = {head for head, count in Counter(heads).items() if count > 1}
         left = [name for name, head in zip(left, heads, strict=True) if head in clashing and name != head]
         length += 4

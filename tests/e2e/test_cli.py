@@ -476,6 +476,18 @@ def test_notes_are_counted_and_shown_when_asked_for(make: Make, run: Run) -> Non
     assert "turn_count_differs" in run("check", "--notes").out
 
 
+@pytest.mark.parametrize("columns", range(40, 81, 5))
+def test_the_hint_at_notes_is_never_broken(
+    make: Make, run: Run, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    make(ROOT, turn_count=9)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run("check").out.splitlines()
+    assert lines[-1].endswith("(--notes prints them)")
+    assert "(" not in "".join(lines[:-1])
+    assert max(map(len, lines)) <= columns
+
+
 def test_check_files_folders_and_homes(make: Make, run: Run, home: Path, tmp_path: Path) -> None:
     folder = make(ROOT)
     file = tmp_path / "a.jsonl"

@@ -119,6 +119,14 @@ def test_mv_by_the_end_of_the_name(tmp_path: Path, run: Run) -> None:
     assert run("mv", "web", "/srv/shop").code == 10
 
 
+@pytest.mark.parametrize("before", [(), ("--dry-run",)])
+def test_mv_takes_the_folder_name_that_list_prints(tmp_path: Path, run: Run, before: tuple[str, ...]) -> None:
+    make(tmp_path, "one", "/u/app")
+    done = run("mv", *before, "-u-app", "/srv/shop")
+    assert done.code == 0
+    assert "sessions in -u-app" in done.out
+
+
 def test_mv_refuses_what_would_collide(tmp_path: Path, run: Run) -> None:
     folder = make(tmp_path, "s1", "/home/u/app")
     make(tmp_path, "s1", "/home/u/shop")

@@ -470,8 +470,8 @@ def test_tokens_and_cost(make: Make, run: Run) -> None:
         ["all", "3", "1,500", "20", "$0.0130"],
     ]
     assert result.err.splitlines() == [
-        "1 response tell nothing of their tokens",
-        "1 response tell no cost; nothing is guessed",
+        "1 response tells nothing of tokens",
+        "1 response tells no cost; nothing is guessed",
     ]
     total = run("events", ROOT, "--cost", "--json").json["total"]
     assert (total["responses"], total["cost_usd"], total["without_cost"]) == (3, "0.0130", 1)

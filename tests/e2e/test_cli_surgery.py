@@ -450,7 +450,7 @@ def test_trash_and_back(make: Make, run: Run, home: Path, capsys: pytest.Capture
     listed = run("trash", "--list").out.splitlines()
     assert listed[0].split() == ["TRASHED", "ID", "SIZE", "TITLE"]
     assert listed[1].endswith("Login")
-    assert follow(done, "undo", capsys).out == f"✓ {ROOT}: is back from the trash\n"
+    assert follow(done, "undo", capsys).out == f"✓ {ROOT} is back from the trash\n"
     assert content(folder) == before
     assert run("trash", "--list").err == "nothing is in the trash\n"
 
@@ -580,7 +580,7 @@ def test_a_trashed_session_counts_when_an_id_is_ambiguous(make: Make, run: Run, 
     assert f"  {ROOT}  -home-u-app" in refused.err.splitlines()
     assert f"  {OTHER}  -home-u-app" in refused.err.splitlines()
     assert tree(home) == before
-    assert run("undo", "3f0c9").out == f"✓ {OTHER}: is back from the trash\n"
+    assert run("undo", "3f0c9").out == f"✓ {OTHER} is back from the trash\n"
 
 
 def test_undo_does_not_put_a_session_over_another(make: Make, run: Run) -> None:
@@ -761,7 +761,7 @@ def test_sessions_are_named_by_path_and_by_name_and_across_projects(make: Make, 
     assert run("rewind", "the slow  BUILD", "1", "--json").json["id"] == ROOT
     assert run("rewind", "9c1d2e3f", "0", "--json").json["id"] == SPAWNED
     assert run("trash", str(folder)).code == 0
-    assert run("undo", str(folder)).out == f"✓ {ROOT}: is back from the trash\n"
+    assert run("undo", str(folder)).out == f"✓ {ROOT} is back from the trash\n"
 
 
 def test_what_was_stored_cannot_act_on_a_terminal(make: Make, run: Run) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -142,3 +143,47 @@ def test_each_shell_gets_its_script(shell: str) -> None:
     surroundings = {**os.environ, "_SESSIONARY_COMPLETE": f"{shell}_source"}
     done = subprocess.run(COMMAND, capture_output=True, text=True, env=surroundings, check=True)
     assert "_SESSIONARY_COMPLETE" in done.stdout
+
+
+REFUSED = [["list"], ["list", "--json"], ["show", "s00"], ["events", "s00", "--raw"], ["search", "hi"]]
+
+
+def redirected(home: Path, words: list[str], how: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell with a redirection."""
+    (home / "projects/-u-app/sessions/s00/events.jsonl").write_text('{"event": "x"}\n')
+    line = f"{shlex.join([*COMMAND, *words, '--home', str(home)])} {how}"
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+@pytest.mark.parametrize("how", [">/dev/full", ">&-"])
+def test_a_result_that_cannot_be_printed_is_a_refusal_of_the_disk_and_no_bug(
+    home: Path, words: list[str], how: str
+) -> None:
+    if how == ">/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    done = redirected(home, words, how)
+    assert done.returncode == 16
+    assert "The result cannot be printed: " in done.stderr
+    assert "bug" not in done.stderr.lower()
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_a_closed_standard_error_spoils_no_result(home: Path, words: list[str]) -> None:
+    done = redirected(home, words, "2>&-")
+    assert done.returncode == 0
+    assert done.stdout
+
+
+def test_json_on_a_terminal_holds_a_name_that_is_no_utf_8(home: Path) -> None:
+    folder = os.fsencode(home / "projects/-u-app/sessions") + b"/bad\xff"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        pytest.skip("this file system takes only names in UTF-8")
+    with open(folder + b"/transcript.jsonl", "w") as file:
+        file.write('{"role": "user", "content": "Hi"}\n')
+    screen = on_terminal(*COMMAND, "list", "--json", "--home", str(home), PAGER="cat")
+    assert screen.code == 0
+    assert "bad\udcff" in {session["id"] for session in json.loads(screen.out)}

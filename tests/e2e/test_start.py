@@ -21,6 +21,18 @@ NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "se
     for name in ("events", "forks", "moving", "repairing", "saving", "session", "store", "surgery", "trash")
 }
 
+READERS = {"stringzilla", "sessionary.codec", "sessionary.turns"} | {
+    f"sessionary.layouts.amplifier.{name}" for name in ("checking", "conversation", "listing", "recovery")
+}
+
+
+def test_a_list_that_reads_no_session_loads_no_reader(tmp_path: Path) -> None:
+    (tmp_path / "projects").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert not set(done.stderr.splitlines()[-1].split()) & READERS
+
 
 def test_a_plain_list_loads_only_what_it_needs(tmp_path: Path) -> None:
     folder = tmp_path / "projects" / "-p" / "sessions" / "one"

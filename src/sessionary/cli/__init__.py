@@ -20,8 +20,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         from sessionary import __version__
 
-        sys.stdout.write(f"sessionary {__version__}\n")
-        return 0
+        try:
+            sys.stdout.write(f"sessionary {__version__}\n")
+            sys.stdout.flush()
+            return 0
+        except (OSError, AttributeError):
+            pass  # a full disk under the result, or no standard output at all: told below, where errors are
     # A command lives for a moment and keeps nearly all that it makes, its own code first: to look for garbage again and
     # again takes a third of the time of a long list, and finds none.
     collecting = gc.isenabled()
@@ -31,5 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return run(arguments)
     finally:
+        if argv is None:  # the process ends now; it would look through all of its code once more
+            gc.freeze()
         if collecting:
             gc.enable()

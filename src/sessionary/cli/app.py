@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sessionary import __version__
+from sessionary.cli import output
 
 # In the order of the help: what one needs first stands first.
 COMMANDS = (
@@ -52,6 +53,11 @@ class Commands(click.Group):
         module = import_module(f"sessionary.cli.{name}_cmd")
         command: click.Command = getattr(module, f"{name}_command")
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        # The version and the help of the group are printed in here, by click itself.
+        with output.refusals():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

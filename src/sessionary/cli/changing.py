@@ -19,8 +19,8 @@ from sessionary.cli import output, phrases
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, NotFound
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import SESSIONS
-from sessionary.layouts.amplifier.recovery import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.model import Problem
 from sessionary.workspace import Workspace
 

@@ -14,7 +14,7 @@ import click
 from sessionary.cli import options, output, phrases
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
-from sessionary.cli.text import fit, harmless, one_line, wrap
+from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Workspace
@@ -75,7 +75,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
             output.value(_report(checked))
         elif not jsonl:
             progress.pause()
-            output.lines(wrap(_sum(checked, notes=notes or bool(targets)), output.width()))
+            output.lines(_sum(checked, notes=notes or bool(targets)))
     return _exit_code(checked, failure)
 
 
@@ -147,8 +147,8 @@ def _problem(problem: Problem, base: str) -> Iterator[str]:
             yield from (lead + line if not at else " " * len(lead) + line for at, line in enumerate(lines))
 
 
-def _sum(checked: list[_Checked], *, notes: bool) -> str:
-    """One line over all."""
+def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
+    """One line over all. The hint at what is not shown is never broken: without room behind it stands below."""
     counts = Counter(health(one.problems) for one in checked if one.kind != "place")
     number = counts.total()
     what = "session" if all(one.kind != "file" for one in checked) else "file"
@@ -161,9 +161,15 @@ def _sum(checked: list[_Checked], *, notes: bool) -> str:
         if severity > Severity.note and counts[severity.name]
     ]
     quiet = sum(problem.severity == Severity.note for one in checked for problem in one.problems)
+    hint = ""
     if quiet and not notes:
-        told.append(f"{phrases.count(quiet, 'note')} (--notes prints them)")
-    return f"{phrases.sign(health([p for one in checked for p in one.problems]))} " + ", ".join(told)
+        told.append(phrases.count(quiet, "note"))
+        hint = "(--notes prints them)"
+    sign = phrases.sign(health([problem for one in checked for problem in one.problems]))
+    *lines, last = wrap(f"{sign} {', '.join(told)}", output.width())
+    together = f"{last} {hint}".rstrip()
+    yield from lines
+    yield from [together] if cells(together) <= output.width() else [last, f"  {hint}"]
 
 
 def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:

@@ -11,9 +11,7 @@ from sessionary.cli.text import one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import project_slug
-from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.model import SessionRef, Summary
-from sessionary.turns import is_real_user, text_of
 from sessionary.workspace import Workspace
 
 PARTLY = 3
@@ -84,6 +82,9 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
 
     A summary has it too, but reads all of what may be megabytes, and the first hit of a search should not wait.
     """
+    from sessionary.layouts.amplifier.recovery import read_metadata  # here, since only a search needs them
+    from sessionary.turns import is_real_user, text_of
+
     name = read_metadata(OS_FS, ref.folder, recovery_time="").value.get("name")
     if isinstance(name, str) and name.strip():
         return name

@@ -5,8 +5,6 @@ The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Sequence
 
 import click
@@ -24,9 +22,10 @@ BROKEN_PIPE = 141
 def run(arguments: Sequence[str], program: click.Command = cli, name: str = "sessionary") -> int:
     """Run one command of a program, tell on standard error what went wrong, and return the exit code."""
     as_json = any(word in ("--json", "--jsonl") for word in arguments)
+    output.open_streams()
     try:
         code = program.main(args=list(arguments), prog_name=name, standalone_mode=False)
-        sys.stdout.flush()
+        output.end()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -85,6 +84,8 @@ def _end_of_pipe() -> int:
 
     Restoring the default action and raising the signal keeps Python from flushing into the closed pipe again.
     """
+    import signal
+
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.raise_signal(signal.SIGPIPE)

@@ -179,10 +179,9 @@ def _print_raw(lines: Iterable[bytes]) -> None:
             for line in lines:
                 output.line(harmless(line.decode("utf-8", "backslashreplace")))
         return
-    sys.stdout.flush()
     for line in lines:
-        sys.stdout.buffer.write(line + b"\n")
-    sys.stdout.buffer.flush()
+        output.raw(line)
+    output.flush()
 
 
 def _print_summary(summary: EventSummary, as_json: bool) -> None:
@@ -279,9 +278,13 @@ def _sum(usages: Iterable[Usage]) -> Usage:
 def tell_silent(total: Usage) -> None:
     """Say what the sums do not hold."""
     if total.without_usage:
-        output.aside(f"{phrases.count(total.without_usage, 'response')} tell nothing of their tokens")
+        output.aside(f"{_tell(total.without_usage)} nothing of tokens")
     if total.without_cost:
-        output.aside(f"{phrases.count(total.without_cost, 'response')} tell no cost; nothing is guessed")
+        output.aside(f"{_tell(total.without_cost)} no cost; nothing is guessed")
+
+
+def _tell(responses: int) -> str:
+    return f"{phrases.count(responses, 'response')} {'tells' if responses == 1 else 'tell'}"
 
 
 def _tell_damage(reader: EventReader) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -18,6 +18,8 @@ from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
+
+Value = TypeVar("Value", str, int)
 
 
 @click.command(
@@ -178,8 +180,9 @@ def _table(
 ) -> Iterator[str]:
     """The lines of the table; only on a terminal is anything cut, and then the ends of titles.
 
-    They are made column by column, in the order in which the summaries came, and put into that of the table last:
-    with ten thousand, looking at single cells takes most of the time, and so does memory visited in random order.
+    They are made in the order in which the summaries came, and put into that of the table last: with ten thousand,
+    memory visited in random order takes its time. So does memory used for the first time: of what has few values, as
+    most counts have, each is written once.
 
     Args:
         summaries: all there are.
@@ -191,43 +194,45 @@ def _table(
     depths = dict(shown)
     places = [place for place in range(len(summaries)) if place in depths]
     some = [summaries[place] for place in places]
-    projects = _projects({summary.ref.project or "-" for summary in some}, room)
-    columns = [
-        column(["ID", *one_lines([short[place] for place in places])]),
-        column(["WHEN", *[phrases.ago(summary.updated, now) for summary in some]]),
-        column(["PROJECT", *[projects[summary.ref.project or "-"] for summary in some]]),
-        column(["MSGS", *[str(summary.messages) for summary in some]], right=True),
-        column(["TURNS", *[str(summary.turns) for summary in some]], right=True),
-        column(["SIZE", *[phrases.size(summary.size) for summary in some]], right=True),
-        column(["HEALTH", *[phrases.verdict(summary.health) for summary in some]]),
+    names = _projects({summary.ref.project or "-" for summary in some}, room)
+    ids = column(["ID", *one_lines([short[place] for place in places])])
+    whens = column(["WHEN", *[phrases.ago(summary.updated, now) for summary in some]])
+    project, projects = _column("PROJECT", names)
+    msgs, messages = _column("MSGS", {each: str(each) for each in {one.messages for one in some}}, right=True)
+    turn, turns = _column("TURNS", {each: str(each) for each in {one.turns for one in some}}, right=True)
+    sizes = column(["SIZE", *[phrases.size(summary.size) for summary in some]], right=True)
+    health, verdicts = _column(
+        "HEALTH", {each: phrases.verdict(each) for each in {one.health for one in some}}
+    )
+    header = "  ".join((ids[0], whens[0], project, msgs, turn, sizes[0], health, "TITLE"))
+    paint = output.painter()
+    verdicts = {each: paint(text, phrases.colour(each)) for each, text in verdicts.items()}
+    titles = _titles(some, [depths[place] for place in places], room and room - cells(header) + len("TITLE"))
+    lines = [
+        f"{id_}  {when}  {projects[one.ref.project or '-']}  {messages[one.messages]}  {turns[one.turns]}"
+        f"  {size}  {verdicts[one.health]}  {title}"
+        for one, id_, when, size, title in zip(some, ids[1:], whens[1:], sizes[1:], titles, strict=True)
     ]
-    titles = ["TITLE", *one_lines([summary.title or "-" for summary in some])]
-    for row, place in enumerate(places if any(depths.values()) else (), 1):
-        if depths[place]:
-            titles[row] = "  " * (depths[place] - 1) + "└ " + titles[row]
-    header, *lines = _lines(columns, titles, room)
     line_of = dict(zip(places, lines, strict=True))
     yield output.paint(header, "bold")
     yield from [line_of[place] for place, _ in shown]
 
 
-def _lines(columns: list[list[str]], titles: list[str], room: int | None) -> Iterator[str]:
-    """The columns, the last one of which is health, as lines; titles cut to the room that is left."""
-    if room is not None:
-        left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 4)
-        titles = [fit(title, left) for title in titles]
-    paint = output.painter()
-    painted = {text: _painted(text, paint) for text in set(columns[-1])}
-    columns[-1] = [painted[text] for text in columns[-1]]
-    return map("  ".join, zip(*columns, titles, strict=True))
+def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tuple[str, dict[Value, str]]:
+    """The head and the texts, filled up to the width of the widest; the texts by what they stand for."""
+    head, *filled = column([head, *texts.values()], right=right)
+    return head, dict(zip(texts, filled, strict=True))
 
 
-_COLOURS = {phrases.verdict(health): phrases.colour(health) for health in ("ok", *Severity.__members__)}
-
-
-def _painted(verdict: str, paint: Callable[[str, str], str]) -> str:
-    colour = _COLOURS.get(verdict.rstrip())
-    return paint(verdict, colour) if colour else verdict
+def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[str]:
+    """The titles, those of sub-sessions set in, all cut to the room there is."""
+    titles = one_lines([summary.title or "-" for summary in some])
+    if any(depths):
+        titles = [
+            "  " * (depth - 1) + "└ " + title if depth else title
+            for depth, title in zip(depths, titles, strict=True)
+        ]
+    return titles if room is None else [fit(title, max(room, 4)) for title in titles]
 
 
 def _projects(slugs: set[str], room: int | None) -> dict[str, str]:

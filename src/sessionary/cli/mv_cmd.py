@@ -22,8 +22,28 @@ from sessionary.workspace import Workspace
 _SHOWN = 10
 
 
+class _Named(click.Command):
+    """Takes the folder name of a project for what it is: it begins with a hyphen, as an option does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        names: list[str] = []
+        options: list[str] = []
+        words = list(args)
+        while words:
+            word = words.pop(0)
+            if word == "--":
+                names, words = names + words, []
+            elif word.startswith("--") or word == "-h":
+                options += [word, *words[:1]] if word == "--home" else [word]
+                words = words[word == "--home" :]
+            else:
+                names.append(word)
+        return super().parse_args(ctx, [*options, "--", *names])
+
+
 @click.command(
     "mv",
+    cls=_Named,
     epilog="""\b
 Examples:
   sessionary mv ~/code/app ~/code/shop --dry-run

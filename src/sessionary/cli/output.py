@@ -8,6 +8,8 @@ which change nothing for whoever decodes it.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
 import sys
@@ -18,6 +20,7 @@ from typing import Any, TextIO
 import msgspec
 
 from sessionary.cli import pager
+from sessionary.errors import StorageFailed
 
 WIDTH = 80
 WIDEST = 100
@@ -80,9 +83,80 @@ def lines(texts: Iterable[str]) -> None:
         _write(_result(), text)
 
 
+def raw(stored: bytes) -> None:
+    """One line of the result, byte for byte as it is stored."""
+    with refusals():
+        if (buffer := getattr(sys.stdout, "buffer", None)) is not None:
+            buffer.write(stored + b"\n")
+        else:
+            sys.stdout.write(stored.decode(errors="backslashreplace") + "\n")
+
+
 def flush() -> None:
     """Let the reader have what was printed so far, for results that come slowly."""
-    _result().flush()
+    with refusals():
+        _result().flush()
+
+
+def end() -> None:
+    """Nothing more will come: the result is where it was sent, or an error says that it is not."""
+    with refusals():
+        sys.stdout.flush()
+
+
+def open_streams() -> None:
+    """Put something in the place of a standard stream that the caller has closed (`>&-`): Python has None there.
+
+    What a person would have been told goes nowhere then, as was wanted. A result that goes nowhere was not wanted by
+    anybody: its stream refuses, as the closed one would.
+    """
+    if sys.stderr is None:
+        sys.stderr = _Nowhere()
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+
+
+class _Nowhere(io.TextIOBase):
+    """A standard error that nobody opened: what is told there is told to nobody."""
+
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+class _Closed(io.TextIOBase):
+    """A standard output that nobody opened: it refuses each write, as the system would."""
+
+    encoding = "utf-8"
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """A full disk under the result, or a closed stream, as the error that it is; a reader who left is none.
+
+    Raises:
+        StorageFailed: the result could not be printed, or not all of it.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _refused(error) from error
+
+
+def _refused(error: OSError) -> StorageFailed:
+    return StorageFailed(
+        f"The result cannot be printed: {error.strerror or error}",
+        operation="print",
+        errno=error.errno,
+        outcome="unknown",
+        hint="what reached standard output may be only a part; what was changed before is changed",
+    )
 
 
 def aside(text: str) -> None:
@@ -120,7 +194,7 @@ def is_on_screen() -> bool:
 def value(document: Any) -> None:
     """One JSON document, indented on a terminal, else on one line."""
     encoded = _encode(document, sys.stdout)
-    line(msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded)
+    line(_indented(encoded) if sys.stdout.isatty() else encoded)
 
 
 def values(documents: Iterable[Any]) -> None:
@@ -186,7 +260,13 @@ def _result() -> TextIO | pager.Pager:
 def _write(stream: TextIO | pager.Pager, text: str) -> None:
     if not text.isascii() and not _is_utf8(stream):
         text = text.translate(_ASCII).encode(stream.encoding, "backslashreplace").decode(stream.encoding)
-    stream.write(text + "\n")
+    try:
+        stream.write(text + "\n")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if stream is not sys.stderr:  # of that there is nobody left to tell
+            raise _refused(error) from error
 
 
 def _encode(document: Any, stream: TextIO) -> str:
@@ -203,6 +283,15 @@ def _encode(document: Any, stream: TextIO) -> str:
 
         return json.dumps(json.loads(text), ensure_ascii=True)
     return text if text.isprintable() else re.sub(_IN_JSON, _escaped, text)
+
+
+def _indented(encoded: str) -> str:
+    try:
+        return msgspec.json.format(encoded, indent=2)
+    except msgspec.DecodeError:  # half a surrogate pair, of a file name that is no UTF-8
+        import json  # here: hardly ever needed
+
+        return json.dumps(json.loads(encoded), ensure_ascii=True, indent=2)
 
 
 def _is_utf8(stream: TextIO | pager.Pager) -> bool:

@@ -14,7 +14,7 @@ from sessionary.cli import options, output, phrases, targets
 from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
-from sessionary.layouts.amplifier.recovery import TRANSCRIPT
+from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability
 from sessionary.model import Problem, SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told

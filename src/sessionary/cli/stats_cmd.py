@@ -20,8 +20,8 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.text import column, fit, one_line
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.event_reader import RESPONSE, EventReader, Usage
+from sessionary.layouts.amplifier.files import EVENTS
 from sessionary.layouts.amplifier.messages import parse_time
-from sessionary.layouts.amplifier.recovery import EVENTS
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
 

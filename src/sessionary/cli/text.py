@@ -110,7 +110,8 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 def _broken(line: str, width: int) -> Iterator[str]:
     current, used = "", 0
-    for word in re.findall(_WORDS, line):
+    for match in re.finditer(_WORDS, line):  # not findall: a line may have millions of words
+        word = match.group()
         if used + cells(word) > width and current.strip():
             yield current.rstrip()
             current, used = "", 0
@@ -128,11 +129,12 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 def _pieces(word: str, room: int, width: int) -> Iterator[str]:
     """A word cut into pieces of at most `width` cells, the first of at most `room`; one piece if it fits."""
-    while len(word) > 4 * room or cells(word) > room:
-        piece = _head(word, room) or word[0]
+    start = 0  # a place, not a shorter word each time: a word may be megabytes of base64
+    while len(word) - start > 4 * room or cells(word[start:]) > room:
+        piece = _head(word[start : start + 4 * room], room) or word[start]
         yield piece
-        word, room = word[len(piece) :], width
-    yield word
+        start, room = start + len(piece), width
+    yield word[start:]
 
 
 def _head(text: str, width: int) -> str:

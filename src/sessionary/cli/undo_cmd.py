@@ -214,10 +214,10 @@ def _undo(row: _Row, home: Path | None, json_: bool) -> None:
 def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:
     name = one_line(one.session_id)
     words = {
-        TRASH: "is back from the trash",
-        CONFLICT: "has the version again that a save had displaced",
-    }.get(one.operation, f"the {one.operation}{_about(one)} of {changing.at(one.when)} is taken back")
-    yield from changing.done(f"{name}: {words}")
+        TRASH: " is back from the trash",
+        CONFLICT: " has the version again that a save had displaced",
+    }.get(one.operation, f": the {one.operation}{_about(one)} of {changing.at(one.when)} is taken back")
+    yield from changing.done(name + words)
     if undone is None:
         return
     since = [

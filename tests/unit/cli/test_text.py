@@ -119,3 +119,10 @@ def test_all_texts_of_a_column_take_the_same_cells(texts: list[str], right: bool
     filled = column(lines, right=right)
     assert len({cells(one) for one in filled}) <= 1
     assert [one.strip(" ") for one in filled] == [one.strip(" ") for one in lines]
+
+
+def test_a_word_of_megabytes_is_wrapped_in_linear_time() -> None:
+    word = "x" * 8_000_000  # cut by copying what is left each time, this takes a minute
+    lines = list(wrap(word, 80))
+    assert len(lines) == 100_000
+    assert set(lines) == {"x" * 80}

@@ -14,7 +14,7 @@ from typing import Any
 from sessionary.disk.fs import Fs
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.amplifier.recovery import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
 from sessionary.model import Problem, Severity
 
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})

@@ -36,7 +36,7 @@ from sessionary.layouts.amplifier.event_heads import (
     top_of_line,
     top_of_value,
 )
-from sessionary.layouts.amplifier.recovery import EVENTS
+from sessionary.layouts.amplifier.files import EVENTS
 from sessionary.model import Problem, Severity
 
 RESPONSE = "llm:response"

@@ -35,18 +35,10 @@ from sessionary.disk.lock import FileLock
 from sessionary.disk.scan import LineFile
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.amplifier.event_fork import ForkedEvents
+from sessionary.layouts.amplifier.files import CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import redact
-from sessionary.layouts.amplifier.recovery import (
-    CONFIG,
-    EVENTS,
-    LOCK,
-    METADATA,
-    TRANSCRIPT,
-    StoredTranscript,
-    read_metadata,
-    read_transcript,
-)
+from sessionary.layouts.amplifier.recovery import StoredTranscript, read_metadata, read_transcript
 from sessionary.layouts.amplifier.rewinding import TurnCut, cut_behind, find_event_cut
 from sessionary.layouts.amplifier.surgery import Clock, operating, utc_now
 from sessionary.layouts.amplifier.turn_marks import all_answered, read_marks

@@ -2,6 +2,8 @@
 
 A session is a folder of that depth, not hidden, with at least one file that is not hidden. What else lies there
 (the trash, projects without sessions, files beside the folders) belongs to others and is passed over.
+
+What reads sessions is imported where it is called: a list that remembers them all reads none, and should not wait.
 """
 
 from __future__ import annotations
@@ -14,11 +16,8 @@ from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier import checking
-from sessionary.layouts.amplifier.conversation import read_entries
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.amplifier.listing import is_session, look, unreadable_summary
-from sessionary.layouts.amplifier.recovery import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
@@ -65,6 +64,8 @@ class AmplifierLayout:
         self._now = now
 
     def discover(self) -> Iterator[SessionRef]:
+        from sessionary.layouts.amplifier.listing import is_session
+
         for project, sessions, names in self._sessions():
             for name in names:
                 folder = f"{sessions}/{name}"
@@ -131,6 +132,8 @@ class AmplifierLayout:
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""
+        from sessionary.layouts.amplifier.listing import is_session, look, unreadable_summary
+
         names = self._look_into(ref.folder)
         if isinstance(names, OSError):
             return unreadable_summary(ref, names), None
@@ -147,6 +150,8 @@ class AmplifierLayout:
 
     def _look(self, ref: SessionRef, *, thorough: bool) -> tuple[Summary, Sequence[str]]:
         """The summary of a session, and the names in its folder."""
+        from sessionary.layouts.amplifier.listing import look, unreadable_summary
+
         now = self._now()
         try:
             names = self._fs.listdir(ref.folder)
@@ -157,6 +162,8 @@ class AmplifierLayout:
             return unreadable_summary(ref, error), ()
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        from sessionary.layouts.amplifier.conversation import read_entries
+
         return read_entries(self._fs, f"{ref.folder}/{TRANSCRIPT}", after)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
@@ -170,10 +177,12 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
+        from sessionary.layouts.amplifier.checking import event_log_problems
+
         summary, names = self._look(ref, thorough=True)
         yield from summary.problems
         if EVENTS in names:
-            yield from checking.event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
+            yield from event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.

@@ -17,8 +17,9 @@ from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
+from sessionary.layouts.amplifier.files import BACKUP, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time
-from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.model import Problem, SessionRef, Summary, health
 
 AGENT = "amplifier"

@@ -23,8 +23,9 @@ from sessionary.codec import encode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound
+from sessionary.layouts.amplifier.files import METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
-from sessionary.layouts.amplifier.recovery import METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session, pool_of
 from sessionary.layouts.amplifier.trash import TRASH, not_moved
 from sessionary.model import Problem

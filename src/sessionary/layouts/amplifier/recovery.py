@@ -16,14 +16,14 @@ from typing import Any
 from sessionary.codec import Reading, Undecodable, decode, read_lines
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.errors import StorageFailed
+from sessionary.layouts.amplifier.files import BACKUP as BACKUP  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import CONFIG as CONFIG  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import EVENTS as EVENTS  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import LOCK as LOCK  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import METADATA as METADATA  # noqa: PLC0414 - writers take it from here
+from sessionary.layouts.amplifier.files import TRANSCRIPT as TRANSCRIPT  # noqa: PLC0414 - writers take it from here
 from sessionary.model import Problem, Severity
 
-TRANSCRIPT = "transcript.jsonl"
-METADATA = "metadata.json"
-CONFIG = "config.md"
-EVENTS = "events.jsonl"
-LOCK = ".lock"
-BACKUP = ".backup"
 SURROUNDINGS = 200
 
 

@@ -26,8 +26,9 @@ from sessionary.disk.intent import Whole
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.scan import tail_heads
 from sessionary.errors import Corrupt, NotFound
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time, stamp, timestamp_of
-from sessionary.layouts.amplifier.recovery import BACKUP, EVENTS, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, salvage
 from sessionary.layouts.amplifier.session import Session
 from sessionary.layouts.amplifier.surgery import REPAIR, Clock, carry_out, operating, utc_now

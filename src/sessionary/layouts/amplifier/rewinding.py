@@ -25,7 +25,8 @@ from sessionary.disk.intent import Cut, Whole
 from sessionary.disk.scan import LineFile
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.event_cut import EventCut, find_cut, ties_of
-from sessionary.layouts.amplifier.recovery import BACKUP, EVENTS, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
 from sessionary.layouts.amplifier.surgery import REWIND, Clock, carry_out, operating, utc_now
 from sessionary.layouts.amplifier.turn_marks import Marks, read_marks

@@ -33,7 +33,7 @@ from sessionary.disk.fs import OS_FS, Fs, read_bytes, storage_failed
 from sessionary.disk.intent import Cut, Entry, Whole
 from sessionary.disk.scan import LineFile
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed
-from sessionary.layouts.amplifier.recovery import BACKUP, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.session import Session, is_session, pool_of
 
 Clock = Callable[[], datetime]

@@ -17,7 +17,8 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.amplifier.recovery import LOCK, read_metadata
+from sessionary.layouts.amplifier.files import LOCK
+from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
 from sessionary.model import Problem, Severity
 

@@ -19,7 +19,7 @@ from sessionary.disk import intent
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import trash
-from sessionary.layouts.amplifier.recovery import TRANSCRIPT
+from sessionary.layouts.amplifier.files import TRANSCRIPT
 
 TRASH, CONFLICT = "trash", "conflict"
 _CONFLICT = f"{TRANSCRIPT}.conflict-"
