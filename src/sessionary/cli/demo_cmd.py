@@ -39,18 +39,21 @@ Examples:
 )
 @click.option("--keep", is_flag=True, help="Leave the scratch folder, to look at what the store has written.")
 def demo_command(parent: Path | None, keep: bool) -> int:
-    """Watch a save being killed, a session recovered, forked, rewound, repaired, and each change taken back.
+    """Watch saves being killed and sessions recovered, and every kind of session keep what was promised.
 
     An agent saves a conversation in a scratch folder. It is killed for real, again and again, and each time all
     that it was promised must be there. Then one bit of the file is flipped, words are looked for, and the session is
-    forked, rewound, damaged and repaired, with every byte compared. Last, messages are left in the mailbox of a work
-    session and applied, and both sides are killed: none may be lost or applied twice. Ends with 0 if all was as
-    promised, with 1 if anything was not. Your own sessions are not touched.
+    forked, rewound, damaged and repaired, with every byte compared. Messages are left in the mailbox of a work session
+    and applied, and both sides are killed: none may be lost or applied twice. Last, a brainstorm goes back and on, and
+    the state of a feature is destroyed and rebuilt. Ends with 0 if all was as promised, with 1 if anything was not.
+    Your own sessions are not touched.
     """
     from sessionary.disk.mounts import weakness
     from sessionary.layouts.maestro.names import ROOT
+    from sessionary.testing.brainstorm_demo import went_back_and_on
     from sessionary.testing.demo import demonstrate, scratch_folder
     from sessionary.testing.demo_stage import BrokenPromise
+    from sessionary.testing.feature_demo import rebuilt_from_history
     from sessionary.testing.mailbox_demo import demonstrate_mailbox
 
     began = time.monotonic()
@@ -58,7 +61,13 @@ def demo_command(parent: Path | None, keep: bool) -> int:
         output.line(f"In {folder}:")
         output.line()
         try:
-            for line in chain(demonstrate(folder), demonstrate_mailbox(folder / ROOT / "demo")):
+            acts = (
+                demonstrate(folder),
+                demonstrate_mailbox(folder / ROOT / "demo"),
+                went_back_and_on(folder / "project"),
+                rebuilt_from_history(folder / "project"),
+            )
+            for line in chain.from_iterable(acts):
                 output.line(line)
         except BrokenPromise as error:
             output.line(f"NOT AS PROMISED: {error}.")

@@ -29,12 +29,14 @@ def went_back_and_on(project: Path) -> Iterator[str]:
         BrokenPromise: an answer was lost, or `continue` did not lead to where `back` had left.
     """
     store = BrainstormStore(project)
-    yield "A brainstorm is held, goes back and on, and keeps every answer."
+    yield "8. A brainstorm is held, goes back and on, and keeps every answer."
+    yield ""
     _hold(store)
     held = store.load(SLUG)
     yield f"   {len(held.history)} iterations, the score went {sparkline(held.ems_line)} to {held.ems}"
     yield from _back_and_on(store)
     yield from _branch(store)
+    yield ""
 
 
 def _hold(store: BrainstormStore) -> None:
@@ -54,7 +56,7 @@ def _back_and_on(store: BrainstormStore) -> Iterator[str]:
         store.continue_(SLUG)
     if _said(store) != before:
         raise BrokenPromise("a brainstorm that went back and on again is not what it was")
-    yield "   ✓ continued twice: the session is what it was, value by value"
+    yield "   Continued twice: the session is what it was, value by value."
 
 
 def _branch(store: BrainstormStore) -> Iterator[str]:
@@ -66,8 +68,8 @@ def _branch(store: BrainstormStore) -> Iterator[str]:
     if missing:
         raise BrokenPromise(f"an answer was lost: {missing.pop()}")
     given_up = len(store.load(SLUG).superseded)
-    yield f"   ✓ went back once more and answered anew: a branch, and all {len(set(kept))} answers are in the file"
-    yield f"     ({given_up} entries are marked as given up, none is gone)"
+    yield f"   Went back once more and answered anew: a branch, and all {len(set(kept))} answers are in the file;"
+    yield f"   {given_up} entries are marked as given up, none is gone."
 
 
 def _said(store: BrainstormStore) -> dict[str, object]:

@@ -34,20 +34,22 @@ def rebuilt_from_history(project: Path) -> Iterator[str]:
         BrokenPromise: what was rebuilt is not what there was, or the destroyed bytes are gone.
     """
     store = FeatureStore(project)
-    yield "The state of a feature is destroyed, and rebuilt from its history."
+    yield "9. The state of a feature is destroyed, and rebuilt from its history."
+    yield ""
     _work(store)
     before, entries = store.load(FEATURE), len(store.history(FEATURE))
-    yield f"   {entries} commands: task {before.active_task}, model {before.model_in_use}"
+    yield f"   {entries} commands: task {before.active_task}, model {before.model_in_use}."
     state = store.home / FEATURE / "state.yaml"
     state.write_bytes(RUIN)
     yield from _refuses(store)
     done = store.repair(FEATURE)
-    yield from (f"   repair: {action}" for action in done.actions)
+    yield from (f"   Repaired: {action}." for action in done.actions)
     if store.load(FEATURE) != before:
         raise BrokenPromise(f"the rebuilt state is {store.load(FEATURE)}, and it was {before}")
     if [path.read_bytes() for path in state.parent.glob("state.yaml.corrupt-*")] != [RUIN]:
         raise BrokenPromise("the bytes of the destroyed state were not kept")
-    yield "   ✓ the same task, model and times as before, to the microsecond; the ruin is kept beside it"
+    yield "   The same task, model and times as before, to the microsecond; the ruin is kept beside it."
+    yield ""
 
 
 def _work(store: FeatureStore) -> None:
@@ -65,6 +67,6 @@ def _refuses(store: FeatureStore) -> Iterator[str]:
         store.update(FEATURE, model_in_use="sonnet")
     except Corrupt:
         if (store.home / FEATURE / "state.yaml").read_bytes() == RUIN:
-            yield "   destroyed: an update is refused, and nothing is written over"
+            yield "   Destroyed: an update is refused, and nothing is written over."
             return
     raise BrokenPromise("an update went over a state that nobody can read")
