@@ -20,7 +20,7 @@ def play(act: Iterator[str], cue: str, meddle: Callable[[], None]) -> None:
 
 def test_a_brainstorm_goes_back_and_on(tmp_path: Path) -> None:
     told = list(went_back_and_on(tmp_path))
-    assert sum(line.startswith("   ✓") for line in told) == 2
+    assert [line.split()[0] for line in told if line.endswith((";", "value."))] == ["Continued", "Went"]
     assert max(map(len, told)) <= 100
     assert len(BrainstormStore(tmp_path).load(SLUG).superseded) == 2
 
@@ -33,12 +33,12 @@ def test_a_lost_answer_is_noticed(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("OAuth2", "SAML"))
 
     with pytest.raises(BrokenPromise):
-        play(went_back_and_on(tmp_path), "   ✓ continued", lose_one)
+        play(went_back_and_on(tmp_path), "   Continued", lose_one)
 
 
 def test_a_state_is_rebuilt_from_the_history(tmp_path: Path) -> None:
     told = list(rebuilt_from_history(tmp_path))
-    assert told[-1].startswith("   ✓")
+    assert told[-2].startswith("   The same task")
     assert FeatureStore(tmp_path).load(FEATURE).active_task == "T2"
 
 
@@ -50,4 +50,4 @@ def test_a_history_that_lost_a_line_is_noticed(tmp_path: Path) -> None:
         history.write_bytes(b"".join(kept))
 
     with pytest.raises(BrokenPromise):
-        play(rebuilt_from_history(tmp_path), "   destroyed", lose_one)
+        play(rebuilt_from_history(tmp_path), "   Destroyed", lose_one)

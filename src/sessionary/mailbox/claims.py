@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from contextlib import suppress
 
-from sessionary.disk.fs import EXCLUSIVE, READ, Fs, storage_failed
+from sessionary.disk.fs import EXCLUSIVE, READ, UNLOCK, Fs, storage_failed
 
 _claims: weakref.WeakSet[Claim] = weakref.WeakSet()
 
@@ -45,7 +46,18 @@ class Claim:
         return claim
 
     def let_go(self) -> None:
-        """Give it back. Doing so twice is harmless."""
+        """Give it back. Doing so twice is harmless.
+
+        Closing alone would not do: a child that a handler has forked shares the lock until it comes to close its copy.
+        """
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):
+                self._fs.lock(fd, UNLOCK)
+            self._fs.close(fd)
+
+    def forget(self) -> None:
+        """In a forked child: close the copy of the descriptor. Unlocking it would unlock the parent's."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             self._fs.close(fd)
@@ -54,7 +66,7 @@ class Claim:
 def _after_fork_in_child() -> None:
     # A child that a handler forks would keep the claims of its parent for as long as it lives.
     for claim in list(_claims):
-        claim.let_go()
+        claim.forget()
 
 
 if hasattr(os, "register_at_fork"):
