@@ -96,11 +96,13 @@ class Workspace:
 
     def layout_of(self, ref: SessionRef) -> Layout:
         """The layout to which a session belongs."""
+        if ref.kind not in self._by_kind:  # it was found by its path, in a project elsewhere
+            self._by_kind.update((layout.name, layout) for layout in self._all())
         return self._by_kind[ref.kind]
 
     def is_nested(self, ref: SessionRef) -> bool:
         """True for the session of a sub-agent; a fork is a session like any other."""
-        return self._by_kind[ref.kind].handle(ref) != ref.session_id
+        return self.layout_of(ref).handle(ref) != ref.session_id
 
     def find(self, name: str) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
@@ -196,7 +198,7 @@ class Workspace:
 
     def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`."""
-        handles = [self._by_kind[ref.kind].handle(ref) for ref in refs]
+        handles = [self.layout_of(ref).handle(ref) for ref in refs]
         ids = [ref.session_id for ref in refs]
         of_all = _beginnings(handles)
         if handles == ids:  # no session of a sub-agent among them

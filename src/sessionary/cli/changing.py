@@ -16,6 +16,7 @@ from typing import NamedTuple
 import click
 
 from sessionary.cli import output, phrases
+from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, NotFound
@@ -51,17 +52,18 @@ class Chosen(NamedTuple):
         return os.path.dirname(self.folder)
 
 
-def chosen(workspace: Workspace, word: str) -> Chosen:
+def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
     """The session that a word names: by its id, the beginning of that, its name, or the path of its folder.
 
     Raises:
+        Unsupported: it is no session of an agent.
         NotFound: there is none.
         AmbiguousId: there are several.
         Invalid: a file, or nothing, is named.
     """
     path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else None
     if path is None:
-        ref = workspace.find(word)
+        ref = of_an_agent(workspace.find(word), doing)
         return Chosen(ref.session_id, ref.folder, ref.project, ref.session_id)
     if os.path.isfile(path):
         raise Invalid(

@@ -81,14 +81,19 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
 
 def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
     """Check what the targets name, one after the other."""
-    for word in targets or (str(workspace.home),):
-        if is_home(word) or not targets:
-            below = Workspace(Path(word))
-            yield from (_check(below, ref) for ref in below.refs())
-            if place := below.check_place():
-                yield _Checked("place", str(below.home), str(below.home), place)
+    if not targets:
+        yield from _each_of(workspace)
+    for word in targets:
+        if is_home(word):
+            yield from _each_of(Workspace(Path(word)))
         else:
             yield _check(workspace, resolve(workspace, word))
+
+
+def _each_of(workspace: Workspace) -> Iterator[_Checked]:
+    yield from (_check(workspace, ref) for ref in workspace.refs())
+    if place := workspace.check_place():
+        yield _Checked("place", str(workspace.home), str(workspace.home), place)
 
 
 def _check(workspace: Workspace, target: Target) -> _Checked:

@@ -61,7 +61,7 @@ def fork_command(
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
-    parent = chosen(Workspace(home), session)
+    parent = chosen(Workspace(home), session, "fork")
     if dry_run:
         _preview(parent, turn, new_id, on_incomplete, json_)
         return 0

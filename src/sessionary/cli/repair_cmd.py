@@ -58,7 +58,7 @@ def repair_command(
 
     Ends with 13 if something is still wrong afterwards.
     """
-    target = chosen(Workspace(home), session)
+    target = chosen(Workspace(home), session, "repair")
     done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:

@@ -36,7 +36,7 @@ def restore_backup_command(
 
     Where a transcript is damaged, `sessionary repair` saves more of it.
     """
-    target = chosen(Workspace(home), session)
+    target = chosen(Workspace(home), session, "restore-backup")
     done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:

@@ -41,7 +41,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     first. Close the session in its agent before, and resume it afterwards. Sessions of sub-agents stay.
     """
     workspace = Workspace(home)
-    target = chosen(workspace, session)
+    target = chosen(workspace, session, "rewind")
     going = list(_going(workspace, target, turn)) if dry_run else []
     done = rewind(target.folder, turn, dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None

@@ -113,7 +113,8 @@ def search_command(
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
     refs, failure = all_refs(workspace)
     wanted = [targets.session(workspace, session)] if session else refs
-    places = _places(workspace, chosen(workspace, wanted, project=project, top_level=top_level))
+    asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
+    places = _places(workspace, (ref for ref in asked if ref.kind not in _WITHOUT_MESSAGES))
     search = Search(query)
     hits = _Hits(search, places, limit)
     if jsonl:
@@ -127,6 +128,8 @@ def search_command(
             _print(workspace, refs, hits)
             _tell(hits, search.told, len(places))
     _tell_problems(search.told)
+    if left := len(asked) - len(places):
+        output.aside(f"{left:,} brainstorms and features are not searched: only what was said in messages is")
     unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0)
 
@@ -178,6 +181,9 @@ class _Hits:
                 self.sessions.add(hit.ref.folder)
                 progress.pause()
                 yield hit
+
+
+_WITHOUT_MESSAGES = ("brainstorm", "feature")
 
 
 def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sessionary.errors import Invalid, NotFound
+from sessionary.errors import Invalid, NotFound, Unsupported
 from sessionary.layouts.amplifier.ids import PROJECTS
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
@@ -24,7 +24,7 @@ def resolve(workspace: Workspace, word: str) -> Target:
     if os.path.isdir(path):
         return workspace.at(Path(path).absolute())
     if os.path.exists(path):
-        return Path(path)
+        return _brainstorm(workspace, Path(path).absolute()) or Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"there is no file or folder {word}", path=word)
     return workspace.find(word)
@@ -41,6 +41,39 @@ def session(workspace: Workspace, word: str) -> SessionRef:
     if isinstance(found, Path):
         raise Invalid(f"{word} is a file", path=found, hint="name a session, or the folder of one")
     return found
+
+
+def _brainstorm(workspace: Workspace, file: Path) -> SessionRef | None:
+    """The session that is this one file, where a kind of session is."""
+    if file.suffix != ".yaml":
+        return None
+    try:
+        return workspace.at(file)
+    except NotFound:
+        return None
+
+
+_OWN_COMMANDS = {
+    "work": "sessionary work",
+    "brainstorm": "sessionary brainstorm",
+    "feature": "sessionary feature",
+}
+
+
+def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
+    """The session itself, if it is one that an agent has written and not of another kind.
+
+    Raises:
+        Unsupported: it is of another kind, which knows no such operation or has a command of its own for it.
+    """
+    if ref.kind in _OWN_COMMANDS:
+        raise Unsupported(
+            f"`sessionary {doing}` is for sessions of agents; {ref.session_id} is of kind {ref.kind}",
+            session=ref.session_id,
+            path=ref.folder,
+            hint=f"`{_OWN_COMMANDS[ref.kind]} -h` tells what can be done with it",
+        )
+    return ref
 
 
 def is_home(word: str) -> bool:

@@ -99,7 +99,7 @@ def _one_job(
 
 def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_: bool) -> int:
     """All of the words are resolved before anything moves: a mistyped one moves nothing."""
-    found = {target.folder: target for target in (chosen(workspace, word) for word in words)}
+    found = {target.folder: target for target in (chosen(workspace, word, "trash") for word in words)}
     moved: list[tuple[Chosen, str]] = []
     failed: SessionaryError | None = None
     for target in found.values():

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import command, tell
+from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound
@@ -94,7 +95,7 @@ def _named(workspace: Workspace, word: str) -> _Place:
         raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
     gone = _in_trash(workspace, word)
     try:
-        ref = workspace.find(word)
+        ref = of_an_agent(workspace.find(word), "undo")
     except NotFound:
         if not gone:
             raise

@@ -1,0 +1,91 @@
+"""The commands over all kinds of sessions: what each may be asked, and what is said where it may not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary import BrainstormStore, FeatureStore, WorkStore
+from sessionary.cli import main
+
+Say = Callable[..., tuple[int, str, str]]
+
+SLUG = "sign-in"
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
+    """Run a command in a project that has a session of each kind: its exit code, and what it printed."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    BrainstormStore(project).create(SLUG, questions=["Which kind of sign-in?"])
+    FeatureStore(project).create("login-2026-01-02", name="Login", description="Let people in")
+    WorkStore(project / "docs" / "sessions").create("pm")
+
+    def say(*words: str) -> tuple[int, str, str]:
+        code = main(list(words))
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return say
+
+
+def kinds(say: Say) -> dict[str, dict[str, Any]]:
+    code, out, _ = say("list", "--all", "--json")
+    assert code == 0
+    return {row["kind"]: row for row in json.loads(out)}
+
+
+def test_a_list_holds_every_kind_of_the_project(say: Say) -> None:
+    assert set(kinds(say)) == {"brainstorm", "feature", "work"}
+
+
+def test_a_check_without_targets_looks_at_all_of_them(say: Say) -> None:
+    code, out, _ = say("check", "--json")
+    document = json.loads(out)
+    assert (code, document["checked"]) == (0, 3)
+
+
+def test_what_is_damaged_in_the_project_is_found(say: Say) -> None:
+    path = Path(BrainstormStore(Path.cwd()).path(SLUG))
+    path.write_bytes(b"session: [1\n")
+    code, out, _ = say("check", "--json")
+    assert code == 13
+    worse = [problem for problem in json.loads(out)["problems"] if problem["severity"] != "note"]
+    assert {problem["session"] for problem in worse} == {SLUG}
+
+
+@pytest.mark.parametrize("kind", ["brainstorm", "feature", "work"])
+@pytest.mark.parametrize(
+    "words",
+    [("events",), ("fork",), ("rewind",), ("repair",), ("restore-backup",), ("trash",), ("undo",)],
+    ids=lambda words: words[0],
+)
+def test_what_is_for_agents_only_says_so_and_changes_nothing(say: Say, kind: str, words: tuple[str]) -> None:
+    session = kinds(say)[kind]["id"]
+    before = {path: path.read_bytes() for path in Path.cwd().rglob("*") if path.is_file()}
+    code, out, err = say(*words, session, *(["1"] if words == ("rewind",) else []))
+    assert (code, out) == (18, "")
+    assert f"sessionary {kind}" in err
+    assert {path: path.read_bytes() for path in Path.cwd().rglob("*") if path.is_file()} == before
+
+
+def test_a_brainstorm_is_known_by_its_file_from_any_project(
+    say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = BrainstormStore(Path.cwd()).path(SLUG)
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = say("show", str(file), "--json")
+    assert (code, json.loads(out)["id"]) == (0, SLUG)
+    assert say("check", str(file))[0] == 0
+
+
+def test_a_search_says_what_it_does_not_look_through(say: Say) -> None:
+    code, out, err = say("search", "sign-in", "--json")
+    assert code == 0
+    assert json.loads(out)["hits"] == []
+    assert "2 brainstorms and features are not searched" in err
