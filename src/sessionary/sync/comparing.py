@@ -54,10 +54,8 @@ class Comparison:
         return set(self.verdicts.values()) <= set(verdicts)
 
     def is_diverged(self, kinds: Mapping[str, PartKind]) -> bool:
-        """True if conversation or log went on at both sides, or each of them at another."""
-        lines = {
-            verdict for name, verdict in self.verdicts.items() if kinds.get(name) is not PartKind.DOCUMENT
-        }
+        """True if the conversation went on at both sides. What is beside it never parts a session."""
+        lines = {verdict for name, verdict in self.verdicts.items() if kinds.get(name) is PartKind.JOURNAL}
         return Verdict.CONFLICT in lines or {Verdict.OURS, Verdict.THEIRS} <= lines
 
 

@@ -49,7 +49,7 @@ class Stamp:
     at: str
 
 
-def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int) -> Draft:
+def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: int = BLOCK) -> Draft:
     """The next round of one file: what it shares with what is known, and blocks for what follows.
 
     Args:
@@ -57,6 +57,7 @@ def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int) -> Draf
         part: the file.
         known: pieces that the other side has.
         matched: with how many of them the file begins.
+        block: how many bytes a block may hold.
     """
     with LineFile(part.path, fs) as file:
         if part.kind is PartKind.DOCUMENT and (inline := _inline(file, part)) is not None:
@@ -64,7 +65,7 @@ def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int) -> Draf
         pieces = list(known[:matched])
         end, chain = pieces[-1] if pieces else Piece(0, START)
         puts = []
-        for stop in _round(file, end, part.size):
+        for stop in _round(file, end, part.size, block):
             prev, seq = chain, len(pieces)
             chain, data = pack(file, end, stop, prev)
             puts.append((block_id(part_key(part.name), seq, chain), data))
@@ -88,9 +89,9 @@ def _inline(file: Bytes, part: LocalPart) -> Draft | None:
     return Draft(head, [Piece(len(raw), chain)], [], len(raw) == part.size)
 
 
-def _round(file: Bytes, start: int, size: int) -> Iterator[int]:
+def _round(file: Bytes, start: int, size: int, block: int) -> Iterator[int]:
     """Where the next blocks end: `ROUND` of them, and then as many more as a line takes to its end."""
-    for count, end in enumerate(cut(file, start, size), 1):
+    for count, end in enumerate(cut(file, start, size, block=block), 1):
         yield end
         if count >= ROUND and file.read(end - 1, 1) == b"\n":
             return

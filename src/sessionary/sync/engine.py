@@ -24,7 +24,9 @@ from sessionary.disk.fs import OS_FS, Fs, look
 from sessionary.errors import Locked, NotFound, SessionaryError
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
+from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
+from sessionary.sync.comparing import kind_of
 from sessionary.sync.heads import decode, encode, head_name
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher, is_gone
@@ -57,6 +59,7 @@ class Engine:
         in_use: tells whether a running agent has a session open; such a session is pushed but not changed.
         quiet: seconds for which a session must have been left alone before a pull changes it.
         allow_many_deletions: carry deletions even where half of all sessions are gone at once.
+        block: how many bytes of a file a block may hold, at most `blocks.BLOCK`.
         fs: the file system.
         now: the clock.
         sleep: how to wait for a remote, in seconds.
@@ -73,6 +76,7 @@ class Engine:
         in_use: Callable[[SessionRef], bool] = lambda ref: False,
         quiet: float = QUIET,
         allow_many_deletions: bool = False,
+        block: int = BLOCK,
         fs: Fs = OS_FS,
         now: Callable[[], datetime] = _utc,
         sleep: Callable[[float], None] = time.sleep,
@@ -87,6 +91,7 @@ class Engine:
         self._allow_many_deletions = allow_many_deletions
         self._fs = fs
         self._now = now
+        self._block = min(block, BLOCK)
 
     # -- the three verbs
 
@@ -124,7 +129,7 @@ class Engine:
             device = self.states.device()
             for record in list(heads_of(self.remote)):
                 agreed = self._recovered(record.name)
-                if agreed is not None and agreed.etag == record.etag:
+                if agreed is not None and agreed.etag == record.etag and self._is_whole(agreed):
                     report.outcomes.append(outcome_of(agreed.head, Standing.IN_STEP))
                     continue
                 report.outcomes += self._pull(puller, record, device)
@@ -205,6 +210,7 @@ class Engine:
             self.projects,
             self.states.device(),
             self._now,
+            self._block,
         )
 
     # -- push
@@ -252,6 +258,16 @@ class Engine:
             return [puller.pull(record, head, ref, device)]
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
+
+    def _is_whole(self, agreed: Agreed) -> bool:
+        """False if the session is here without a file that was agreed on: it is to come back."""
+        if agreed.head.deleted or look(self._fs, agreed.folder) is None:
+            return True
+        return all(
+            look(self._fs, os.path.join(agreed.folder, part.name)) is not None
+            for part in agreed.head.parts
+            if self.rules.carries(kind_of(part))
+        )
 
     def _open_here(self, ref: SessionRef) -> str | None:
         """Why a session may not be changed now; None if it may."""

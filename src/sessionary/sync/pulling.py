@@ -194,18 +194,18 @@ class Puller:
         atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now())
 
     def _keep_both(self, path: str, found: Comparison, mine: Mapping[str, LocalPart], name: str) -> str:
-        """Two versions of a document: the one whose conversation went on stands, the other one is kept beside it."""
+        """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
         theirs = found.theirs[name]
         ours_lead = Verdict.OURS in {
-            verdict for part, verdict in found.verdicts.items() if not _is_document(mine.get(part))
+            verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
         }
         with opened(self._fs, mine[name]) as file:
-            data = b"".join(theirs.all(file))
-        if ours_lead:
-            aside = atomic.save_aside(path, "conflict", data, fs=self._fs, now=self._now())
-        else:
-            aside = atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now())
-            atomic.replace(path, (data,), fs=self._fs)
+            if ours_lead:
+                aside = atomic.free_name(path, "conflict", fs=self._fs, now=self._now())
+                atomic.replace(aside, theirs.all(file), fs=self._fs)
+            else:
+                aside = atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now())
+                atomic.replace(path, theirs.all(file), fs=self._fs)
         return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
 
     def _follow_deletion(
@@ -256,6 +256,10 @@ class Puller:
         pieces = {**(agreed.pieces if agreed else {}), **found.pieces}
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
         self._states.agree(record.name, Agreed(head, record.etag, pieces, ref.folder))
+
+
+def _is_conversation(part: LocalPart | None) -> bool:
+    return part is not None and part.kind is PartKind.JOURNAL
 
 
 def _is_document(part: LocalPart | None) -> bool:

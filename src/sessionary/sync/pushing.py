@@ -18,7 +18,7 @@ from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
-from sessionary.sync.blocks import FORMAT, Piece
+from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
 from sessionary.sync.drafts import Draft, Stamp, draft, next_head
 from sessionary.sync.heads import Head, decode, encode, head_name
@@ -55,6 +55,7 @@ class Pusher:
         projects: Projects,
         device: str,
         now: Callable[[], datetime],
+        block: int = BLOCK,
     ) -> None:
         self._fs = fs
         self._layout = layout
@@ -64,6 +65,7 @@ class Pusher:
         self._projects = projects
         self._device = device
         self._now = now
+        self._block = block
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
         """The sessions so that a new one comes after the one that it was forked from, whose blocks it shares."""
@@ -163,7 +165,7 @@ class Pusher:
                 self._remember(name, agreed, mine)
                 return outcome_of(agreed.head, standing)
             drafts = {
-                part: draft(self._fs, here, known.get(part, ()), matched[part].pieces)
+                part: draft(self._fs, here, known.get(part, ()), matched[part].pieces, self._block)
                 for part, here in mine.items()
             }
             intended = self._send(ref, agreed, drafts, matched)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sessionary.disk.fs import Fs
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.report import Report, Standing
@@ -32,13 +33,14 @@ EPOCH = datetime(2025, 1, 31, 12, tzinfo=UTC)
 class Device:
     """One machine: a home with sessions, and what it remembers of the remote."""
 
-    def __init__(self, root: Path, name: str, *, logs: bool = False) -> None:
+    def __init__(self, root: Path, name: str, *, logs: bool = False, block: int = BLOCK) -> None:
         self.name = name
         self.root = root / name
         self.sessions = self.root / "home" / "projects" / PROJECT / "sessions"
         self.sessions.mkdir(parents=True, exist_ok=True)
         self.state = self.root / "state"
         self.rules = Rules(logs=logs)
+        self.block = block
         self.trashed = 0
 
     def engine(self, remote: Remote, fs: Fs = UNSYNCED) -> Engine:
@@ -51,6 +53,7 @@ class Device:
             state_dir=self.state,
             rules=self.rules,
             quiet=0,
+            block=self.block,
             fs=fs,
             now=lambda: EPOCH + timedelta(seconds=next(tick)),
             sleep=lambda seconds: None,
@@ -67,12 +70,19 @@ class Device:
         path = self.sessions / session / TRANSCRIPT
         return path.read_text().splitlines() if path.exists() else []
 
+    def parent(self, session: str) -> str | None:
+        """The session that a session says it comes from."""
+        path = self.sessions / session / METADATA
+        return json.loads(path.read_text()).get("parent_id") if path.exists() else None
+
     def write(self, session: str, texts: list[str], *, parent: str | None = None) -> None:
         """Go on with a session, or begin it."""
         folder = self.sessions / session
         folder.mkdir(exist_ok=True)
         with open(folder / TRANSCRIPT, "ab") as file:
-            file.write(b"".join(json.dumps({"role": "user", "content": text}).encode() + b"\n" for text in texts))
+            file.write(
+                b"".join(json.dumps({"role": "user", "content": text}).encode() + b"\n" for text in texts)
+            )
         self.describe(session, parent=parent)
 
     def describe(self, session: str, *, parent: str | None = None, title: str | None = None) -> None:
@@ -93,6 +103,19 @@ class Device:
         os.replace(new, path)
         self.describe(session)
         return lines[keep:]
+
+    def log(self, session: str, text: str) -> None:
+        """The agent adds an event to the log of a session."""
+        with open(self.sessions / session / EVENTS, "ab") as file:
+            file.write(json.dumps({"event": text}).encode() + b"\n")
+
+    def restore(self) -> None:
+        """Bring back what was thrown away last, if its place is free."""
+        trash = self.sessions / ".trash"
+        for path in sorted(trash.glob("*/*"), reverse=True) if trash.exists() else ():
+            if not (self.sessions / path.name).exists():
+                path.rename(self.sessions / path.name)
+                return
 
     def trash(self, session: str) -> list[str]:
         """Throw a session away; returns its lines."""
@@ -123,14 +146,26 @@ class World:
         root: a folder for the devices.
         remote: gives a connection to the remote.
         devices: how many machines there are.
+        block: how many bytes their blocks hold; few, so that there are many.
+        logs: carry event logs too.
     """
 
-    def __init__(self, root: Path, remote: Callable[[], Remote], devices: int = 2) -> None:
+    def __init__(
+        self,
+        root: Path,
+        remote: Callable[[], Remote],
+        devices: int = 2,
+        *,
+        block: int = BLOCK,
+        logs: bool = False,
+    ) -> None:
         self.root = root
         self.remote = remote
-        self.devices = [Device(root, f"device{n}") for n in range(devices)]
+        self.devices = [Device(root, f"device{n}", logs=logs, block=block) for n in range(devices)]
         self.written: dict[str, str] = {}
         self.taken_back: set[str] = set()
+        self.shortened: set[str] = set()
+        self.logs = logs
         self._count = 0
 
     def say(self, device: Device, session: str, count: int = 1, size: int = 20) -> None:
@@ -142,6 +177,13 @@ class World:
         device.write(session, texts)
         for line in device.lines(session)[-count:]:
             self.written[line] = session
+
+    def fork(self, device: Device, session: str, new: str, keep: int) -> None:
+        """The user of a device goes another way from some line of a session on."""
+        texts = [json.loads(line)["content"] for line in device.lines(session)[:keep]]
+        device.write(new, texts, parent=session)
+        self.say(device, new)
+        self.shortened.add(session)
 
     def take_back(self, lines: list[str]) -> None:
         """These lines may be gone from now on, or not."""
@@ -171,7 +213,7 @@ class World:
             AssertionError: what is wrong.
         """
         self.settle()
-        fresh = Device(self.root, f"fresh{self._count}")
+        fresh = Device(self.root, f"fresh{self._count}", logs=self.logs)
         fresh.engine(self.remote()).pull()
         expected = fresh.files()
         for device in self.devices:
@@ -197,17 +239,20 @@ class World:
         """Sessions share lines only where one was forked from the other: in their common beginning."""
         told = {session: fresh.lines(session) for session in fresh.names()}
         for one, lines in told.items():
-            for other, others in told.items():
-                common = 0
-                while common < min(len(lines), len(others)) and lines[common] == others[common]:
-                    common += 1
+            for other in told.keys() - {one}:
+                others = told[other]
+                common = next(
+                    (n for n, (a, b) in enumerate(zip(lines, others, strict=False)) if a != b),
+                    min(len(lines), len(others)),
+                )
                 both = set(lines[common:]) & set(others[common:])
-                assert one == other or not both, f"{one} and {other} both have {sorted(both)[:3]}"
-                whole = 0 < common == len(lines) and one != other and len(others) > common
-                assert not whole or self._was_rewound(lines, others), f"{one} is only the beginning of {other}"
+                assert not both, f"{one} and {other} both have {sorted(both)[:3]}"
+                family = other == fresh.parent(one) or one == fresh.parent(other)
+                needless = family and 0 < common == len(lines) and not {one, other} & self.shortened
+                assert not needless or self._was_rewound(others[common:]), f"{one} only begins {other}"
 
-    def _was_rewound(self, lines: list[str], others: list[str]) -> bool:
-        return any(line in self.taken_back for line in others[len(lines) :])
+    def _was_rewound(self, lines: list[str]) -> bool:
+        return not lines or any(line in self.taken_back for line in lines)
 
 
 def attempt(
@@ -235,19 +280,36 @@ def live(world: World, fate: random.Random, steps: int, chance: float = 0.06) ->
     """
     for _ in range(steps):
         device = fate.choice(world.devices)
-        names = device.names()
-        chosen = fate.random()
-        if chosen < 0.05 or not names:
-            world.say(device, f"session-{device.name}-{fate.randrange(10**6)}", fate.randint(1, 4))
-        elif chosen < 0.45:
-            world.say(device, fate.choice(names), fate.randint(1, 4), fate.choice((5, 300)))
-        elif chosen < 0.52:
-            session = fate.choice(names)
-            world.take_back(device.rewind(session, fate.randint(0, len(device.lines(session)))))
-        elif chosen < 0.55:
-            world.take_back(device.trash(fate.choice(names)))
-        else:
-            remote = ChaosRemote(world.remote(), fate=fate, chance=chance)
-            fault = Fault("any", fate.randint(1, 60), "kill") if fate.random() < 0.3 else None
-            attempt(device, remote, Engine.push if chosen < 0.78 else Engine.pull, fault)
-            remote.settle()
+        if fate.random() < 0.55:
+            _use(world, device, fate)
+            continue
+        remote = ChaosRemote(world.remote(), fate=fate, chance=chance)
+        fault = Fault("any", fate.randint(1, 60), "kill") if fate.random() < 0.3 else None
+        attempt(device, remote, fate.choice((Engine.push, Engine.pull)), fault)
+        remote.settle()
+
+
+def _use(world: World, device: Device, fate: random.Random) -> None:
+    """One thing that the user of a device does."""
+    names = device.names()
+    if not names or fate.random() < 0.08:
+        world.say(device, f"session-{fate.randrange(10**9)}", fate.randint(1, 4))
+        return
+    session = fate.choice(names)
+    chosen = fate.random()
+    if chosen < 0.70:
+        world.say(device, session, fate.randint(1, 4), fate.choice((5, 300, 300, 3000)))
+    elif chosen < 0.80:
+        world.shortened.add(session)
+        world.take_back(device.rewind(session, fate.randint(0, len(device.lines(session)))))
+    elif chosen < 0.85:
+        world.take_back(device.trash(session))
+    elif chosen < 0.88:
+        device.restore()
+    elif chosen < 0.92:
+        keep = fate.randint(1, max(1, len(device.lines(session))))
+        world.fork(device, session, f"fork-{fate.randrange(10**9)}", keep)
+    elif chosen < 0.96 and world.logs:
+        device.log(session, f"event {fate.random()}")
+    else:
+        device.describe(session, title=f"title {fate.random()}")
