@@ -217,7 +217,7 @@ def kills(stage: Stage, root: Path) -> Iterator[tuple[dict[int, str], Fault | No
 
 
 def sweep(stage: Stage, root: Path) -> int:
-    """Cut the work of a stage off everywhere; after each cut everything must come right. Returns how many there were."""
+    """Cut the work of a stage off everywhere, and check after each cut; returns how many there were."""
     hub = Hub()
     prepared = World(root / "prepared", hub.remote, block=BLOCK)
     stage.prepare(prepared)

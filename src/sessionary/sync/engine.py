@@ -130,7 +130,8 @@ class Engine:
             for record in list(heads_of(self.remote)):
                 agreed = self._recovered(record.name)
                 if agreed is not None and agreed.etag == record.etag and self._is_whole(agreed):
-                    report.outcomes.append(outcome_of(agreed.head, Standing.IN_STEP))
+                    if self.rules.admits(agreed.head.project):
+                        report.outcomes.append(outcome_of(agreed.head, Standing.IN_STEP))
                     continue
                 report.outcomes += self._pull(puller, record, device)
             return report

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from sessionary.disk.fs import Fs
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
@@ -72,8 +73,16 @@ class Device:
 
     def parent(self, session: str) -> str | None:
         """The session that a session says it comes from."""
+        return self._told(session).get("parent_id")
+
+    def label(self, session: str) -> str | None:
+        """The id that a session says it has."""
+        return self._told(session).get("session_id")
+
+    def _told(self, session: str) -> dict[str, Any]:
         path = self.sessions / session / METADATA
-        return json.loads(path.read_text()).get("parent_id") if path.exists() else None
+        told: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return told
 
     def write(self, session: str, texts: list[str], *, parent: str | None = None) -> None:
         """Go on with a session, or begin it."""
@@ -88,7 +97,7 @@ class Device:
     def describe(self, session: str, *, parent: str | None = None, title: str | None = None) -> None:
         """Write metadata as an agent does after a turn."""
         path = self.sessions / session / METADATA
-        told = json.loads(path.read_text()) if path.exists() else {"session_id": session}
+        told = self._told(session) or {"session_id": session}
         told["turn_count"] = len(self.lines(session))
         told |= {"parent_id": parent} if parent else {}
         told |= {"name": title} if title else {}
@@ -183,7 +192,7 @@ class World:
         texts = [json.loads(line)["content"] for line in device.lines(session)[:keep]]
         device.write(new, texts, parent=session)
         self.say(device, new)
-        self.shortened.add(session)
+        self.shortened |= {session, new}
 
     def take_back(self, lines: list[str]) -> None:
         """These lines may be gone from now on, or not."""
@@ -225,6 +234,7 @@ class World:
             assert not differing, f"{device.name} and a fresh device differ in {sorted(differing)}"
         places: dict[str, set[int]] = {}
         for session in fresh.names():
+            assert fresh.label(session) in (session, None), f"{session} says that it is another"
             lines = fresh.lines(session)
             assert len(set(lines)) == len(lines), f"a line is twice in {session}"
             for at, line in enumerate(lines):
@@ -247,7 +257,8 @@ class World:
                 )
                 both = set(lines[common:]) & set(others[common:])
                 assert not both, f"{one} and {other} both have {sorted(both)[:3]}"
-                family = other == fresh.parent(one) or one == fresh.parent(other)
+                parents = (fresh.parent(one), fresh.parent(other))
+                family = parents[0] == other or parents[1] == one or (parents[0] and parents[0] == parents[1])
                 needless = family and 0 < common == len(lines) and not {one, other} & self.shortened
                 assert not needless or self._was_rewound(others[common:]), f"{one} only begins {other}"
 
