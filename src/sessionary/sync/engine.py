@@ -21,7 +21,7 @@ from functools import partial
 import msgspec
 
 from sessionary.disk.fs import OS_FS, Fs, look
-from sessionary.errors import Locked, NotFound, SessionaryError
+from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import BLOCK
@@ -38,6 +38,9 @@ from sessionary.sync.survey import match, survey
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
+
+GIVE_UP = 3
+"""After so many sessions in a row for which the other side gave no answer, it is not asked for the others."""
 
 FEW = 5
 """So many sessions may vanish at once without being taken for a disk that is not there."""
@@ -89,6 +92,7 @@ class Engine:
         self._in_use = in_use
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
+        self._unanswered = 0
         self._fs = fs
         self._now = now
         self._block = min(block, BLOCK)
@@ -128,16 +132,12 @@ class Engine:
             puller = self._puller()
             device = self.states.device()
             for record in list(heads_of(self.remote)):
-                agreed = self._recovered(record.name)
-                if agreed is not None and agreed.etag == record.etag and self._is_whole(agreed):
-                    if self.rules.admits(agreed.head.project):
-                        report.outcomes.append(outcome_of(agreed.head, Standing.IN_STEP))
-                    continue
                 report.outcomes += self._pull(puller, record, device)
             return report
 
     def status(self) -> Report:
         """How every session stands, by the heads and what is here. Changes nothing, here or there."""
+        self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         heads = {record.name: record for record in heads_of(self.remote)}
         here = self._here()
@@ -158,9 +158,12 @@ class Engine:
     def _working(self) -> Iterator[Report]:
         lock = self.states.lock()
         self.remote.cost = Cost()
-        with lock.held(note="sync"):
-            yield Report(cost=self.remote.cost)
-        lock.close()
+        self._unanswered = 0
+        try:
+            with lock.held(note="sync"):
+                yield Report(cost=self.remote.cost)
+        finally:
+            lock.close()
 
     def _here(self) -> dict[str, SessionRef]:
         """The sessions here that the rules admit, by the names of their heads."""
@@ -173,10 +176,16 @@ class Engine:
 
     def _guarded(self, ref: SessionRef, work: Callable[[], Outcome]) -> list[Outcome]:
         """One session's trouble is told, and stops no other."""
+        project = self.projects.identity(ref)
+        if self._unanswered >= GIVE_UP:
+            return [Outcome(ref.session_id, project, Standing.HELD_BACK, "the other side does not answer")]
         try:
-            return [work()]
+            outcome = work()
         except SessionaryError as error:
-            return [self._failed(ref.session_id, self.projects.identity(ref), error)]
+            self._unanswered += isinstance(error, RemoteError) and error.retryable
+            return [self._failed(ref.session_id, project, error)]
+        self._unanswered = 0
+        return [outcome]
 
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
         held = isinstance(error, Locked | NotFound)
@@ -247,16 +256,20 @@ class Engine:
 
     def _pull(self, puller: Puller, record: HeadRecord, device: str) -> list[Outcome]:
         try:
-            head = decode(record.name, record.data)
+            agreed = self._recovered(record.name)
+            unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
+            head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
         except SessionaryError as error:
             return [self._failed(record.name, None, error)]
         if head.kind != self.layout.name or not self.rules.admits(head.project):
             return []
+        if unchanged:
+            return [outcome_of(head, Standing.IN_STEP)]
         try:
             ref = self.layout.place(self.projects.local(head.project), head.session)
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, Standing.HELD_BACK, why)]
-            return [puller.pull(record, head, ref, device)]
+            return self._guarded(ref, partial(puller.pull, record, head, ref, device))
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
 

@@ -279,6 +279,16 @@ def test_a_remote_that_fails_for_a_moment_is_asked_again_and_one_that_refuses_is
     assert patient.cost.requests == 5
 
 
+def test_a_remote_that_never_answers_is_not_asked_for_every_session(world: World) -> None:
+    for n in range(20):
+        world.say(world.devices[0], f"s{n}")
+    dead = ChaosRemote(world.remote(), dict.fromkeys(range(1, 1000), "dropped"))
+    report = world.devices[0].engine(dead).push()
+    assert (len(report.of(Standing.FAILED)), len(report.of(Standing.HELD_BACK))) == (3, 17)
+    assert report.cost.requests == 12
+    assert len(push(world, 0).of(Standing.PUSHED)) == 20
+
+
 def test_the_cost_of_two_hundred_turns_is_less_than_the_transcript(world: World) -> None:
     requests = up = 0
     for turn in range(200):
