@@ -229,12 +229,17 @@ def sweep(stage: Stage, root: Path) -> int:
         shutil.copytree(root / "prepared", place)
         hub.put_back(kept)
         moved_states(place, root / "prepared")
-        world = World(place, hub.remote, block=BLOCK)
-        world.written, world.taken_back = dict(prepared.written), set(prepared.taken_back)
-        world.shortened, world._count = set(prepared.shortened), prepared._count
-        cut_off(world, stage, plan, fault)
+        cut_off(again(prepared, place, hub), stage, plan, fault)
         shutil.rmtree(place)
     return count
+
+
+def again(prepared: World, place: Path, hub: Hub) -> World:
+    """A copy of a world that lies elsewhere, with the memory of what its users wrote."""
+    world = World(place, hub.remote, block=BLOCK)
+    world.written, world.taken_back = dict(prepared.written), set(prepared.taken_back)
+    world.shortened, world.said = set(prepared.shortened), prepared.said
+    return world
 
 
 def cut_off(world: World, stage: Stage, plan: dict[int, str], fault: Fault | None) -> None:

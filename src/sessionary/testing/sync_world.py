@@ -175,14 +175,14 @@ class World:
         self.taken_back: set[str] = set()
         self.shortened: set[str] = set()
         self.logs = logs
-        self._count = 0
+        self.said = 0
 
     def say(self, device: Device, session: str, count: int = 1, size: int = 20) -> None:
         """The user of a device writes lines that no other line is like."""
         texts = []
         for _ in range(count):
-            self._count += 1
-            texts.append(f"{device.name} line {self._count} {'x' * size}")
+            self.said += 1
+            texts.append(f"{device.name} line {self.said} {'x' * size}")
         device.write(session, texts)
         for line in device.lines(session)[-count:]:
             self.written[line] = session
@@ -222,7 +222,7 @@ class World:
             AssertionError: what is wrong.
         """
         self.settle()
-        fresh = Device(self.root, f"fresh{self._count}", logs=self.logs)
+        fresh = Device(self.root, f"fresh{self.said}", logs=self.logs)
         fresh.engine(self.remote()).pull()
         expected = fresh.files()
         for device in self.devices:
