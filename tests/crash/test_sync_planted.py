@@ -20,6 +20,7 @@ from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.report import Standing, outcome_of
 from sessionary.sync.state import States
 from tests.crash.sync_stages import STAGES, Stage, push, shared, sweep
+from tests.crash.test_sync import test_a_power_cut_during_a_pull_loses_nothing as power_cut
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -270,3 +271,14 @@ def test_a_planted_mistake_is_found(
     plant(monkeypatch)
     with pytest.raises((AssertionError, SessionaryError, OSError)):
         sweep(stage, tmp_path)
+
+
+def test_a_file_that_is_renamed_before_it_is_flushed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = atomic.write_new
+    monkeypatch.setattr(
+        atomic, "write_new", lambda fs, path, data, like, durable=True: write(fs, path, data, like, False)
+    )
+    with pytest.raises(AssertionError, match="violations"):
+        power_cut("grown there", tmp_path)
