@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
@@ -47,6 +48,9 @@ class PartKind(Enum):
 
     JOURNAL = "journal"
     """Grows at the end."""
+
+    LOG = "log"
+    """A journal of what happened, much larger than the conversation; nobody resumes from it."""
 
     KEPT = "kept"
     """A backup, or bytes set aside by a repair or a conflict; never read as the session itself."""
@@ -222,4 +226,55 @@ class Layout(Protocol):
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
+        ...
+
+
+class Recipient(Layout, Protocol):
+    """A layout that can be given sessions from elsewhere: what whoever carries them must know of it, and no more.
+
+    The files themselves are written by the carrier, whole, through `disk`.
+    """
+
+    def place(self, project: str | None, session_id: str) -> SessionRef:
+        """Where a session of this id belongs, whether one is there or not.
+
+        Raises:
+            Invalid: no session of this layout can have that id, or lie in that project.
+        """
+        ...
+
+    def part_kind(self, name: str) -> PartKind | None:
+        """What a file of that name would be; None if no session of this layout has such a file.
+
+        MUST be None for every name that leads out of the session's folder.
+        """
+        ...
+
+    def held(self, ref: SessionRef) -> AbstractContextManager[None]:
+        """Take a session that is there: no writer of this layout changes it until the end of the block.
+
+        Raises:
+            NotFound: it is not there.
+            Locked: another process held it all the time.
+        """
+        ...
+
+    def backup_of(self, name: str) -> str | None:
+        """The name under which the previous version of a file is kept when it is replaced; None for nowhere."""
+        ...
+
+    def relabel(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        """Make a session that was moved to `ref` say its new id, and that it was forked from `parent`.
+
+        MUST be safe to be repeated. Hold the session.
+
+        Durability: when this returns, it survives a power cut; until then the old label does.
+        """
+        ...
+
+    def discard(self, ref: SessionRef, now: datetime) -> None:
+        """Move a session to the trash of this layout. Hold the session.
+
+        Durability: when this returns, the move survives a power cut.
+        """
         ...

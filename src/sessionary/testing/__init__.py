@@ -15,6 +15,12 @@ planted
     five writers with a known bug each, to test the tests
 conformance
     the suite that every `Fs` must pass
+remote_suite
+    the suite that every remote of `sync` must pass
+chaos_remote
+    a remote that fails, forgets answers and kills its caller
+sync_world
+    devices around a remote, their users, and what must be true when the dust has settled
 torture
     real processes that are really killed
 original

@@ -645,7 +645,7 @@ def test_parts_are_the_files_of_the_session_and_nothing_of_ours(home: Path, make
     (ref,) = layout.discover()
     assert [(part.name, part.kind) for part in layout.parts(ref)] == [
         ("config.md", PartKind.DOCUMENT),
-        ("events.jsonl", PartKind.JOURNAL),
+        ("events.jsonl", PartKind.LOG),
         ("metadata.json", PartKind.DOCUMENT),
         ("transcript.jsonl", PartKind.JOURNAL),
         ("transcript.jsonl.backup", PartKind.KEPT),

@@ -24,10 +24,10 @@ from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
 _OWN_SPAN = re.compile(r".*-([0-9a-f]{16})_", re.DOTALL)
 
-_PARTS = {
+PARTS = {
     METADATA: PartKind.DOCUMENT,
     TRANSCRIPT: PartKind.JOURNAL,
-    EVENTS: PartKind.JOURNAL,
+    EVENTS: PartKind.LOG,
     CONFIG: PartKind.DOCUMENT,
 }
 
@@ -172,7 +172,7 @@ class AmplifierLayout:
             for name in sorted(self._fs.listdir(folder)):
                 if not name.startswith("."):
                     path = f"{folder}/{name}"
-                    yield Part(name, path, _PARTS.get(name, PartKind.KEPT), self._fs.stat(path).st_size)
+                    yield Part(name, path, PARTS.get(name, PartKind.KEPT), self._fs.stat(path).st_size)
         except OSError as error:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 

@@ -101,7 +101,7 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
         ) from None
     try:
         session.lock.note("delete")
-        target = _trash_name(session.fs, root, os.path.basename(session.folder), now)
+        target = trash_name(session.fs, root, os.path.basename(session.folder), now)
         atomic.move_folder(session.folder, target, fs=session.fs)
         if erase:
             # Moved first: a crash in the middle leaves a whole session in the trash, or parts that nobody lists.
@@ -191,7 +191,7 @@ def all_files(fs: Fs, folder: str) -> Iterator[str]:
         yield from all_files(fs, path) if is_folder else (path,)
 
 
-def _trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
+def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
     """A free place in the trash; two discards in one microsecond get neighbouring times."""
     stamp = atomic.timestamp_name(now)
     number = 0

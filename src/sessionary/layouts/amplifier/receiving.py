@@ -1,0 +1,71 @@
+"""Sessions that come from another machine: where they belong, and how they are held, renamed and taken away.
+
+Whoever carries them writes the files; what is said here is what only this layout can know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sessionary.codec import encode_document
+from sessionary.disk import atomic
+from sessionary.disk.fs import not_found
+from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id
+from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
+from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.trash import trash_name
+from sessionary.layouts.base import PartKind
+from sessionary.model import SessionRef
+
+
+class AmplifierRecipient(AmplifierLayout):
+    """The sessions below one amplifier home, for whoever carries sessions between machines."""
+
+    def place(self, project: str | None, session_id: str) -> SessionRef:
+        check_new_id(session_id)
+        if project is None:
+            raise Invalid("a session of this layout lies in a project", session=session_id)
+        check_new_id(project)
+        folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
+        return SessionRef(self.name, session_id, folder, project)
+
+    def part_kind(self, name: str) -> PartKind | None:
+        return PARTS.get(name)
+
+    @contextmanager
+    def held(self, ref: SessionRef) -> Iterator[None]:
+        pool = pool_of(self._fs)
+        session = pool.get(ref.folder, self._fs, lambda: datetime.now(UTC))
+        try:
+            session.enter(make=False)
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+        try:
+            yield
+        finally:
+            session.leave()
+            if not session.is_there():
+                pool.drop(ref.folder)
+
+    def backup_of(self, name: str) -> str | None:
+        return name + BACKUP if name in (TRANSCRIPT, METADATA) else None
+
+    def relabel(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        stored = read_metadata(self._fs, ref.folder, recovery_time="", to_write=True)
+        if stored.data is None or not stored.readable or stored.value.get("session_id") == ref.session_id:
+            return  # what cannot be read stays as it is; what says so already was done before
+        stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        label = {"session_id": ref.session_id, "parent_id": parent, "forked_at": stamp}
+        document = encode_document({**stored.value, **label})
+        path = os.path.join(ref.folder, METADATA)
+        atomic.replace(path, (document,), fs=self._fs, backup=path + BACKUP)
+
+    def discard(self, ref: SessionRef, now: datetime) -> None:
+        root = os.path.dirname(ref.folder)
+        target = trash_name(self._fs, root, ref.session_id, now)
+        atomic.move_folder(ref.folder, target, fs=self._fs)

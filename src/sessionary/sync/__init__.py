@@ -1,0 +1,15 @@
+"""Sessions on every machine: what is here carried to a remote and back, without a word lost or doubled.
+
+blocks, heads
+    what lies on the other side: immutable ranges of files, and one small record for each session
+remote, remotes/
+    the five verbs that a store must offer, and the stores that do
+state
+    what this machine remembers of the other side; disposable
+survey, incoming, comparing
+    what is here, what is there, and who is right about each file
+pushing, pulling, engine
+    the work; `engine.Engine` is the face
+
+The engine knows sessions only through `layouts.base`; remotes do not know them at all.
+"""

@@ -1,0 +1,83 @@
+"""What stands between the engine and a remote: patience with a failing one, and a count of what it cost."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+
+_T = TypeVar("_T")
+TRIES = 4
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
+
+
+@dataclass(slots=True)
+class Cost:
+    """What was asked of a remote: calls, repeated ones included, and bytes of blocks and heads."""
+
+    requests: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+class PatientRemote:
+    """A remote that is asked again when it may answer later, and whose calls are counted.
+
+    Every verb may be repeated whatever became of it before. A swap that was carried out although its answer was lost
+    then finds another version there: the caller looks whether that is its own.
+
+    Args:
+        inner: the remote.
+        sleep: how to wait, in seconds.
+        tries: how often to ask in all.
+    """
+
+    def __init__(
+        self, inner: Remote, *, sleep: Callable[[float], None] = time.sleep, tries: int = TRIES
+    ) -> None:
+        self.inner = inner
+        self.cost = Cost()
+        self._sleep = sleep
+        self._tries = tries
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return self._ask(lambda: self.inner.put_block(space, block, data), up=len(data))
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page = self._ask(lambda: self.inner.read_range(space, first, stop, after))
+        self.cost.bytes_down += sum(len(block.data) for block in page.blocks)
+        return page
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        head = self._ask(lambda: self.inner.read_head(name))
+        self.cost.bytes_down += len(head.data) if head else 0
+        return head
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        return self._ask(lambda: self.inner.swap_head(name, data, etag), up=len(data))
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        page = self._ask(lambda: self.inner.list_heads(after))
+        self.cost.bytes_down += sum(len(head.data) for head in page.heads)
+        return page
+
+    def _ask(self, call: Callable[[], _T], up: int = 0) -> _T:
+        pause = FIRST_PAUSE
+        for left in reversed(range(self._tries)):
+            self.cost.requests += 1
+            self.cost.bytes_up += up
+            try:
+                return call()
+            except RemoteError as error:
+                if not error.retryable or not left:
+                    raise
+                told = error.details.get("retry_after")
+                wait = told if isinstance(told, int | float) else pause * random.uniform(0.5, 1.0)
+            self._sleep(min(max(0.0, wait), LONGEST_PAUSE))
+            pause *= 2
+        raise AssertionError("unreachable: the last try returns or raises")

@@ -1,0 +1,135 @@
+"""What is here, what is there, and what both had last: for each file, who has gone on since.
+
+Three states decide, as in any merge. Where only one side has changed, it is right, whether it added or took away.
+Where both have, the bytes are compared: a journal that is the beginning of the other has merely stayed behind, and
+**growth wins over a rewind**, because nothing is lost that way. What then remains is a real conflict.
+
+A file that is missing is never taken for one that was removed. It comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sessionary.disk.fs import Fs
+from sessionary.layouts.base import PartKind
+from sessionary.sync.blocks import Bytes, Piece
+from sessionary.sync.heads import Head, PartHead
+from sessionary.sync.incoming import Theirs, fetch
+from sessionary.sync.remote import Remote
+from sessionary.sync.rules import Rules
+from sessionary.sync.state import Agreed
+from sessionary.sync.survey import LocalPart, Matched, match, opened
+
+
+class Verdict(Enum):
+    """Who is right about one file."""
+
+    SAME = "same"
+    OURS = "ours"
+    THEIRS = "theirs"
+    CONFLICT = "conflict"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """All files of a session, compared.
+
+    Attributes:
+        verdicts: who is right about each.
+        theirs: those of the other side that had to be fetched.
+        matched: with how many agreed pieces each file here begins.
+        pieces: where the blocks of each file of the other side end.
+    """
+
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    theirs: dict[str, Theirs] = field(default_factory=dict)
+    matched: dict[str, Matched] = field(default_factory=dict)
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+
+    def all_are(self, *verdicts: Verdict) -> bool:
+        """True if every file has one of these verdicts."""
+        return set(self.verdicts.values()) <= set(verdicts)
+
+    def is_diverged(self, kinds: Mapping[str, PartKind]) -> bool:
+        """True if the conversation went on at both sides. What is beside it never parts a session."""
+        lines = {verdict for name, verdict in self.verdicts.items() if kinds.get(name) is PartKind.JOURNAL}
+        return Verdict.CONFLICT in lines or {Verdict.OURS, Verdict.THEIRS} <= lines
+
+
+def kind_of(part: PartHead) -> PartKind:
+    """The kind that a head gives; what an unknown word means is left alone as a log is."""
+    try:
+        return PartKind(part.kind)
+    except ValueError:
+        return PartKind.KEPT
+
+
+def compare(
+    fs: Fs, remote: Remote, mine: Mapping[str, LocalPart], agreed: Agreed | None, head: Head, rules: Rules
+) -> Comparison:
+    """Compare what is here with a head of the other side, fetching only what must be looked at or brought here.
+
+    Raises:
+        RemoteError, Corrupt, Unsupported: as `incoming.fetch`.
+    """
+    result = Comparison()
+    there = {part.name: part for part in head.parts if rules.carries(kind_of(part))}
+    before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
+    for name in sorted({*mine, *there}):
+        pieces = agreed.pieces.get(name) if agreed else None
+        here = mine.get(name)
+        matched = Matched(0, False)
+        if here is not None:
+            matched = match(fs, here, pieces, agreed.seen.get(name) if agreed else None)
+        result.matched[name] = matched
+        if (part := there.get(name)) is None:
+            result.verdicts[name] = Verdict.OURS
+            continue
+        unmoved = pieces is not None and before.get(name) == part.chain
+        if here is not None and unmoved and pieces is not None:
+            result.verdicts[name] = Verdict.SAME if matched.same else Verdict.OURS
+            result.pieces[name] = pieces
+            continue
+        theirs = fetch(remote, head.space, part, pieces or (), matched.pieces)
+        result.theirs[name], result.pieces[name] = theirs, theirs.pieces
+        result.verdicts[name] = Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs)
+    return result
+
+
+def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: Head, rules: Rules) -> None:
+    """Fetch what has not been fetched of a head, because all of it is wanted after all."""
+    for part in head.parts:
+        if rules.carries(kind_of(part)) and part.name not in result.theirs:
+            pieces = agreed.pieces.get(part.name, []) if agreed else []
+            matched = result.matched.get(part.name, Matched(0, False))
+            result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces)
+
+
+def judge(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
+    """Who is right about a file that both sides have changed, by its bytes."""
+    with opened(fs, here) as file:
+        assert file is not None
+        common = _common(file, here.size, theirs)
+    if common == here.size == theirs.part.size:
+        return Verdict.SAME
+    if here.kind is PartKind.DOCUMENT:
+        return Verdict.CONFLICT
+    if common == here.size:
+        return Verdict.THEIRS
+    return Verdict.OURS if common == theirs.part.size else Verdict.CONFLICT
+
+
+def _common(file: Bytes, size: int, theirs: Theirs) -> int:
+    """With how many bytes both begin alike."""
+    at = theirs.start
+    for raw in theirs.rest(file):
+        ours = file.read(at, min(len(raw), size - at))
+        if ours != raw:
+            return at + next(
+                (n for n, (a, b) in enumerate(zip(ours, raw, strict=False)) if a != b), len(ours)
+            )
+        at += len(raw)
+    return at

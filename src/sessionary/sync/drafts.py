@@ -1,0 +1,129 @@
+"""What a push sends next: blocks for what is new, and the head that comes after them.
+
+A backlog goes in rounds of a few blocks, each ending at a line end and committed by a head of its own, so that a push
+that is cut off loses one round and not the whole. Documents go with the last round: no head then speaks of turns that
+its conversation does not have yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import zstandard
+
+from sessionary.disk.fs import Fs
+from sessionary.disk.scan import LineFile
+from sessionary.layouts.base import PartKind
+from sessionary.sync.blocks import BLOCK, START, Bytes, Piece, block_id, cut, follow, pack, part_key
+from sessionary.sync.heads import HISTORY, INLINE, Head, PartHead, Past
+from sessionary.sync.survey import LocalPart, Matched
+
+ROUND = 16
+"""So many new blocks of a file at most go before a head."""
+
+
+class Draft(NamedTuple):
+    """One file of the next head.
+
+    Attributes:
+        part: what the head will say of it.
+        pieces: where its blocks end.
+        puts: the blocks that the other side may not have yet: ids and bytes.
+        done: False if the file goes on behind this round.
+    """
+
+    part: PartHead
+    pieces: list[Piece]
+    puts: list[tuple[str, bytes]]
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a head says of the push itself."""
+
+    device: str
+    at: str
+
+
+def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: int = BLOCK) -> Draft:
+    """The next round of one file: what it shares with what is known, and blocks for what follows.
+
+    Args:
+        fs: the file system.
+        part: the file.
+        known: pieces that the other side has.
+        matched: with how many of them the file begins.
+        block: how many bytes a block may hold.
+    """
+    with LineFile(part.path, fs) as file:
+        if part.kind is PartKind.DOCUMENT and (inline := _inline(file, part)) is not None:
+            return inline
+        pieces = list(known[:matched])
+        end, chain = pieces[-1] if pieces else Piece(0, START)
+        puts = []
+        for stop in _round(file, end, part.size, block):
+            prev, seq = chain, len(pieces)
+            chain, data = pack(file, end, stop, prev)
+            puts.append((block_id(part_key(part.name), seq, chain), data))
+            pieces.append(Piece(stop, chain))
+            end = stop
+    return Draft(
+        PartHead(part.name, part.kind.value, end, len(pieces), chain), pieces, puts, end == part.size
+    )
+
+
+def _inline(file: Bytes, part: LocalPart) -> Draft | None:
+    """A small document, to lie in the head itself; None if it is empty or too large for that."""
+    if not 0 < part.size <= BLOCK:
+        return None
+    raw = file.read(0, part.size)
+    data = zstandard.ZstdCompressor(level=9).compress(raw)
+    if len(data) > INLINE:
+        return None
+    chain = follow(START, raw)
+    head = PartHead(part.name, part.kind.value, len(raw), 0, chain, data)
+    return Draft(head, [Piece(len(raw), chain)], [], len(raw) == part.size)
+
+
+def _round(file: Bytes, start: int, size: int, block: int) -> Iterator[int]:
+    """Where the next blocks end: `ROUND` of them, and then as many more as a line takes to its end."""
+    for count, end in enumerate(cut(file, start, size, block=block), 1):
+        yield end
+        if count >= ROUND and file.read(end - 1, 1) == b"\n":
+            return
+
+
+def next_head(old: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Matched], stamp: Stamp) -> Head:
+    """The head after this round.
+
+    Args:
+        old: the head that it replaces, or the first one of a session, without parts.
+        drafts: the files that are here.
+        matched: with how many pieces of the old head each of them begins.
+        stamp: who pushes, and when.
+    """
+    done = all(one.done for one in drafts.values())
+    parts = {part.name: part for part in old.parts}
+    rewound = {
+        name: (parts[name].n, parts[name].chain)
+        for name, one in drafts.items()
+        if name in parts and one.part.kind != PartKind.DOCUMENT.value and matched[name].pieces < parts[name].n
+    }
+    for name, one in drafts.items():
+        if done or one.part.kind != PartKind.DOCUMENT.value:
+            parts[name] = one.part
+    past = (*old.history, Past(old.gen, stamp.at, rewound))[-HISTORY:] if rewound else old.history
+    return msgspec.structs.replace(
+        old,
+        gen=old.gen + bool(rewound),
+        count=old.count + 1,
+        device=stamp.device,
+        at=stamp.at,
+        deleted=False,
+        parts=tuple(parts[name] for name in sorted(parts)),
+        history=past,
+    )

@@ -1,0 +1,323 @@
+"""Push, pull, status: sessions of one layout carried to a remote and back, by one device.
+
+The files are the truth and the only queue. A push reads them without a lock and asks nothing of whoever writes them; a
+pull changes them under the lock of the session, after looking again. Every step may be cut off anywhere: what is on the
+other side is committed by the swap of one head, what is here by the rename of one file or folder, and what this machine
+remembers is written last.
+
+Two devices that continue one session keep both: a pull moves what is here, whole, to a sibling with an id of its own,
+and puts the other side's version in its place. A push never decides that; it only tells.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+
+from sessionary.disk.fs import OS_FS, Fs, look
+from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.blocks import BLOCK
+from sessionary.sync.calls import Cost, PatientRemote
+from sessionary.sync.comparing import kind_of
+from sessionary.sync.heads import decode, encode, head_name
+from sessionary.sync.pulling import Puller
+from sessionary.sync.pushing import Pusher, is_gone
+from sessionary.sync.remote import HeadRecord, Remote, heads_of
+from sessionary.sync.report import Outcome, Report, Standing, outcome_of
+from sessionary.sync.rules import Projects, Rules, SameNames
+from sessionary.sync.state import Agreed, States
+from sessionary.sync.survey import match, survey
+
+QUIET = 30.0
+"""Seconds without a change after which a session is taken for one that nobody has open."""
+
+GIVE_UP = 3
+"""After so many sessions in a row for which the other side gave no answer, it is not asked for the others."""
+
+FEW = 5
+"""So many sessions may vanish at once without being taken for a disk that is not there."""
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class Engine:
+    """Carries the sessions of one layout between this machine and a remote.
+
+    Args:
+        layout: the sessions here.
+        remote: the other side; calls that failed for a moment are repeated.
+        state_dir: where this machine remembers what was agreed, one folder for each remote and home. Disposable.
+        rules: which projects and files are carried.
+        projects: what a project is called on all machines.
+        in_use: tells whether a running agent has a session open; such a session is pushed but not changed.
+        quiet: seconds for which a session must have been left alone before a pull changes it.
+        allow_many_deletions: carry deletions even where half of all sessions are gone at once.
+        block: how many bytes of a file a block may hold, at most `blocks.BLOCK`.
+        fs: the file system.
+        now: the clock.
+        sleep: how to wait for a remote, in seconds.
+    """
+
+    def __init__(
+        self,
+        layout: Recipient,
+        remote: Remote,
+        *,
+        state_dir: str | os.PathLike[str],
+        rules: Rules | None = None,
+        projects: Projects | None = None,
+        in_use: Callable[[SessionRef], bool] = lambda ref: False,
+        quiet: float = QUIET,
+        allow_many_deletions: bool = False,
+        block: int = BLOCK,
+        fs: Fs = OS_FS,
+        now: Callable[[], datetime] = _utc,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.layout = layout
+        self.remote = PatientRemote(remote, sleep=sleep)
+        self.states = States(os.fspath(state_dir), fs)
+        self.rules = rules or Rules()
+        self.projects = projects or SameNames()
+        self._in_use = in_use
+        self._quiet = quiet
+        self._allow_many_deletions = allow_many_deletions
+        self._unanswered = 0
+        self._fs = fs
+        self._now = now
+        self._block = min(block, BLOCK)
+
+    # -- the three verbs
+
+    def push(self) -> Report:
+        """Send what is new here.
+
+        Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the other
+        side has each session as it was or as it is, never a mixture, and the next push does the rest.
+
+        Raises:
+            Locked: another synchronisation of this machine is under way.
+            StorageFailed: the sessions cannot be listed.
+        """
+        with self._working() as report:
+            here = self._here()
+            pusher = self._pusher()
+            for name, ref in pusher.parents_first(here):
+                report.outcomes += self._guarded(ref, partial(self._push, pusher, name, ref))
+            for name, agreed in self._vanished(here, report):
+                report.outcomes += self._guarded(self._ref(agreed), partial(self._bury, pusher, name, agreed))
+            return report
+
+    def pull(self) -> Report:
+        """Bring here what is new on the other side.
+
+        Durability: a session that is reported as pulled survives a power cut. If this does not return, each file here
+        is as it was or as it is there, and the next pull does the rest.
+
+        Raises:
+            Locked: another synchronisation of this machine is under way.
+            RemoteError: the heads cannot be listed.
+        """
+        with self._working() as report:
+            puller = self._puller()
+            device = self.states.device()
+            for record in list(heads_of(self.remote)):
+                report.outcomes += self._pull(puller, record, device)
+            return report
+
+    def status(self) -> Report:
+        """How every session stands, by the heads and what is here. Changes nothing, here or there."""
+        self.remote.cost = Cost()
+        report = Report(cost=self.remote.cost)
+        heads = {record.name: record for record in heads_of(self.remote)}
+        here = self._here()
+        for name in sorted({*here, *heads}):
+            ref = here.get(name)
+            known = self.states.agreed(name)
+            record = heads.get(name)
+            if ref is not None:
+                standing = self._standing(ref, known, record)
+                report.outcomes.append(Outcome(ref.session_id, self.projects.identity(ref), standing))
+            elif record is not None and (outcome := self._only_there(record, known)) is not None:
+                report.outcomes.append(outcome)
+        return report
+
+    # -- around them
+
+    @contextmanager
+    def _working(self) -> Iterator[Report]:
+        lock = self.states.lock()
+        self.remote.cost = Cost()
+        self._unanswered = 0
+        try:
+            with lock.held(note="sync"):
+                yield Report(cost=self.remote.cost)
+        finally:
+            lock.close()
+
+    def _here(self) -> dict[str, SessionRef]:
+        """The sessions here that the rules admit, by the names of their heads."""
+        found = {}
+        for ref in self.layout.discover():
+            project = self.projects.identity(ref)
+            if self.rules.admits(project):
+                found[head_name(self.layout.name, project, ref.session_id)] = ref
+        return found
+
+    def _guarded(self, ref: SessionRef, work: Callable[[], Outcome]) -> list[Outcome]:
+        """One session's trouble is told, and stops no other."""
+        project = self.projects.identity(ref)
+        if self._unanswered >= GIVE_UP:
+            return [Outcome(ref.session_id, project, Standing.HELD_BACK, "the other side does not answer")]
+        try:
+            outcome = work()
+        except SessionaryError as error:
+            self._unanswered += isinstance(error, RemoteError) and error.retryable
+            return [self._failed(ref.session_id, project, error)]
+        self._unanswered = 0
+        return [outcome]
+
+    def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
+        held = isinstance(error, Locked | NotFound)
+        standing = Standing.HELD_BACK if held else Standing.FAILED
+        return Outcome(session, project, standing, str(error), error=error)
+
+    def _ref(self, agreed: Agreed) -> SessionRef:
+        return SessionRef(agreed.head.kind, agreed.head.session, agreed.folder, agreed.head.project)
+
+    def _recovered(self, name: str) -> Agreed | None:
+        """What is agreed about a session, after finding out what became of a push or a move that was cut off."""
+        self._puller().settle_move(name)
+        intent = self.states.intent(name)
+        if intent is not None:
+            found = self.remote.read_head(name)
+            if found is not None and found.data == encode(intent.head):
+                self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag))
+            else:
+                self.states.forget_intent(name)
+        return self.states.agreed(name)
+
+    def _puller(self) -> Puller:
+        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now)
+
+    def _pusher(self) -> Pusher:
+        return Pusher(
+            self._fs,
+            self.layout,
+            self.remote,
+            self.states,
+            self.rules,
+            self.projects,
+            self.states.device(),
+            self._now,
+            self._block,
+        )
+
+    # -- push
+
+    def _push(self, pusher: Pusher, name: str, ref: SessionRef) -> Outcome:
+        return pusher.push(name, ref, self._recovered(name))
+
+    def _vanished(self, here: Mapping[str, SessionRef], report: Report) -> list[tuple[str, Agreed]]:
+        """The sessions that were here and are not any more, though the folder that held them is."""
+        gone, known = [], 0
+        for name in self.states.names():
+            agreed = None if name in here else self.states.agreed(name)
+            if name in here or (agreed is not None and not agreed.head.deleted):
+                known += 1
+            if agreed is None or agreed.head.deleted or not self.rules.admits(agreed.head.project):
+                continue
+            if is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder)):
+                gone.append((name, agreed))
+        if len(gone) > FEW and 2 * len(gone) > known and not self._allow_many_deletions:
+            note = f"{len(gone)} of {known} sessions are gone at once; they stay on the other side"
+            report.outcomes += [outcome_of(agreed.head, Standing.HELD_BACK, note) for _, agreed in gone]
+            return []
+        return gone
+
+    def _bury(self, pusher: Pusher, name: str, agreed: Agreed) -> Outcome:
+        """Tell the other side of a session that was trashed here, unless it is back by now."""
+        recovered = self._recovered(name)
+        if recovered is None or recovered.head.deleted or look(self._fs, agreed.folder) is not None:
+            return outcome_of(agreed.head, Standing.IN_STEP)
+        return pusher.bury(name, recovered)
+
+    # -- pull
+
+    def _pull(self, puller: Puller, record: HeadRecord, device: str) -> list[Outcome]:
+        try:
+            agreed = self._recovered(record.name)
+            unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
+            head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
+        except SessionaryError as error:
+            return [self._failed(record.name, None, error)]
+        if head.kind != self.layout.name or not self.rules.admits(head.project):
+            return []
+        if unchanged:
+            return [outcome_of(head, Standing.IN_STEP)]
+        try:
+            ref = self.layout.place(self.projects.local(head.project), head.session)
+            if (why := self._open_here(ref)) is not None:
+                return [outcome_of(head, Standing.HELD_BACK, why)]
+            return self._guarded(ref, partial(puller.pull, record, head, ref, device))
+        except SessionaryError as error:
+            return [self._failed(head.session, head.project, error)]
+
+    def _is_whole(self, agreed: Agreed) -> bool:
+        """False if the session is here without a file that was agreed on: it is to come back."""
+        if agreed.head.deleted or look(self._fs, agreed.folder) is None:
+            return True
+        return all(
+            look(self._fs, os.path.join(agreed.folder, part.name)) is not None
+            for part in agreed.head.parts
+            if self.rules.carries(kind_of(part))
+        )
+
+    def _open_here(self, ref: SessionRef) -> str | None:
+        """Why a session may not be changed now; None if it may."""
+        if look(self._fs, ref.folder) is None:
+            return None
+        if self._in_use(ref):
+            return "newer on the other side, and open in a running agent here"
+        mine = survey(self._fs, self.layout, ref, self.rules)
+        newest = max((part.touched for part in mine.values()), default=0.0)
+        if self._quiet and newest > self._now().timestamp() - self._quiet:
+            return "newer on the other side, and changed here a moment ago"
+        return None
+
+    # -- status
+
+    def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
+        if known is None:
+            return Standing.NEVER if record is None else Standing.BEHIND
+        mine = survey(self._fs, self.layout, ref, self.rules)
+        same = not known.head.deleted and all(
+            match(self._fs, here, known.pieces.get(part), known.seen.get(part)).same
+            for part, here in mine.items()
+        )
+        moved = record is not None and record.etag != known.etag
+        if moved:
+            return Standing.BEHIND if same else Standing.DIVERGED
+        return Standing.IN_STEP if same else Standing.AHEAD
+
+    def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
+        try:
+            head = decode(record.name, record.data)
+        except SessionaryError as error:
+            return self._failed(record.name, None, error)
+        if head.kind != self.layout.name or not self.rules.admits(head.project) or head.deleted:
+            return None
+        trashed = known is not None and known.etag == record.etag
+        return outcome_of(
+            head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
+        )

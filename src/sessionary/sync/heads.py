@@ -1,0 +1,123 @@
+"""Heads: the one thing of a session on the other side that changes, and so the one point where a push commits.
+
+A head says of every file of a session how long it is and which chain of blocks holds it, as a reference of git names a
+commit. Small documents lie in the head itself: most pushes are then one block and one head.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from sessionary.errors import Corrupt, Unsupported
+from sessionary.sync.blocks import FORMAT
+
+INLINE = 4 << 10
+"""A document of at most so many bytes, compressed, lies in the head."""
+
+HISTORY = 8
+
+
+class PartHead(Struct, frozen=True, omit_defaults=True):
+    """One file in a head.
+
+    Attributes:
+        name: its name relative to the session's folder, parted by slashes.
+        kind: ``document``, ``journal`` or ``log``.
+        size: its bytes; of a journal, those of its whole lines.
+        n: how many blocks hold it.
+        chain: the chain up to and with the last of them, or up to and with all of it if it lies here.
+        data: all of it, compressed with zstd alone; absent if it lies in blocks.
+    """
+
+    name: str
+    kind: str
+    size: int
+    n: int
+    chain: str
+    data: bytes | None = None
+
+
+class Past(Struct, frozen=True):
+    """What a rewind left behind: the tips of the journals before it."""
+
+    gen: int
+    at: str
+    tips: dict[str, tuple[int, str]]
+
+
+class Head(Struct, frozen=True, omit_defaults=True):
+    """The state of one session.
+
+    Attributes:
+        v: the format; who does not know it reads nothing and writes nothing.
+        kind: the name of the layout.
+        project: which project, as all machines call it; None for a session without one.
+        session: its id.
+        space: where its blocks lie: the head name of the session that the oldest of its family began with.
+        gen: how often what was there before was rewound or changed, and not only added to.
+        count: which push this is, from 1.
+        device: who pushed.
+        at: when, by that device's clock; for display only.
+        parent: the id of the session that it comes from.
+        deleted: it was trashed; the parts say what it was then.
+        parts: its files.
+        history: earlier generations, the newest last, `HISTORY` at most.
+    """
+
+    v: int
+    kind: str
+    project: str | None
+    session: str
+    space: str
+    gen: int
+    count: int
+    device: str
+    at: str
+    parent: str | None = None
+    deleted: bool = False
+    parts: tuple[PartHead, ...] = ()
+    history: tuple[Past, ...] = ()
+
+
+class _Version(Struct):
+    v: int
+
+
+_decode_head = msgspec.json.Decoder(Head).decode
+_decode_version = msgspec.json.Decoder(_Version).decode
+
+
+def head_name(kind: str, project: str | None, session: str) -> str:
+    """The name of a session's head: of any id, in any language, letters and digits."""
+    place = "\0".join((kind, "" if project is None else "/" + project, session))
+    return sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def encode(head: Head) -> bytes:
+    """The head as JSON."""
+    return msgspec.json.encode(head)
+
+
+def decode(name: str, data: bytes) -> Head:
+    """The head of these bytes.
+
+    Raises:
+        Unsupported: a newer version has written it.
+        Corrupt: this is no head, or that of another session.
+    """
+    try:
+        version = _decode_version(data).v
+        if version > FORMAT:
+            raise Unsupported(
+                f"head {name} is of format {version}; this version reads up to {FORMAT}",
+                hint="update sessionary on this machine; until then this session is left alone",
+            )
+        head = _decode_head(data)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"head {name} of the other side cannot be read: {error}", operation="pull") from None
+    if head_name(head.kind, head.project, head.session) != name:
+        raise Corrupt(f"head {name} of the other side speaks of another session", operation="pull")
+    return head

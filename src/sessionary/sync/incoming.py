@@ -1,0 +1,154 @@
+"""A file as the other side has it: its blocks found, their chain followed back, their bytes proved.
+
+A range of blocks may hold more than a head points to: blocks of pushes that lost a race, and those of forks, which
+share a space. Following the chain from the head backwards leaves all of them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import zstandard
+
+from sessionary.errors import Corrupt, RemoteError
+from sessionary.sync.blocks import (
+    LOOK_BACK,
+    START,
+    Bytes,
+    Piece,
+    Stored,
+    block_id,
+    follow,
+    id_range,
+    part_key,
+    unfold,
+    unpack,
+)
+from sessionary.sync.heads import PartHead
+from sessionary.sync.remote import Remote, blocks_of
+
+LARGEST_DOCUMENT = 1 << 20
+CHUNK = 1 << 20
+
+
+class Theirs(NamedTuple):
+    """A file of the other side.
+
+    Attributes:
+        part: what the head says of it.
+        start: up to which byte it is known to be what the file here begins with.
+        pieces: where all of its blocks end.
+        fetched: the blocks behind `start`.
+        whole: all of its bytes, where they lie in the head.
+    """
+
+    part: PartHead
+    start: int
+    pieces: list[Piece]
+    fetched: list[Stored]
+    whole: bytes | None
+
+    def rest(self, here: Bytes | None) -> Iterator[bytes]:
+        """The bytes behind `start`. The file here gives those before it, against which they were compressed.
+
+        Raises:
+            Corrupt: a block does not hold what its id says.
+        """
+        if self.whole is not None:
+            yield self.whole
+            return
+        back = min(self.start, LOOK_BACK)
+        yield from unfold(self.fetched, here.read(self.start - back, back) if here and back else b"")
+
+    def all(self, here: Bytes | None) -> Iterator[bytes]:
+        """All of its bytes: what the file here begins with, then the rest."""
+        at = 0
+        while here and at < self.start:
+            chunk = here.read(at, min(CHUNK, self.start - at))
+            if not chunk:
+                raise Corrupt("a file became shorter while it was read", operation="pull")
+            yield chunk
+            at += len(chunk)
+        yield from self.rest(here)
+
+
+def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], begins: int) -> Theirs:
+    """The blocks of a file that the file here does not begin with.
+
+    Args:
+        remote: the other side.
+        space: where its blocks lie.
+        part: what the head says of the file.
+        agreed: the pieces that were agreed of it.
+        begins: with how many of these the file here begins.
+
+    Raises:
+        RemoteError: a block that the head points to is not there (yet).
+        Corrupt: head and blocks contradict one another.
+    """
+    if part.data is not None:
+        return _from_head(part)
+    first = min(begins, part.n)
+    chain = _chain(remote, space, part, first, part.n, part.chain)
+    if first and (chain[0].prev if chain else part.chain) != agreed[first - 1].chain:
+        # It was rewound there to before what we have: only the beginning of the chain can tell where they part.
+        before = chain[0].prev if chain else part.chain
+        chain = _chain(remote, space, part, 0, first, before) + chain
+        first = next(
+            (at for at in range(first) if chain[at].chain != agreed[at].chain),
+            first,
+        )
+        chain = chain[first:]
+    if not first and (chain[0].prev if chain else part.chain) != START:
+        raise Corrupt(f"the chain of {part.name} does not begin at its beginning", operation="pull")
+    return _with_ends(part, list(agreed[:first]), chain)
+
+
+def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Stored]) -> Theirs:
+    start = end = pieces[-1].end if pieces else 0
+    for stored in chain:
+        end += stored.raw
+        pieces.append(Piece(end, stored.chain))
+    if end != part.size:
+        raise Corrupt(
+            f"the blocks of {part.name} hold {end} bytes, the head says {part.size}", operation="pull"
+        )
+    return Theirs(part, start, pieces, chain, None)
+
+
+def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, last: str) -> list[Stored]:
+    """Blocks number `first` to `stop - 1` of the chain that ends with `last`."""
+    if first >= stop:
+        return []
+    key = part_key(part.name)
+    found = {block.id: block.data for block in blocks_of(remote, space, *id_range(key, first, stop))}
+    chain: list[Stored] = []
+    for seq in reversed(range(first, stop)):
+        name = block_id(key, seq, last)
+        if name not in found:
+            raise RemoteError(
+                f"block {name} of {part.name} is not there yet",
+                retryable=True,
+                operation="pull",
+                hint="another machine is pushing, or the other side is behind; pull again",
+            )
+        stored = unpack(name, found[name])._replace(chain=last)
+        chain.append(stored)
+        last = stored.prev
+    return chain[::-1]
+
+
+def _from_head(part: PartHead) -> Theirs:
+    assert part.data is not None
+    if part.size > LARGEST_DOCUMENT:
+        raise Corrupt(f"the head claims {part.size} bytes of {part.name}", operation="pull")
+    try:
+        if zstandard.get_frame_parameters(part.data).content_size != part.size:
+            raise Corrupt(f"{part.name} in the head is longer than it says", operation="pull")
+        raw = zstandard.ZstdDecompressor().decompress(part.data, max_output_size=part.size)
+    except zstandard.ZstdError as error:
+        raise Corrupt(f"{part.name} in the head cannot be read: {error}", operation="pull") from None
+    if len(raw) != part.size or follow(START, raw) != part.chain:
+        raise Corrupt(f"{part.name} in the head is not what its chain says", operation="pull")
+    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], raw)

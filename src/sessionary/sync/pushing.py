@@ -1,0 +1,243 @@
+"""What a push does for one session: rounds of blocks, each committed by the swap of the head.
+
+The head that a swap replaces is the one that this machine has agreed to, by its etag; so a push that nobody came before
+asks the other side for nothing first. If somebody did come before, the new head is compared with what is here: all of
+it may be here too, as after a push of ours whose answer was lost, and the push goes on from there. Otherwise a push
+changes nothing and tells; bringing both together is the business of a pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from sessionary.disk.fs import Fs, look
+from sessionary.errors import RemoteError, SessionaryError
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.blocks import BLOCK, FORMAT, Piece
+from sessionary.sync.comparing import Verdict, compare
+from sessionary.sync.drafts import Draft, Stamp, draft, next_head
+from sessionary.sync.heads import Head, decode, encode, head_name
+from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.report import Outcome, Standing, outcome_of
+from sessionary.sync.rules import Projects, Rules
+from sessionary.sync.state import Agreed, States
+from sessionary.sync.survey import LocalPart, Matched, match, settled, survey
+
+TRIES = 4
+
+
+class _Basis(NamedTuple):
+    """What a push starts from: what was agreed, and pieces that lie in the same space anyway."""
+
+    agreed: Agreed
+    shared: Mapping[str, list[Piece]]
+
+    @property
+    def etag(self) -> str | None:
+        return self.agreed.etag or None
+
+
+class Pusher:
+    """Sends single sessions."""
+
+    def __init__(
+        self,
+        fs: Fs,
+        layout: Recipient,
+        remote: Remote,
+        states: States,
+        rules: Rules,
+        projects: Projects,
+        device: str,
+        now: Callable[[], datetime],
+        block: int = BLOCK,
+    ) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._remote = remote
+        self._states = states
+        self._rules = rules
+        self._projects = projects
+        self._device = device
+        self._now = now
+        self._block = block
+
+    def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
+        """The sessions so that a new one comes after the one that it was forked from, whose blocks it shares."""
+        waiting = dict(here)
+        for name in list(waiting):
+            line = [name]
+            while (ref := waiting.get(line[-1])) is not None and self._states.agreed(line[-1]) is None:
+                parent = self._parent(ref)
+                above = self._name_beside(ref, parent) if parent else None
+                if above is None or above in line:
+                    break
+                line.append(above)
+            for one in reversed(line):
+                if (ref := waiting.pop(one, None)) is not None:
+                    yield one, ref
+
+    def push(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Outcome:
+        """Send what is new in a session.
+
+        Args:
+            name: the name of its head.
+            ref: where it lies.
+            agreed: what is agreed about it; None if it was never pushed from here.
+
+        Raises:
+            RemoteError: the other side failed, or other devices were faster every time.
+            NotFound, StorageFailed: the session cannot be read.
+        """
+        basis = self._first(name, ref) if agreed is None else _Basis(agreed, {})
+        lost = agreed is None and self._remote.read_head(name) is not None
+        for _ in range(TRIES):
+            outcome = None if lost else self._rounds(name, ref, basis)
+            if outcome is not None:
+                return outcome
+            found = self._adopt(name, ref, basis.agreed if basis.etag else None)
+            if isinstance(found, Outcome):
+                return found
+            basis, lost = _Basis(found, {}), False
+        raise RemoteError(f"other devices push {ref.session_id} all the time", retryable=True)
+
+    def bury(self, name: str, agreed: Agreed) -> Outcome:
+        """Tell the other side that a session was trashed here, unless it has gone on there."""
+        stamp = self._stamp()
+        head = msgspec.structs.replace(
+            agreed.head, deleted=True, count=agreed.head.count + 1, device=stamp.device, at=stamp.at
+        )
+        intended = msgspec.structs.replace(agreed, head=head, etag="", seen={})
+        etag = self._swap(name, intended, agreed.etag)
+        if etag is None:
+            note = "another device has changed it; a pull brings it back"
+            return outcome_of(agreed.head, Standing.BEHIND, note)
+        self._states.agree(name, msgspec.structs.replace(intended, etag=etag))
+        return outcome_of(head, Standing.TRASHED)
+
+    def _parent(self, ref: SessionRef) -> str | None:
+        try:
+            return self._layout.summary(ref).parent
+        except SessionaryError:
+            return None
+
+    def _name_beside(self, ref: SessionRef, session: str) -> str:
+        return head_name(self._layout.name, self._projects.identity(ref), session)
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self._device, self._now().astimezone(UTC).isoformat(timespec="seconds"))
+
+    def _first(self, name: str, ref: SessionRef) -> _Basis:
+        """What a session begins with that was never pushed: nothing, or the blocks of the one it was forked from."""
+        parent = self._parent(ref)
+        family = self._states.agreed(self._name_beside(ref, parent)) if parent else None
+        head = Head(
+            v=FORMAT,
+            kind=self._layout.name,
+            project=self._projects.identity(ref),
+            session=ref.session_id,
+            space=family.head.space if family else name,
+            gen=0,
+            count=0,
+            device="",
+            at="",
+            parent=parent,
+        )
+        return _Basis(Agreed(head, "", {}, ref.folder), family.pieces if family else {})
+
+    def _rounds(self, name: str, ref: SessionRef, basis: _Basis) -> Outcome | None:
+        """Round after round, until the other side has all of it; None if it has gone another way."""
+        standing = Standing.IN_STEP
+        while True:
+            agreed = basis.agreed
+            mine = survey(self._fs, self._layout, ref, self._rules)
+            known = {**basis.shared, **agreed.pieces}
+            matched = {
+                part: match(self._fs, here, known.get(part), agreed.seen.get(part))
+                for part, here in mine.items()
+            }
+            if _is_told(agreed, mine, matched):
+                self._remember(name, agreed, mine)
+                return outcome_of(agreed.head, standing)
+            drafts = {
+                part: draft(self._fs, here, known.get(part, ()), matched[part].pieces, self._block)
+                for part, here in mine.items()
+            }
+            intended = self._send(ref, agreed, drafts, matched)
+            etag = self._swap(name, intended, basis.etag)
+            if etag is None:
+                return None
+            basis = _Basis(msgspec.structs.replace(intended, etag=etag), {})
+            self._states.agree(name, basis.agreed)
+            standing = Standing.PUSHED
+
+    def _send(
+        self, ref: SessionRef, agreed: Agreed, drafts: Mapping[str, Draft], matched: Mapping[str, Matched]
+    ) -> Agreed:
+        """Put the blocks of a round; returns what is to be agreed once the head is swapped."""
+        head = next_head(agreed.head, drafts, matched, self._stamp())
+        for one in drafts.values():
+            for block, data in one.puts:
+                self._remote.put_block(head.space, block, data)
+        sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part.name, head, drafts)}
+        return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder)
+
+    def _swap(self, name: str, intended: Agreed, etag: str | None) -> str | None:
+        """Swap the head, the intent laid down first. None if the other side has gone another way."""
+        data = encode(intended.head)
+        self._states.intend(name, intended)
+        won = self._remote.swap_head(name, data, etag)
+        if won is None:
+            found = self._remote.read_head(name)
+            if found is not None and found.data == data:
+                return found.etag  # an earlier try had been carried out, and its answer was lost
+            self._states.forget_intent(name)
+        return won
+
+    def _adopt(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Agreed | Outcome:
+        """The other side has a head that this machine has not seen: go on from it if all of it is here too."""
+        record = self._remote.read_head(name)
+        if record is None:
+            raise RemoteError(f"the head of {ref.session_id} is gone from the other side", operation="push")
+        head = decode(name, record.data)
+        mine = survey(self._fs, self._layout, ref, self._rules)
+        found = compare(self._fs, self._remote, mine, agreed, head, self._rules)
+        if found.is_diverged({part: here.kind for part, here in mine.items()}):
+            return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
+        if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS):
+            return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
+        adopted = _agreed_on(record, head, ref, {**(agreed.pieces if agreed else {}), **found.pieces})
+        self._states.agree(name, adopted)
+        return adopted
+
+    def _remember(self, name: str, agreed: Agreed, mine: Mapping[str, LocalPart]) -> None:
+        """Note by which stamps the files can be known again, so that the next push need not read them."""
+        seen = settled(mine, list(mine), self._now().timestamp())
+        if seen != agreed.seen:
+            self._states.agree(name, msgspec.structs.replace(agreed, seen=seen))
+
+
+def _is_told(agreed: Agreed, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:
+    """True if the other side has all that is here."""
+    if not agreed.etag or agreed.head.deleted:
+        return False
+    return all(matched[part].same and part in agreed.pieces for part in mine)
+
+
+def _goes(part: str, head: Head, drafts: Mapping[str, Draft]) -> bool:
+    """True if this head speaks of the file as it was drafted."""
+    return part in drafts and drafts[part].part in head.parts
+
+
+def _agreed_on(record: HeadRecord, head: Head, ref: SessionRef, pieces: dict[str, list[Piece]]) -> Agreed:
+    return Agreed(head, record.etag, pieces, ref.folder)
+
+
+def is_gone(fs: Fs, folder: str, parent: str) -> bool:
+    """True if a session's folder is not there, though the folder that held it is: its disk has not gone with it."""
+    return look(fs, folder) is None and look(fs, parent) is not None

@@ -1,0 +1,107 @@
+"""A remote in memory: the model that all others are compared with, and a server for tests of many machines.
+
+A `MemoryServer` is what the machines share; `remote` gives the view of one tenant.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+
+PAGE_BYTES = 4 << 20
+PAGE_HEADS = 200
+
+
+class _Tenant:
+    def __init__(self) -> None:
+        self.blocks: dict[str, dict[str, bytes]] = defaultdict(dict)
+        self.ids: dict[str, list[str]] = defaultdict(list)
+        self.heads: dict[str, tuple[bytes, int]] = {}
+        self.names: list[str] = []
+
+
+class MemoryServer:
+    """What several machines share. Everything is gone with the process.
+
+    Args:
+        page_bytes: about how many bytes of blocks a page holds.
+        page_heads: how many heads a page holds.
+    """
+
+    def __init__(self, *, page_bytes: int = PAGE_BYTES, page_heads: int = PAGE_HEADS) -> None:
+        self.page_bytes = page_bytes
+        self.page_heads = page_heads
+        self.guard = threading.Lock()
+        self.tenants: dict[str, _Tenant] = defaultdict(_Tenant)
+        self.versions = 0
+
+    def remote(self, tenant: str = "me") -> MemoryRemote:
+        """The view of one tenant."""
+        return MemoryRemote(self, tenant)
+
+
+class MemoryRemote:
+    """One tenant's blocks and heads on a `MemoryServer`."""
+
+    def __init__(self, server: MemoryServer, tenant: str) -> None:
+        self._server = server
+        self._mine = server.tenants[tenant]
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        _refuse_large(block, data)
+        with self._server.guard:
+            if block in self._mine.blocks[space]:
+                return False
+            self._mine.blocks[space][block] = bytes(data)
+            insort(self._mine.ids[space], block)
+            return True
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        with self._server.guard:
+            ids = self._mine.ids[space]
+            at = bisect_left(ids, first) if after is None else bisect_right(ids, after)
+            end = bisect_left(ids, stop)
+            found: list[Block] = []
+            size = 0
+            while at < end and (not found or size < self._server.page_bytes):
+                found.append(Block(ids[at], self._mine.blocks[space][ids[at]]))
+                size += len(found[-1].data)
+                at += 1
+            return BlockPage(tuple(found), found[-1].id if found and at < end else None)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        with self._server.guard:
+            return self._head(name)
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        _refuse_large(name, data)
+        with self._server.guard:
+            present = self._head(name)
+            if (None if present is None else present.etag) != etag:
+                return None
+            if present is None:
+                insort(self._mine.names, name)
+            self._server.versions += 1
+            self._mine.heads[name] = bytes(data), self._server.versions
+            return str(self._server.versions)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        with self._server.guard:
+            at = 0 if after is None else bisect_right(self._mine.names, after)
+            names = self._mine.names[at : at + self._server.page_heads]
+            found = tuple(head for head in map(self._head, names) if head is not None)
+            more = at + len(names) < len(self._mine.names)
+            return HeadPage(found, names[-1] if more else None)
+
+    def _head(self, name: str) -> HeadRecord | None:
+        present = self._mine.heads.get(name)
+        return present and HeadRecord(name, present[0], str(present[1]))
+
+
+def _refuse_large(name: str, data: bytes) -> None:
+    if len(data) > LARGEST_BLOCK:
+        raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")

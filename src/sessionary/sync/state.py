@@ -1,0 +1,186 @@
+"""What this machine remembers of the other side: disposable, but for the few moments in which an intent is open.
+
+For each session one small file says what both sides agreed on last: the head, its etag, and where the blocks of each
+file end. It is written last of all, after the other side has said yes, so it is never ahead of the truth. Without it
+nothing is lost: files and head are then compared byte by byte.
+
+Before a head is swapped, the new agreement is laid beside it as an *intent*. If the answer never comes, the next run
+asks for the head once: if it is ours, byte for byte, then it was carried out, and the intent becomes the agreement.
+The files of the sessions are the only queue; nothing waits here to be sent.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.lock import FileLock
+from sessionary.errors import AlreadyExists
+from sessionary.sync.blocks import Piece
+from sessionary.sync.heads import Head
+
+_T = TypeVar("_T")
+_STATE, _INTENT, _MOVE = ".state.json", ".intent.json", ".move.json"
+
+
+class Agreed(Struct, frozen=True):
+    """What both sides have of a session.
+
+    Attributes:
+        head: as it is on the other side.
+        etag: its version there; empty while that is not known (in an intent).
+        pieces: where the blocks of each file end.
+        folder: where the session lies here.
+        seen: of each file, inode, size and times when it was found to be what the head says.
+    """
+
+    head: Head
+    etag: str
+    pieces: dict[str, list[Piece]]
+    folder: str
+    seen: dict[str, tuple[int, int, int, int]] = {}
+
+
+class Moving(Struct, frozen=True):
+    """A session that gives way to the other side's: what is here moves to `sibling`, `staged` takes its place."""
+
+    folder: str
+    sibling: str
+    sibling_id: str
+    session: str
+    project: str | None
+    staged: str
+
+
+class States:
+    """The agreements and intents below one folder. One process at a time: see `held`.
+
+    Args:
+        folder: where they lie; it is made when it is needed.
+        fs: the file system.
+    """
+
+    def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
+        self.folder = folder
+        self._fs = fs
+        self._agreed = msgspec.json.Decoder(Agreed).decode
+        self._moving = msgspec.json.Decoder(Moving).decode
+
+    def lock(self) -> FileLock:
+        """The lock that one synchronisation of this machine holds.
+
+        Raises:
+            StorageFailed: the folder cannot be made.
+        """
+        try:
+            make_dirs(self._fs, self.folder)
+        except OSError as error:
+            raise storage_failed(error, "make", self.folder) from error
+        return FileLock(os.path.join(self.folder, ".lock"), self._fs)
+
+    def device(self, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:
+        """Who this machine is: made up once, and then always the same. Only while holding the lock.
+
+        Durability: a name that was returned once survives a power cut.
+        """
+        path = os.path.join(self.folder, "device")
+        if (known := read_bytes(self._fs, path)) is None:
+            try:
+                atomic.create(path, new_id().encode(), fs=self._fs)
+            except AlreadyExists:
+                pass
+            known = read_bytes(self._fs, path) or b""
+        return known.decode()
+
+    def names(self) -> Iterator[str]:
+        """The head names of all sessions about which something is remembered."""
+        suffixes = (_STATE, _INTENT, _MOVE)
+        found = {
+            name[: -len(suffix)]
+            for name in self._listed()
+            for suffix in suffixes
+            if name.endswith(suffix) and not name.startswith(".")
+        }
+        yield from sorted(found)
+
+    def _listed(self) -> list[str]:
+        try:
+            return self._fs.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise storage_failed(error, "look into", self.folder) from error
+
+    def agreed(self, name: str) -> Agreed | None:
+        """What was agreed about a session; None if nothing is remembered, or nothing that can be read."""
+        return self._read(name + _STATE, self._agreed)
+
+    def agree(self, name: str, agreed: Agreed) -> None:
+        """Remember an agreement, and forget what was intended. Replaces whole or not at all."""
+        self._write(name + _STATE, agreed)
+        self.forget_intent(name)
+
+    def intent(self, name: str) -> Agreed | None:
+        """What was to be agreed when the last push was cut off; None if none was."""
+        return self._read(name + _INTENT, self._agreed)
+
+    def intend(self, name: str, agreed: Agreed) -> None:
+        """Lay down what is to be agreed. Durability: on return it survives a power cut."""
+        self._write(name + _INTENT, agreed)
+
+    def forget_intent(self, name: str) -> None:
+        """What was intended has come about, or never will."""
+        self._remove(name + _INTENT)
+
+    def moving(self, name: str) -> Moving | None:
+        """The session that was giving way when the last pull was cut off; None if none was."""
+        return self._read(name + _MOVE, self._moving)
+
+    def move(self, name: str, moving: Moving) -> None:
+        """Lay down that a session is to give way. Durability: on return it survives a power cut."""
+        self._write(name + _MOVE, moving)
+
+    def forget_move(self, name: str) -> None:
+        """The session has given way, or stays."""
+        self._remove(name + _MOVE)
+
+    def forget(self, name: str) -> None:
+        """Forget what was agreed: files and head are then compared byte by byte."""
+        self._remove(name + _STATE)
+
+    def _read(self, file: str, decode: Callable[[bytes], _T]) -> _T | None:
+        data = read_bytes(self._fs, os.path.join(self.folder, file))
+        try:
+            return None if data is None else decode(data)
+        except msgspec.MsgspecError:
+            return None  # derived data: what cannot be read is worked out anew
+
+    def _write(self, file: str, value: Struct) -> None:
+        atomic.replace(os.path.join(self.folder, file), (msgspec.json.encode(value),), fs=self._fs)
+
+    def _remove(self, file: str) -> None:
+        path = os.path.join(self.folder, file)
+        try:
+            self._fs.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise storage_failed(error, "remove", path) from error
+
+
+def sibling_id(name: str, device: str, chain: str) -> str:
+    """The id of the session that what is here moves to: the same if a cut off move is begun again."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"sessionary sibling {name} {device} {chain}"))
+
+
+def digest(tips: dict[str, str]) -> str:
+    """One hash of the chains of several files."""
+    return sha256("\n".join(f"{name} {chain}" for name, chain in sorted(tips.items())).encode()).hexdigest()

@@ -1,0 +1,128 @@
+"""A remote that fails as networks and services do, and kills its caller at any call.
+
+What may happen to a call:
+
+``kill`` and ``kill after``
+    The process of the caller dies before the call, or after the other side has carried it out.
+``lost``
+    It is carried out, and the answer is lost.
+``dropped``
+    The connection breaks before the other side has heard of it; or it hangs until the caller gives up.
+``late``
+    As ``dropped``, but the request is on its way still, and is carried out some calls later: writes overtake it.
+``throttled``
+    The other side refuses for now, and says when to come again.
+
+Pages may come with fewer entries than there are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.testing.faults import Killed
+
+_T = TypeVar("_T")
+FAULTS = ("kill", "kill after", "lost", "dropped", "late", "throttled")
+_WRITES = {"put_block", "swap_head"}
+
+
+class ChaosRemote:
+    """Does every call through `inner`, except where fate decides otherwise.
+
+    Args:
+        inner: the remote.
+        plan: what happens to the n-th call, from 1.
+        fate: for all others: each fault with this chance.
+        chance: how likely each fault of `faults` is at each call; 0 for never.
+        faults: those that `fate` chooses from.
+
+    Attributes:
+        calls: how many calls there were.
+        log: the calls in words, with what happened to them.
+        counts: how often each verb was called.
+    """
+
+    def __init__(
+        self,
+        inner: Remote,
+        plan: dict[int, str] | None = None,
+        *,
+        fate: random.Random | None = None,
+        chance: float = 0.0,
+        faults: tuple[str, ...] = FAULTS,
+    ) -> None:
+        self.inner = inner
+        self.plan = plan or {}
+        self.calls = 0
+        self.log: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self._fate = fate
+        self._chance = chance
+        self._faults = faults
+        self._late: list[tuple[int, Callable[[], Any]]] = []
+        self._dead = False
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return self._call("put_block", block, lambda: self.inner.put_block(space, block, data))
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page = self._call("read_range", first, lambda: self.inner.read_range(space, first, stop, after))
+        keep = self._part_of(len(page.blocks))
+        if keep == len(page.blocks):
+            return page
+        return BlockPage(page.blocks[:keep], page.blocks[keep - 1].id)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        return self._call("read_head", name, lambda: self.inner.read_head(name))
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        return self._call("swap_head", name, lambda: self.inner.swap_head(name, data, etag))
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        return self._call("list_heads", after or "", lambda: self.inner.list_heads(after))
+
+    def settle(self) -> None:
+        """Carry out what is on its way still."""
+        late, self._late = self._late, []
+        for _, call in late:
+            call()
+
+    def _call(self, verb: str, what: str, call: Callable[[], _T]) -> _T:
+        if self._dead:
+            raise Killed(f"{verb} after the kill")
+        self.calls += 1
+        self.counts[verb] += 1
+        due = [late for when, late in self._late if when <= self.calls]
+        self._late = [(when, late) for when, late in self._late if when > self.calls]
+        for late in due:
+            late()
+        fault = self.plan.get(self.calls) or self._chosen()
+        self.log.append(f"{verb} {what[:24]} {fault or ''}".rstrip())
+        return call() if fault is None else self._strike(fault, verb, call)
+
+    def _chosen(self) -> str | None:
+        if self._fate is None or self._fate.random() >= self._chance:
+            return None
+        return self._fate.choice(self._faults)
+
+    def _strike(self, fault: str, verb: str, call: Callable[[], _T]) -> _T:
+        if fault in ("lost", "kill after"):
+            call()
+        if fault in ("kill", "kill after"):
+            self._dead = True
+            raise Killed(f"{fault} at {verb}")
+        if fault == "late" and verb in _WRITES:
+            self._late.append((self.calls + (self._fate.randint(1, 6) if self._fate else 2), call))
+        details = {"retry_after": 0.0} if fault == "throttled" else {}
+        raise RemoteError(f"{fault} at {verb}", retryable=True, details=details)
+
+    def _part_of(self, count: int) -> int:
+        if self._fate is None or not count:
+            return count
+        return self._fate.randint(1, count)

@@ -1,0 +1,235 @@
+"""The suite that every `Remote` must pass.
+
+A subclass says how to reach an empty store, and how to look into it and put something there **without** the remote
+under test, so that a mistake in one direction cannot hide behind the same mistake in the other::
+
+    class TestMyRemote(RemoteTests):
+        def remote(self, tenant="me"): ...      # another connection to the same store
+        def get_raw(self, space, block): ...
+        def put_raw(self, space, block, data): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import LARGEST_BLOCK, Remote, blocks_of, heads_of
+
+_T = TypeVar("_T")
+ALL_BYTES = bytes(range(256)) * 3 + b'\0\xff{"\xed\xa0\x80'
+SPACE = "space-1"
+
+
+def ids(remote: Remote, first: str = "", stop: str = "~", space: str = SPACE) -> list[str]:
+    """The ids of a range, over all pages."""
+    return [block.id for block in blocks_of(remote, space, first, stop)]
+
+
+def at_once(count: int, work: Callable[[int], _T]) -> list[_T]:
+    """The same work by several threads at once."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
+
+
+class RemoteTests:
+    """The rules of `sync.remote.Remote` as tests."""
+
+    def remote(self, tenant: str = "me") -> Remote:
+        """A connection to the store of this test, which began empty."""
+        raise NotImplementedError
+
+    def get_raw(self, space: str, block: str) -> bytes | None:
+        """What the store holds of a block of tenant ``me``, going around the remote."""
+        raise NotImplementedError
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        """Put a block of tenant ``me`` into the store, going around the remote."""
+        raise NotImplementedError
+
+    # -- blocks
+
+    def test_a_block_is_stored_as_it_is(self) -> None:
+        assert self.remote().put_block(SPACE, "a-00000000-ff", ALL_BYTES) is True
+        assert self.get_raw(SPACE, "a-00000000-ff") == ALL_BYTES
+
+    def test_a_block_is_read_as_it_was_stored(self) -> None:
+        self.put_raw(SPACE, "a-00000000-ff", ALL_BYTES)
+        assert list(blocks_of(self.remote(), SPACE, "a", "b")) == [("a-00000000-ff", ALL_BYTES)]
+
+    def test_an_empty_block_is_a_block(self) -> None:
+        self.remote().put_block(SPACE, "a", b"")
+        assert list(blocks_of(self.remote(), SPACE, "a", "b")) == [("a", b"")]
+
+    def test_the_largest_block_is_taken(self) -> None:
+        data = (ALL_BYTES * (LARGEST_BLOCK // len(ALL_BYTES) + 1))[:LARGEST_BLOCK]
+        assert self.remote().put_block(SPACE, "a", data)
+        assert [block.data for block in blocks_of(self.remote(), SPACE, "a", "b")] == [data]
+
+    def test_a_block_that_is_there_stays_as_it_is(self) -> None:
+        remote = self.remote()
+        assert remote.put_block(SPACE, "a", b"first")
+        assert remote.put_block(SPACE, "a", b"second") is False
+        assert self.get_raw(SPACE, "a") == b"first"
+
+    def test_of_many_that_put_one_block_one_stores_it_and_none_fails(self) -> None:
+        stored = at_once(8, lambda n: self.remote().put_block(SPACE, "a", b"the same"))
+        assert stored.count(True) == 1
+        assert self.get_raw(SPACE, "a") == b"the same"
+
+    def test_one_id_in_two_spaces_is_two_blocks(self) -> None:
+        self.remote().put_block("space-1", "a", b"1")
+        self.remote().put_block("space-2", "a", b"2")
+        assert self.get_raw("space-1", "a") == b"1"
+        assert [block.data for block in blocks_of(self.remote(), "space-2", "", "~")] == [b"2"]
+
+    def test_a_range_has_its_first_id_and_not_its_last(self) -> None:
+        for name in ("a", "b", "b-1", "c", "d"):
+            self.put_raw(SPACE, name, b"x")
+        assert ids(self.remote(), "b", "d") == ["b", "b-1", "c"]
+        assert ids(self.remote(), "e", "f") == []
+        assert ids(self.remote(), "a", "z", space="nothing") == []
+
+    def test_ids_are_sorted_by_their_bytes(self) -> None:
+        names = ["a-1", "a.1", "a-10", "B", "a_1", "Z", "0", "a-00000002-b", "a-00000002-a"]
+        for name in names:
+            self.put_raw(SPACE, name, b"x")
+        assert ids(self.remote()) == sorted(names)
+
+    def test_a_range_of_many_large_blocks_comes_whole_and_in_order(self) -> None:
+        names = [f"a-{n:08}-{n % 7:x}" for n in range(40)]
+        for name in reversed(names):
+            self.put_raw(SPACE, name, name.encode() + bytes(200_000))
+        found = list(blocks_of(self.remote(), SPACE, "a", "b"))
+        assert [block.id for block in found] == names
+        assert all(block.data == block.id.encode() + bytes(200_000) for block in found)
+
+    def test_a_page_can_be_asked_for_again_and_from_another_connection(self) -> None:
+        for n in range(40):
+            self.put_raw(SPACE, f"a-{n:08}", bytes(200_000))
+        first = self.remote().read_range(SPACE, "a", "b")
+        if first.following is None:
+            return
+        again = [self.remote().read_range(SPACE, "a", "b", first.following) for _ in range(2)]
+        assert again[0] == again[1]
+        assert not {block.id for block in first.blocks} & {block.id for block in again[0].blocks}
+
+    # -- heads
+
+    def test_a_head_that_is_not_there_is_none(self) -> None:
+        assert self.remote().read_head("nobody") is None
+
+    def test_a_head_is_made_only_where_there_is_none(self) -> None:
+        remote = self.remote()
+        etag = remote.swap_head("one", ALL_BYTES, None)
+        assert etag is not None
+        assert remote.swap_head("one", b"other", None) is None
+        assert remote.read_head("one") == ("one", ALL_BYTES, etag)
+
+    def test_a_head_is_replaced_only_by_who_knows_it(self) -> None:
+        remote = self.remote()
+        first = remote.swap_head("one", b"1", None)
+        second = remote.swap_head("one", b"2", first)
+        assert second not in (None, first)
+        assert remote.swap_head("one", b"3", first) is None
+        assert remote.swap_head("two", b"3", second) is None
+        assert remote.read_head("one") == ("one", b"2", second)
+        assert remote.read_head("two") is None
+
+    def test_no_etag_comes_back_with_the_same_bytes(self) -> None:
+        remote = self.remote()
+        etags = [remote.swap_head("one", b"a", None)]
+        for data in (b"b", b"a", b"b", b"a"):
+            etags.append(remote.swap_head("one", data, etags[-1]))
+        assert None not in etags
+        assert len(set(etags)) == 5
+
+    def test_of_many_that_make_a_head_one_wins(self) -> None:
+        won = at_once(8, lambda n: self.remote().swap_head("one", b"%d" % n, None))
+        winners = [n for n, etag in enumerate(won) if etag is not None]
+        found = self.remote().read_head("one")
+        assert len(winners) == 1
+        assert found == ("one", b"%d" % winners[0], won[winners[0]])
+
+    def test_of_many_that_replace_a_head_one_wins(self) -> None:
+        for turn in range(5):
+            before = self.remote().read_head("one")
+            etag = before.etag if before else None
+            won = at_once(8, lambda n, t=turn, e=etag: self.remote().swap_head("one", b"%d %d" % (t, n), e))  # type: ignore[misc]
+            assert sum(one is not None for one in won) == 1
+
+    def test_the_largest_head_is_taken(self) -> None:
+        data = bytes(LARGEST_BLOCK)
+        self.remote().swap_head("one", data, None)
+        found = self.remote().read_head("one")
+        assert found is not None
+        assert found.data == data
+
+    # -- lists
+
+    def test_an_empty_store_lists_nothing(self) -> None:
+        assert list(heads_of(self.remote())) == []
+
+    def test_every_head_is_listed_once_with_its_bytes_and_etag(self) -> None:
+        remote = self.remote()
+        expected = set()
+        for n in range(450):
+            etag = remote.swap_head(f"h{n:03}", b"%d" % n, None)
+            expected.add((f"h{n:03}", b"%d" % n, etag))
+        found = list(heads_of(self.remote()))
+        assert len(found) == 450
+        assert {tuple(head) for head in found} == expected
+
+    def test_a_list_misses_no_head_that_is_changed_while_it_runs(self) -> None:
+        remote = self.remote()
+        etags = {f"h{n:03}": remote.swap_head(f"h{n:03}", b"old", None) for n in range(450)}
+        page = remote.list_heads()
+        seen = {head.name for head in page.heads}
+        turn = 0
+        while page.following is not None:
+            for name in (f"h{turn:03}", f"h{449 - turn:03}"):
+                etags[name] = remote.swap_head(name, b"new", etags[name])
+            turn += 1
+            page = remote.list_heads(page.following)
+            seen |= {head.name for head in page.heads}
+        assert seen == set(etags)
+
+    # -- tenants, order, errors
+
+    def test_a_tenant_sees_and_changes_nothing_of_another(self) -> None:
+        mine, theirs = self.remote("me"), self.remote("someone-else")
+        etag = mine.swap_head("one", b"mine", None)
+        mine.put_block(SPACE, "a", b"mine")
+        assert theirs.read_head("one") is None
+        assert list(heads_of(theirs)) == []
+        assert ids(theirs) == []
+        assert theirs.swap_head("one", b"theirs", etag) is None
+        assert theirs.put_block(SPACE, "a", b"theirs") is True
+        assert self.get_raw(SPACE, "a") == b"mine"
+        assert mine.read_head("one") == ("one", b"mine", etag)
+
+    def test_what_was_written_is_seen_by_the_next_call(self) -> None:
+        remote = self.remote()
+        etags: list[str | None] = [None]
+        for n in range(20):
+            remote.put_block(SPACE, f"a-{n:08}", b"x")
+            assert ids(remote)[-1] == f"a-{n:08}"
+            etags.append(remote.swap_head("one", b"%d" % n, etags[-1]))
+            found = remote.read_head("one")
+            assert found is not None
+            assert found.data == b"%d" % n
+        assert all(a != b for a, b in pairwise(etags))
+
+    def test_what_is_too_large_is_refused_for_good(self) -> None:
+        """A remote MAY take more than it must; what it does not take, it says, and stores nothing of it."""
+        refused: RemoteError | None = None
+        try:
+            self.remote().put_block(SPACE, "a", bytes(64 << 20))
+        except RemoteError as error:
+            refused = error
+        if refused is not None:
+            assert not refused.retryable
+            assert self.get_raw(SPACE, "a") is None

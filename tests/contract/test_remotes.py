@@ -1,0 +1,148 @@
+"""Every remote passes the shared suite; and the suite fails remotes that do not keep the rules."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import BlockPage, HeadPage
+from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
+from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.remote_suite import RemoteTests
+
+
+class TestMemory(RemoteTests):
+    def setup_method(self) -> None:
+        self.server = MemoryServer()
+
+    def remote(self, tenant: str = "me") -> Any:
+        return self.server.remote(tenant)
+
+    def get_raw(self, space: str, block: str) -> Any:
+        return self.server.tenants["me"].blocks[space].get(block)
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        tenant = self.server.tenants["me"]
+        tenant.blocks[space][block] = data
+        tenant.ids[space] = sorted(tenant.blocks[space])
+
+
+class TestMemoryInSmallPages(TestMemory):
+    def setup_method(self) -> None:
+        self.server = MemoryServer(page_bytes=1, page_heads=1)
+
+
+class TestChaosAtRest(TestMemory):
+    """A remote that does nothing bad yet is none other than the one inside."""
+
+    def remote(self, tenant: str = "me") -> Any:
+        return ChaosRemote(self.server.remote(tenant))
+
+
+class Overwriting(MemoryRemote):
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        new = super().put_block(space, block, data)
+        self._mine.blocks[space][block] = data
+        return new
+
+
+class AlwaysNew(MemoryRemote):
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        super().put_block(space, block, data)
+        return True
+
+
+class Unconditional(MemoryRemote):
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        present = self.read_head(name)
+        return super().swap_head(name, data, present.etag if present else None)
+
+
+class CreatingOver(MemoryRemote):
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        present = self.read_head(name)
+        return super().swap_head(name, data, present.etag if present and etag is None else etag)
+
+
+class EtagOfContent(MemoryRemote):
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        present = self.read_head(name)
+        if (present.data.hex() if present else None) != etag:
+            return None
+        super().swap_head(name, data, present.etag if present else None)
+        return data.hex()
+
+
+class LosingTheLastOfAPage(MemoryRemote):
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page = super().read_range(space, first, stop, after)
+        return page._replace(blocks=page.blocks[:-1]) if page.following else page
+
+
+class Inclusive(MemoryRemote):
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        return super().read_range(space, first, stop + "\0", after)
+
+
+class Unsorted(MemoryRemote):
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page = super().read_range(space, first, stop, after)
+        return page._replace(blocks=page.blocks[::-1])
+
+
+class OnePageOfHeads(MemoryRemote):
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        return super().list_heads(after)._replace(following=None)
+
+
+class OneTenant(MemoryRemote):
+    def __init__(self, server: MemoryServer, tenant: str) -> None:
+        super().__init__(server, "me")
+
+
+class TextOnly(MemoryRemote):
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return super().put_block(space, block, data.decode("utf-8", "replace").encode())
+
+
+BROKEN = [
+    Overwriting,
+    AlwaysNew,
+    Unconditional,
+    CreatingOver,
+    EtagOfContent,
+    LosingTheLastOfAPage,
+    Inclusive,
+    Unsorted,
+    OnePageOfHeads,
+    OneTenant,
+    TextOnly,
+]
+
+
+def failures(make: Callable[[MemoryServer, str], Any]) -> list[str]:
+    """The tests of the suite that a remote does not pass."""
+
+    class Suite(TestMemory):
+        def remote(self, tenant: str = "me") -> Any:
+            return make(self.server, tenant)
+
+    failed = []
+    for name in (name for name in dir(Suite) if name.startswith("test_")):
+        suite = Suite()
+        suite.setup_method()
+        try:
+            getattr(suite, name)()
+        except (AssertionError, RemoteError):
+            failed.append(name)
+    return failed
+
+
+def test_the_suite_passes_a_remote_that_keeps_the_rules() -> None:
+    assert failures(MemoryRemote) == []
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: str(broken.__name__))
+def test_the_suite_fails_a_remote_that_breaks_a_rule(broken: Any) -> None:
+    assert failures(broken) != []

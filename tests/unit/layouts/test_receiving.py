@@ -1,0 +1,75 @@
+"""What only the amplifier layout knows when sessions come from elsewhere."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sessionary import SessionStore
+from sessionary.errors import Invalid, NotFound
+from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.base import PartKind
+
+NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    store = SessionStore(tmp_path / "projects" / "-p" / "sessions")
+    store.save("one", [{"role": "user", "content": "hello"}], {"session_id": "one", "bundle": "b"})
+    return tmp_path
+
+
+def test_a_session_belongs_where_the_store_would_put_it(home: Path) -> None:
+    layout = AmplifierRecipient(home)
+    ref = layout.place("-p", "one")
+    assert ref == layout.at(ref.path)
+
+
+@pytest.mark.parametrize(
+    "place", [("-p", "../one"), ("-p", ""), ("..", "one"), (".p", "one"), (None, "one"), ("a/b", "c")]
+)
+def test_a_place_that_leads_elsewhere_is_refused(home: Path, place: tuple[str | None, str]) -> None:
+    with pytest.raises(Invalid):
+        AmplifierRecipient(home).place(*place)
+
+
+def test_only_the_files_of_a_session_are_its_parts(home: Path) -> None:
+    layout = AmplifierRecipient(home)
+    assert layout.part_kind("transcript.jsonl") is PartKind.JOURNAL
+    assert layout.part_kind("events.jsonl") is PartKind.LOG
+    assert [layout.part_kind(name) for name in ("../x", "a/transcript.jsonl", ".lock", "x.backup")] == [
+        None
+    ] * 4
+
+
+def test_what_is_not_there_cannot_be_held(home: Path) -> None:
+    layout = AmplifierRecipient(home)
+    with pytest.raises(NotFound), layout.held(layout.place("-p", "two")):
+        pass
+
+
+def test_a_moved_session_says_its_new_id_and_its_parent_once(home: Path) -> None:
+    layout = AmplifierRecipient(home)
+    ref, new = layout.place("-p", "one"), layout.place("-p", "new")
+    ref.path.rename(new.path)
+    with layout.held(new):
+        layout.relabel(new, "one", NOW)
+        first = (new.path / "metadata.json").read_bytes()
+        layout.relabel(new, "one", NOW.replace(year=2030))
+    told = json.loads(first)
+    assert (told["session_id"], told["parent_id"], told["bundle"]) == ("new", "one", "b")
+    assert (new.path / "metadata.json").read_bytes() == first
+    assert layout.summary(new).parent == "one"
+
+
+def test_a_discarded_session_can_be_brought_back(home: Path) -> None:
+    layout = AmplifierRecipient(home)
+    ref = layout.place("-p", "one")
+    with layout.held(ref):
+        layout.discard(ref, NOW)
+    assert list(layout.discover()) == []
+    store = SessionStore(home / "projects" / "-p" / "sessions")
+    store.undo("one")
+    assert store.load("one")[0][0]["content"] == "hello"
