@@ -495,6 +495,8 @@ def test_a_session_without_events(make: Make, run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["--summary", "--cost"],
+        ["--cost", "--raw"],
         ["--summary", "--fields", "ts"],
         ["--summary", "--tail", "1"],
         ["--raw", "--json"],

@@ -118,6 +118,26 @@ def test_a_first_look_that_takes_more_than_a_second_shows_how_far_it_is(home: Pa
     assert what.encode() + b" " not in done.stdout + done.stderr
 
 
+WAITING = """
+import time
+from sessionary.cli.progress import waiting
+with waiting("forking", patience=0.05):
+    time.sleep(0.6)
+with waiting("rewinding", patience=60):
+    pass
+print("done")
+"""
+
+
+def test_work_in_one_piece_shows_that_it_goes_on_and_leaves_nothing_behind() -> None:
+    screen = on_terminal(sys.executable, "-c", WAITING)
+    assert screen.out.index("forking") < screen.out.index("done")
+    assert "rewinding" not in screen.out
+    assert screen.out.endswith("done\n")
+    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"done\n", b"")
+
+
 def completed(words: str) -> list[str]:
     """What bash would be offered for the last of the words."""
     surroundings = {
@@ -145,7 +165,14 @@ def test_each_shell_gets_its_script(shell: str) -> None:
     assert "_SESSIONARY_COMPLETE" in done.stdout
 
 
-REFUSED = [["list"], ["list", "--json"], ["show", "s00"], ["events", "s00", "--raw"], ["search", "hi"]]
+REFUSED = [
+    ["list"],
+    ["list", "-h"],
+    ["list", "--json"],
+    ["show", "s00"],
+    ["events", "s00", "--raw"],
+    ["search", "hi"],
+]
 
 
 def redirected(home: Path, words: list[str], how: str) -> subprocess.CompletedProcess[str]:

@@ -38,6 +38,10 @@ def run(arguments: Sequence[str], program: click.Command = cli, name: str = "ses
         return _end_of_pipe()
     except SessionaryError as error:
         return _tell(error, as_json)
+    except OSError as error:  # click prints the help itself; a stream that refuses has no name, as a file has
+        return (
+            _tell_bug(error, arguments, as_json) if error.filename else _tell(output.refused(error), as_json)
+        )
     except Exception as error:  # noqa: BLE001 - nothing lies above this; the traceback is one flag away
         return _tell_bug(error, arguments, as_json)
 

@@ -56,9 +56,9 @@ Examples:
 @click.option(
     "--fields", metavar="PATHS", help="Print these fields instead, such as ts,data.usage.input_tokens."
 )
-@click.option("--summary", "how", flag_value="summary", help="Count the events instead, by name and level.")
-@click.option("--cost", "how", flag_value="cost", help="Sum up tokens and cost instead, by model.")
-@click.option("--raw", "how", flag_value="raw", help="Print whole lines as they are stored, however long.")
+@click.option("--summary", "summed", is_flag=True, help="Count the events instead, by name and level.")
+@click.option("--cost", is_flag=True, help="Sum up tokens and cost instead, by model.")
+@click.option("--raw", is_flag=True, help="Print whole lines as they are stored, however long.")
 @options.as_json("the events", "one event")
 def events_command(
     session: str,
@@ -70,7 +70,9 @@ def events_command(
     until: datetime | None,
     tail: int | None,
     fields: str | None,
-    how: str | None,
+    summed: bool,
+    cost: bool,
+    raw: bool,
     json_: bool,
     jsonl: bool,
 ) -> int:
@@ -81,6 +83,7 @@ def events_command(
     FILE is any event log.
     """
     options.one_format(json_, jsonl)
+    how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail, json_ or jsonl)
     found = resolve(Workspace(home), session)
     if not isinstance(found, Path):
@@ -115,6 +118,14 @@ def counting(path: str) -> Iterator[EventReader]:
     log = EventReader(path).path
     with Progress("reading events", os.path.getsize(log) if os.path.exists(log) else 0) as progress:
         yield EventReader(path, passed=progress.reach)
+
+
+def _one_way(**ways: bool) -> str | None:
+    """The one that is asked for; None if none is."""
+    asked = [name for name, wanted in ways.items() if wanted]
+    if len(asked) > 1:
+        raise click.UsageError(f"--{asked[0]} and --{asked[1]} exclude each other")
+    return asked[0] if asked else None
 
 
 def _check_usage(how: str | None, fields: str | None, tail: int | None, as_json: bool) -> None:

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.progress import waiting
 from sessionary.cli.text import fit, one_line
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts.amplifier import ForkResult, fork_session, get_fork_preview, is_top_level_session
@@ -65,14 +66,15 @@ def fork_command(
     if dry_run:
         _preview(parent, turn, new_id, on_incomplete, json_)
         return 0
-    made = fork_session(
-        parent.folder,
-        turn=turn,
-        new_session_id=new_id,
-        include_events=not no_events,
-        handle_orphaned_tools=on_incomplete,
-        name=name,
-    )
+    with waiting("forking"):
+        made = fork_session(
+            parent.folder,
+            turn=turn,
+            new_session_id=new_id,
+            include_events=not no_events,
+            handle_orphaned_tools=on_incomplete,
+            name=name,
+        )
     word = str(made.session_dir) if parent.word == parent.folder else made.session_id
     undo = command(home, "trash", word)
     if json_:

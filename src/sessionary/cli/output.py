@@ -146,10 +146,11 @@ def refusals() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _refused(error) from error
+        raise refused(error) from error
 
 
-def _refused(error: OSError) -> StorageFailed:
+def refused(error: OSError) -> StorageFailed:
+    """The error that says so."""
     return StorageFailed(
         f"The result cannot be printed: {error.strerror or error}",
         operation="print",
@@ -266,7 +267,7 @@ def _write(stream: TextIO | pager.Pager, text: str) -> None:
         raise
     except OSError as error:
         if stream is not sys.stderr:  # of that there is nobody left to tell
-            raise _refused(error) from error
+            raise refused(error) from error
 
 
 def _encode(document: Any, stream: TextIO) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -36,7 +38,7 @@ class Progress:
         self._done = 0
         self._clock = clock
         self._quiet_since = clock()
-        self._wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._wanted = _can_be_drawn()
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -79,15 +81,41 @@ class Progress:
         self._quiet_since = self._clock()
 
 
-def _started(what: str, total: int | None) -> Bar:
+@contextmanager
+def waiting(what: str, *, patience: float = PATIENCE) -> Iterator[None]:
+    """A bar without a measure, with the time since it appeared, for work in one piece that takes more than a second."""
+    if not _can_be_drawn():
+        yield
+        return
+    bars: list[Bar] = []
+    timer = threading.Timer(patience, lambda: bars.append(_started(what, None, counted=False)))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # if it has begun to draw, the bar is there now and can be taken away
+        for bar in bars:
+            bar.stop()
+
+
+def _can_be_drawn() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _started(what: str, total: int | None, *, counted: bool = True) -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    how_far = "{task.completed:,.0f}" if total is None else "{task.percentage:.0f} %"
-    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn(), TextColumn(how_far)]
-    if total is not None:
-        columns.append(TimeRemainingColumn())
+    columns: list[ProgressColumn] = [TextColumn("{task.description}"), BarColumn()]
+    if not counted:
+        columns.append(TimeElapsedColumn())
+    elif total is None:
+        columns.append(TextColumn("{task.completed:,.0f}"))
+    else:
+        columns += [TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()]
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
     bar.add_task(what, total=total)
     bar.start()

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.progress import waiting
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier import Repaired, repair
@@ -59,7 +60,8 @@ def repair_command(
     Ends with 13 if something is still wrong afterwards.
     """
     target = chosen(Workspace(home), session, "repair")
-    done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
+    with waiting("repairing"):
+        done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, full, undo))

@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import chosen, command, tell
+from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import Restored, restore_backup
 from sessionary.workspace import Workspace
@@ -37,7 +38,8 @@ def restore_backup_command(
     Where a transcript is damaged, `sessionary repair` saves more of it.
     """
     target = chosen(Workspace(home), session, "restore-backup")
-    done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
+    with waiting("restoring"):
+        done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         fields = asdict(done)

@@ -12,6 +12,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import Rewound, rewind
@@ -43,7 +44,8 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     workspace = Workspace(home)
     target = chosen(workspace, session, "rewind")
     going = list(_going(workspace, target, turn)) if dry_run else []
-    done = rewind(target.folder, turn, dry_run=dry_run)
+    with waiting("rewinding"):
+        done = rewind(target.folder, turn, dry_run=dry_run)
     undo = command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, going, undo))
