@@ -304,6 +304,18 @@ def test_a_locator_opens_its_message_whole(make: Make, run: Run) -> None:
     assert "Done." not in around
 
 
+def test_a_huge_message_beside_the_one_that_is_asked_for_is_cut_and_that_is_told(
+    make: Make, run: Run
+) -> None:
+    huge = {"role": "user", "content": "word " * 400_000 + "END"}
+    make(ROOT, huge, {"role": "assistant", "content": "short"}, huge)
+    beside = run("show", f"{ROOT}:1").out
+    assert beside.count("1,980,003 characters more") == 2
+    assert "END" not in beside
+    assert len(beside) < 60_000
+    assert "END" in run("show", f"{ROOT}:0", "--around", "0").out
+
+
 def test_a_locator_as_json(make: Make, run: Run) -> None:
     make()
     assert [message["index"] for message in run("show", f"{ROOT}:3", "--jsonl").rows] == [0, 1, 2, 3]

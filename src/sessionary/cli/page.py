@@ -34,6 +34,8 @@ _SPEAKERS = {
     "user": "Hook",
 }
 _BAR = "  │ "
+BESIDE = 20_000
+"""Characters of a message that are shown beside the one that was asked for: one may hold a hundred megabytes."""
 
 
 class Window(NamedTuple):
@@ -127,11 +129,16 @@ class Page:
         self._speaker = speaker
 
     def _words(self, text: str) -> Iterator[str]:
-        yield from wrap(harmless(text), self._width) if text else ()
+        beside = self._window is not None and not self._full
+        shown = text[:BESIDE] if beside else text
+        yield from wrap(harmless(shown), self._width) if shown else ()
+        if left := len(text) - len(shown):
+            yield paint(f"… {left:,} characters more; ask for this message to see them", "dim")
 
     def _drawn(self, text: str) -> Iterator[str]:
         """What an agent says, which is Markdown; as it was written where no terminal shows it."""
-        if self._draw and text.strip() and len(text) <= drawn.LONGEST:
+        longest = drawn.LONGEST if self._window is None or self._full else BESIDE
+        if self._draw and text.strip() and len(text) <= longest:
             yield from drawn.lines(harmless(text), self._width, colours=has_colours())
         else:
             yield from self._words(text)
