@@ -89,3 +89,20 @@ def test_a_search_says_what_it_does_not_look_through(say: Say) -> None:
     assert code == 0
     assert json.loads(out)["hits"] == []
     assert "2 brainstorms and features are not searched" in err
+
+
+@pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml"])
+def test_a_file_of_a_feature_leads_to_the_feature(say: Say, name: str) -> None:
+    file = Path.cwd() / ".ai-session" / "login-2026-01-02" / name
+    file.touch()
+    code, out, _ = say("check", str(file), "--json")
+    assert (code, json.loads(out)["checked"]) == (0, 1)
+    assert json.loads(say("show", str(file), "--json")[1])["id"] == "login-2026-01-02"
+    assert say("events", str(file))[0] == 18
+
+
+@pytest.mark.parametrize("command", ["check", "show", "events"])
+def test_yaml_that_is_no_session_is_refused_and_not_called_damaged(say: Say, command: str) -> None:
+    code, out, err = say(command, str(Path.cwd() / ".ai-session" / "active-features.yaml"))
+    assert (code, out) == (12, "")
+    assert "is YAML, and no session" in err

@@ -304,6 +304,16 @@ def test_a_locator_opens_its_message_whole(make: Make, run: Run) -> None:
     assert "Done." not in around
 
 
+def test_a_huge_result_is_folded_without_breaking_it_into_lines(make: Make, run: Run) -> None:
+    brought = "first\n" + "line of many words\n" * 100_000 + "last"
+    make(ROOT, HELLO, CALL, {**RESULT, "content": brought}, DONE)
+    out = run("show", ROOT).out.splitlines()
+    at = out.index("  │ first")
+    assert out[at + 8] == "  │ … of 1,900,010 characters"
+    assert out[at + 9 : at + 13] == ["  │ line of many words"] * 3 + ["  │ last"]
+    assert out[-1] == "Done."
+
+
 def test_a_huge_message_beside_the_one_that_is_asked_for_is_cut_and_that_is_told(
     make: Make, run: Run
 ) -> None:

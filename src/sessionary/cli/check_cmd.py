@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,9 +11,10 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.problems import told
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
-from sessionary.cli.text import cells, fit, harmless, one_line, wrap
+from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
 from sessionary.workspace import Workspace
@@ -132,24 +132,8 @@ def _told(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[s
     if title:
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
-        yield from _problem(problem, checked.path)
+        yield from told(problem, checked.path, "  ")
     yield ""
-
-
-def _problem(problem: Problem, base: str) -> Iterator[str]:
-    place = one_line(os.path.relpath(problem.path, base) if problem.path != base else os.path.basename(base))
-    if problem.line is not None:
-        place += f", line {problem.line:,}"
-    if problem.byte is not None:
-        place += f", byte {problem.byte:,}"
-    word = problem.severity.name.replace("_", " ")
-    first, *rest = wrap(f"{word}  {problem.code}  {place}", output.width() - 4)
-    yield "  " + output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
-    yield from (f"    {line}" for line in rest)
-    for text, lead in ((problem.message, "    "), (problem.repair, "    → ")):
-        if text:
-            lines = wrap(harmless(text), output.width() - len(lead))
-            yield from (lead + line if not at else " " * len(lead) + line for at, line in enumerate(lines))
 
 
 def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output, phrases
+from sessionary.cli.problems import item, told
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.model import Problem, Severity
@@ -50,13 +51,6 @@ def label(name: str, text: str, width: int = 11) -> Iterator[str]:
     yield from (" " * width + line for line in lines[1:])
 
 
-def item(lead: str, text: str) -> Iterator[str]:
-    """An item of a list, broken into lines under each other."""
-    first, *rest = list(wrap(harmless(text), output.width() - len(lead))) or [""]
-    yield lead + first
-    yield from (" " * len(lead) + line for line in rest)
-
-
 def heading(text: str) -> Iterator[str]:
     """A blank line and a heading."""
     yield ""
@@ -80,7 +74,7 @@ def findings(problems: list[Problem], base: str, *, with_notes: bool) -> Iterato
     """What was found, the worst first, and one line over all."""
     shown = [problem for problem in problems if with_notes or problem.severity > Severity.note]
     for problem in sorted(shown, key=lambda one: -one.severity):
-        yield from _finding(problem, base)
+        yield from told(problem, base)
     quiet = len(problems) - len(shown)
     hint = f" ({phrases.count(quiet, 'note')}: --notes prints them)" if quiet else ""
     worse = sum(problem.severity > Severity.note for problem in problems)
@@ -88,18 +82,6 @@ def findings(problems: list[Problem], base: str, *, with_notes: bool) -> Iterato
         yield f"✗ {phrases.count(worse, 'problem')}{hint}"
     else:
         yield f"{output.paint('✓', 'green')} nothing is wrong{hint}"
-
-
-def _finding(problem: Problem, base: str) -> Iterator[str]:
-    place = os.path.relpath(problem.path, base) if os.path.isabs(problem.path) else problem.path
-    place = one_line(place) + (f", line {problem.line:,}" if problem.line is not None else "")
-    word = problem.severity.name.replace("_", " ")
-    first, *rest = wrap(f"{word}  {problem.code}  {place}", output.width() - 2)
-    yield output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
-    yield from (f"  {line}" for line in rest)
-    yield from item("  ", problem.message)
-    if problem.repair:
-        yield from item("  → ", problem.repair)
 
 
 def exit_code(problems: Iterable[Problem]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sessionary import codec
@@ -34,6 +35,8 @@ _SPEAKERS = {
     "user": "Hook",
 }
 _BAR = "  │ "
+HUGE = 1_000_000
+"""Characters of a result up to which the lines that are folded away are counted."""
 BESIDE = 20_000
 """Characters of a message that are shown beside the one that was asked for: one may hold a hundred megabytes."""
 
@@ -160,10 +163,20 @@ class Page:
         yield self._call_line(
             call or ToolCall(result.call_id, "?", "a result of a call that is not here"), verdict
         )
-        lines = list(wrap(harmless(text).rstrip("\n"), self._width - len(_BAR))) if text else []
+        yield from (paint(_BAR + line, "dim") for line in self._result(text))
+
+    def _result(self, text: str) -> list[str]:
+        """The lines of what a tool brought; unless all is wanted, only the first and the last of many."""
+        width = self._width - len(_BAR)
+        if len(text) > HUGE and not self._full:
+            # Breaking a hundred megabytes into lines, to count them, would take minutes.
+            head = islice(wrap(harmless(text[:BESIDE]), width), HEAD)
+            tail = list(wrap(harmless(text[-BESIDE:]).rstrip("\n"), width))[-TAIL:]
+            return [*head, f"… of {len(text):,} characters", *tail]
+        lines = list(wrap(harmless(text).rstrip("\n"), width)) if text else []
         if len(lines) > UNFOLDED and not self._full:
             lines[HEAD:-TAIL] = [f"… {count(len(lines) - HEAD - TAIL, 'more line')}"]
-        yield from (paint(_BAR + line, "dim") for line in lines)
+        return lines
 
     def _unanswered(self) -> Iterator[str]:
         for call in self._waiting.values():

@@ -24,7 +24,7 @@ def resolve(workspace: Workspace, word: str) -> Target:
     if os.path.isdir(path):
         return workspace.at(Path(path).absolute())
     if os.path.exists(path):
-        return _brainstorm(workspace, Path(path).absolute()) or Path(path)
+        return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"there is no file or folder {word}", path=word)
     return workspace.find(word)
@@ -43,14 +43,22 @@ def session(workspace: Workspace, word: str) -> SessionRef:
     return found
 
 
-def _brainstorm(workspace: Workspace, file: Path) -> SessionRef | None:
-    """The session that is this one file, where a kind of session is."""
-    if file.suffix != ".yaml":
-        return None
-    try:
-        return workspace.at(file)
-    except NotFound:
-        return None
+def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
+    """The session that is this one file, or that it is a part of.
+
+    Raises:
+        Invalid: it belongs to none; read as lines of JSON it would count as damaged.
+    """
+    for place in (file, file.parent):
+        try:
+            return workspace.at(place)
+        except NotFound:
+            continue
+    raise Invalid(
+        f"{file} is YAML, and no session that is known",
+        path=file,
+        hint="name a session or a file of JSON Lines; `brainstorm list` and `feature list` tell what lies in YAML",
+    )
 
 
 _OWN_COMMANDS = {

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,22 +89,22 @@ def record(number: int, role: str = "user") -> dict[str, Any]:
     }
 
 
-class LayoutTests:
+class LayoutTests(ABC):
     """The rules of `layouts.base.Layout` as tests."""
 
+    @abstractmethod
     def layout(self, home: Path, fs: Fs) -> Layout:
         """The layout under test over the store in `home`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put_session(
         self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None
     ) -> None:
         """Make a healthy session of these records, going around the layout."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conversation(self, home: Path, session_id: str) -> Path:
         """The file of a session that holds its records."""
-        raise NotImplementedError
 
     def folder(self, home: Path, session_id: str) -> Path:
         """The folder of a session."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -125,7 +126,7 @@ def ours(*, shared: bool = False) -> Consume:
 # -- and those that do not
 
 
-class Planted:
+class Planted(ABC):
     """What they have in common: messages in order of their names, an effect that is a line of the log."""
 
     def __call__(self, fs: Fs, folder: str) -> list[str]:
@@ -137,9 +138,9 @@ class Planted:
                     done.append(known)
         return done
 
+    @abstractmethod
     def consume_one(self, fs: Fs, folder: str, name: str, known: str) -> bool:
         """Apply one message unless that was done; True if it is now."""
-        raise NotImplementedError
 
     @staticmethod
     def add(fs: Fs, path: str, known: str, *, flush: bool = True) -> None:

@@ -11,6 +11,7 @@ under test, so that a mistake in one direction cannot hide behind the same mista
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -35,20 +36,20 @@ def at_once(count: int, work: Callable[[int], _T]) -> list[_T]:
         return list(pool.map(work, range(count)))
 
 
-class RemoteTests:
+class RemoteTests(ABC):
     """The rules of `sync.remote.Remote` as tests."""
 
+    @abstractmethod
     def remote(self, tenant: str = "me") -> Remote:
         """A connection to the store of this test, which began empty."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get_raw(self, space: str, block: str) -> bytes | None:
         """What the store holds of a block of tenant ``me``, going around the remote."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         """Put a block of tenant ``me`` into the store, going around the remote."""
-        raise NotImplementedError
 
     # -- blocks
 

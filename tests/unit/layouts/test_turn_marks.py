@@ -65,6 +65,8 @@ def test_both_ways_agree(tmp_path_factory: pytest.TempPathFactory, said: list[An
 def test_they_agree_on_what_is_odd(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "t").write_bytes(data)
     agree(tmp_path / "t")
+    readable = read_lines(data).values
+    assert [message.get("role") for message in readable].count("user") >= len(marks_of(data).starts)
 
 
 @pytest.mark.parametrize("window", [1, 50, 200, 1 << 20])

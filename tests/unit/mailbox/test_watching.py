@@ -187,8 +187,11 @@ def test_without_folders_watchfiles_sleeps(tmp_path: Path) -> None:
 def test_a_wait_ends_soon_after_it_is_to_stop() -> None:
     stop = threading.Event()
     stop.set()
+    began = time.monotonic()
     wait(Sleeper(), LONG, stop)
+    assert time.monotonic() - began < LONG / 4
     wait(Sleeper(), 0.01, None)
+    assert time.monotonic() - began >= 0.01
 
 
 # -- what the kernel tells

@@ -17,7 +17,6 @@ from sessionary.layouts.maestro import (
     list_sessions,
     load_session,
     pause_session,
-    pause_session_for_user_input,
     resume_session,
     save_session,
 )
@@ -39,7 +38,6 @@ __all__ = [
     "list_sessions",
     "load_session",
     "pause_session",
-    "pause_session_for_user_input",
     "resume_session",
     "save_session",
 ]

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sessionary.cli import output, phrases
-from sessionary.cli.in_project import heading, item, label
+from sessionary.cli.in_project import heading, label
+from sessionary.cli.problems import item
 from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.brainstorm.messages import ago, sparkline
 from sessionary.layouts.brainstorm.moves import Jump, list_in

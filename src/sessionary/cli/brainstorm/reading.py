@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import in_project, output, phrases
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.cli.problems import item
 from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.layouts.brainstorm.messages import sparkline
 from sessionary.layouts.brainstorm.reading import Row
@@ -125,4 +126,4 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         yield output.paint(text, "dim") if number == 0 else text
     for row in rows:
         if not row.readable:
-            yield from in_project.item("✗ ", f"{row.slug}: {row.problems[0].message}")
+            yield from item("✗ ", f"{row.slug}: {row.problems[0].message}")

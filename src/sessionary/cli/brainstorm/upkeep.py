@@ -9,6 +9,7 @@ import click
 
 from sessionary.cli import changing, in_project, output, phrases
 from sessionary.cli.brainstorm import given
+from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT
@@ -82,9 +83,7 @@ def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool
         return
     verb = "would go" if dry_run else "erased" if erase else "moved to .trash/"
     for one in done:
-        output.lines(
-            in_project.item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}")
-        )
+        output.lines(item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}"))
     output.lines(changing.done(f"{phrases.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
     if not dry_run and not erase:
         changing.tell("bring back", in_project.command_line("brainstorm", root, "restore", done[0].row.slug))

@@ -8,6 +8,7 @@ import click
 
 from sessionary.cli import in_project, output
 from sessionary.cli.feature import given
+from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
 from sessionary.errors import Invalid
 
@@ -52,7 +53,7 @@ def _verify(root: Path, agent: str | None, contract: str, json_: bool) -> int:
     else:
         for verdict in verdicts:
             sign, words = ("✓ ", "holds") if verdict.holds else ("✗ ", str(verdict.reason))
-            output.lines(in_project.item(sign, f"{verdict.agent} {words}"))
+            output.lines(item(sign, f"{verdict.agent} {words}"))
         if not verdicts:
             output.aside("nobody has acknowledged a contract here")
     return 0 if all(verdict.holds for verdict in verdicts) else Invalid.exit_code

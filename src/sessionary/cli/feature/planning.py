@@ -10,6 +10,7 @@ import click
 
 from sessionary.cli import in_project, output
 from sessionary.cli.feature import given
+from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import SchemaError
@@ -87,7 +88,7 @@ def _page(plan: dict[str, Any]) -> Iterator[str]:
     if isinstance(head, dict):
         yield output.paint(fit(one_line(str(head.get("name", "?"))), output.width()), "bold")
         if head.get("description"):
-            yield from in_project.item("  ", str(head["description"]))
+            yield from item("  ", str(head["description"]))
     for phase in _maps(plan.get("phases")):
         yield from in_project.heading(str(phase.get("name") or phase.get("phase_id") or "?"))
         for task in _maps(phase.get("tasks")):
@@ -100,9 +101,9 @@ def _task(task: dict[str, Any]) -> Iterator[str]:
     status = str(task.get("status", "?"))
     what = task.get("description") or ""
     words = f"{task.get('task_id', '?')}  {status.replace('_', ' ')}  {what}"
-    yield from in_project.item(f"  {_SIGNS.get(status, '?')} ", words)
+    yield from item(f"  {_SIGNS.get(status, '?')} ", words)
     for name in task.get("artifacts") or ():
-        yield from in_project.item("      ", str(name))
+        yield from item("      ", str(name))
 
 
 def _maps(value: Any) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.feature import given
+from sessionary.cli.problems import item
 from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.layouts.orchestrator.entries import kind_of
 from sessionary.layouts.orchestrator.reader import FeatureRow
@@ -72,7 +73,7 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
         yield output.paint(text, "dim") if number == 0 else text
     for row in rows:
         if row.state is None and row.problems:
-            yield from in_project.item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
+            yield from item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
 
 
 @click.command(

@@ -6,6 +6,7 @@ folder, its clock, its report.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sessionary.layouts.amplifier.surgery import Restored
 
 
-class Operations:
+class Operations(ABC):
     """The part of `SessionStore` that the original does not have.
 
     Attributes:
@@ -174,9 +175,9 @@ class Operations:
         ]
         return max(dated, default=None)
 
+    @abstractmethod
     def _ids(self) -> list[str]:
         """All sessions of the store."""
-        raise NotImplementedError
 
     def _folder_of(self, session_id: str) -> str:
         return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time

@@ -145,11 +145,6 @@ def get_session_cookie(session: WorkSession) -> str:
     return cookie if isinstance(cookie, str) else session.session_id
 
 
-def pause_session_for_user_input(session: WorkSession, question: str) -> None:
-    """Not there in the original either: pause the session, and leave the question as a breadcrumb of kind `gate`."""
-    raise NotImplementedError("pause the session, and leave the question as a breadcrumb of kind 'gate'")
-
-
 def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyPath | None = None) -> str:
     """Leave a breadcrumb in a session, in the folder that holds its session.json; returns the path of the file.
 

@@ -1,0 +1,48 @@
+"""A problem as a person reads it: how bad, what, where, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from sessionary.cli import output, phrases
+from sessionary.cli.text import harmless, one_line, wrap
+from sessionary.model import Problem
+
+
+def told(problem: Problem, base: str, indent: str = "") -> Iterator[str]:
+    """The lines of a problem.
+
+    Args:
+        problem: what was found.
+        base: the folder or the file that was looked at; places are told as seen from there.
+        indent: blanks before each line.
+    """
+    word = problem.severity.name.replace("_", " ")
+    first, *rest = wrap(f"{word}  {problem.code}  {_place(problem, base)}", output.width() - len(indent) - 2)
+    yield indent + output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
+    yield from (f"{indent}  {line}" for line in rest)
+    yield from item(f"{indent}  ", problem.message)
+    if problem.repair:
+        yield from item(f"{indent}  → ", problem.repair)
+
+
+def item(lead: str, text: str) -> Iterator[str]:
+    """A text behind a lead, broken into lines under each other."""
+    first, *rest = list(wrap(harmless(text), output.width() - len(lead))) or [""]
+    yield lead + first
+    yield from (" " * len(lead) + line for line in rest)
+
+
+def _place(problem: Problem, base: str) -> str:
+    path = problem.path
+    if path == base:
+        path = os.path.basename(base)
+    elif os.path.isabs(path):
+        path = os.path.relpath(path, base)
+    place = one_line(path)
+    if problem.line is not None:
+        place += f", line {problem.line:,}"
+    if problem.byte is not None:
+        place += f", byte {problem.byte:,}"
+    return place
