@@ -950,3 +950,17 @@ def test_a_file_system_that_is_forgotten_takes_its_descriptors_with_it(base: Any
         SessionStore.over(OsFs(), base).append("s", [say("x")])
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) - before <= 2
+
+
+def test_every_write_moves_the_time_of_the_folder(store: Any, base: Any) -> None:
+    writes = [
+        lambda: store.append("s", [{"role": "user", "content": "one"}]),
+        lambda: store.append("s", [{"role": "user", "content": "two"}]),
+        lambda: store.update_metadata("s", {"name": "N"}),
+        lambda: store.save("s", [*store.load("s")[0], {"role": "user", "content": "three"}], {"name": "N"}),
+    ]
+    store.save("s", [{"role": "user", "content": "first"}], {})
+    for write in writes:
+        os.utime(base / "s", (1, 1))
+        write()
+        assert (base / "s").stat().st_mtime > 1_000_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from array import array
 from collections import OrderedDict
@@ -30,7 +29,6 @@ from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSC
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
-CLOCK_TICK = 0.01  # seconds; kernels stamp files at 100 Hz or more
 _POOL = "_sessionary_pool"
 
 Identity = tuple[int, int, int, int]
@@ -115,7 +113,6 @@ class TranscriptFile:
         self.trouble: Problem | None = None
         self._backup_due = 0  # the size from which on the backup is to be looked at
         self._inode = (0, 0)
-        self._active_until = 0.0
 
     def stat(self) -> os.stat_result | None:
         """The file under its name, or None."""
@@ -242,17 +239,11 @@ class TranscriptFile:
             self.trouble = _not_backed_up(self.backup, error)
 
     def mark_active(self) -> None:
-        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not.
-
-        Not again within a tick of the clock that a kernel takes file times from: it would mostly change nothing.
-        """
-        now = time.monotonic()
-        if now >= self._active_until:
-            self._active_until = now + CLOCK_TICK
-            try:
-                self._fs.utime(self._folder)
-            except OSError:
-                pass  # a folder of another owner: only its place in a list suffers
+        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
+        try:
+            self._fs.utime(self._folder)
+        except OSError:
+            pass  # a folder of another owner: only its place in a list suffers
 
 
 def _doubled(size: int) -> int:
