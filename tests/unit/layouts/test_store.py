@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -953,7 +954,7 @@ def test_a_file_system_that_is_forgotten_takes_its_descriptors_with_it(base: Any
 
 
 def test_every_write_moves_the_time_of_the_folder(store: Any, base: Any) -> None:
-    writes = [
+    writes: list[Callable[[], Any]] = [
         lambda: store.append("s", [{"role": "user", "content": "one"}]),
         lambda: store.append("s", [{"role": "user", "content": "two"}]),
         lambda: store.update_metadata("s", {"name": "N"}),
