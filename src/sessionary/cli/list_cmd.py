@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import eq
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,10 +143,10 @@ def _newest(summaries: list[Summary]) -> list[int]:
     By numbers, and by ids only where two ages are equal: to compare times or pairs costs several times as much.
     """
     ages = [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
-    places = list(range(len(ages)))
-    if len(set(ages)) < len(ages):
-        places.sort(key=lambda place: summaries[place].ref.session_id, reverse=True)
-    places.sort(key=ages.__getitem__, reverse=True)
+    places = sorted(range(len(ages)), key=ages.__getitem__, reverse=True)
+    in_order = [ages[place] for place in places]
+    if any(map(eq, in_order, in_order[1:])):
+        places.sort(key=lambda place: (ages[place], summaries[place].ref.session_id), reverse=True)
     return places
 
 
