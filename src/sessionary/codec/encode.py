@@ -44,7 +44,10 @@ def encode_document(value: Any) -> bytes:
     try:
         # `json` itself indents in Python, node by node, which takes three times as long as all the rest.
         document = _space_out(text, indent=2)
-    except (msgspec.MsgspecError, RecursionError):  # a lone surrogate in a key; nesting that it does not follow
+    except (
+        msgspec.MsgspecError,
+        RecursionError,
+    ):  # a lone surrogate in a key; nesting that it does not follow
         document = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode(
             "utf-8", "backslashreplace"
         )
