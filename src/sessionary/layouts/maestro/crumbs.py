@@ -28,6 +28,7 @@ from sessionary.layouts.maestro.records import (
     missing_keys,
 )
 from sessionary.layouts.maestro.times import is_stamp, next_stamp, parse_time, stamp_of, utc_now
+from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
@@ -171,7 +172,7 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        return breadcrumb_of(decode(data), name=os.path.basename(path))
+        return _breadcrumb(data, os.path.basename(path))
     except Undecodable as error:
         raise Corrupt(
             f"{path} cannot be read: {error}",
@@ -230,7 +231,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
     except OSError as error:
         return Crumb(None, (unreadable(found.path, error),))
     try:
-        crumb = breadcrumb_of(decode(data), name=found.name)
+        crumb = _breadcrumb(data, found.name)
     except (Undecodable, SchemaError):
         return crumb_of(found, data, age=_age(fs, found.path, now))
     return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
@@ -239,7 +240,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     """What the bytes of a file give, `age` seconds after it was last written; see `read_crumb`."""
     try:
-        crumb = breadcrumb_of(decode(data), name=found.name)
+        crumb = _breadcrumb(data, found.name)
     except Undecodable as error:
         if age < YOUNG:
             return Crumb(None, unfinished=True)
@@ -271,6 +272,11 @@ def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
             f"keys that the original does not know ({', '.join(unknown)}); it does not show this breadcrumb"
         )
         yield Problem("unknown_keys", Severity.note, found.path, None, None, words)
+
+
+def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
+    """The breadcrumb in the bytes of a file of that name. Raises Undecodable and SchemaError."""
+    return usual_breadcrumb(data) or breadcrumb_of(decode(data), name=name)
 
 
 def unreadable(path: str, error: OSError) -> Problem:

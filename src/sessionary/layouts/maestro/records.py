@@ -342,7 +342,7 @@ def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
 def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:
     """The order of breadcrumbs: by time, depth, id. A time of another form is compared by its instant."""
     stamp = crumb.timestamp
-    if not (len(stamp) == 22 and is_stamp(stamp)):
+    if not is_stamp(stamp):
         moment = parse_time(stamp)
         stamp = stamp_of(moment) if moment else stamp
     return stamp, crumb.depth_level, crumb.breadcrumb_id
