@@ -72,23 +72,24 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
         AlreadyExists: a file of that name is there; it was left as it is.
         StorageFailed: the disk refused; no file of that name was made, unless `outcome` is ``unknown``.
     """
+    folder = os.path.dirname(path) or "."
     named = False
     try:
-        if not (O_TMPFILE and _create_nameless(fs, path, data, durable)):
+        if not (O_TMPFILE and _create_nameless(fs, folder, path, data, durable)):
             _create_linked(fs, path, data, durable)
         named = True
         if durable:
-            sync_dir(fs, os.path.dirname(path) or ".")
+            sync_dir(fs, folder)
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
     except OSError as error:
         raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
 
 
-def _create_nameless(fs: Fs, path: str, data: bytes, durable: bool) -> bool:
-    """Write a file without a name, then name it; False where this cannot be done. Raises OSError."""
+def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool) -> bool:
+    """Write a file without a name in the folder, then name it; False where this cannot be done. Raises OSError."""
     try:
-        fd = fs.open(os.path.dirname(path) or ".", NAMELESS, FILE_MODE)
+        fd = fs.open(folder, NAMELESS, FILE_MODE)
     except OSError as error:
         if error.errno in NO_NAMELESS:
             return False

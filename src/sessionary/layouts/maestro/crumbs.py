@@ -10,16 +10,25 @@ counts as not yet written, afterwards as damaged.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from sessionary.codec import Undecodable, decode, encode_document, is_plain, sanitize
+from sessionary.codec import (
+    Undecodable,
+    decode,
+    encode_common_document,
+    encode_document,
+    is_common,
+    is_plain,
+    sanitize,
+)
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, not_found, read_all, storage_failed
-from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError
+from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, check_depth, depth_of, is_crumb_name
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
@@ -127,23 +136,35 @@ def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
     if not is_stamp(crumb.timestamp) or parse_time(crumb.timestamp) is None:
         crumb.timestamp = _stamp_from(crumb.timestamp)
-    try:
-        make_dirs(fs, parent, durable=durable)
-    except OSError as error:
-        raise storage_failed(error, "create", parent) from error
+    made = False
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
         try:
             atomic.create(path, _encoded(crumb), fs=fs, durable=durable)
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
-            continue
-        return path
+        except StorageFailed as error:
+            if made or error.errno != errno.ENOENT:
+                raise
+            made = _make_folder(fs, parent, durable)
+        else:
+            return path
+
+
+def _make_folder(fs: Fs, folder: str, durable: bool) -> bool:
+    """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
+    try:
+        make_dirs(fs, folder, durable=durable)
+    except OSError as error:
+        raise storage_failed(error, "create", folder) from error
+    return True
 
 
 def _encoded(crumb: Breadcrumb) -> bytes:
     document = crumb_document(crumb)
-    return encode_document(document if is_plain(document) else sanitize(document))
+    if is_plain(document, passes=is_common):
+        return encode_common_document(document)
+    return encode_document(sanitize(document))
 
 
 def _stamp_from(text: Any) -> str:
