@@ -31,6 +31,7 @@ from benchmarks import (
     startup,
     surgery,
     turns,
+    work,
 )
 from benchmarks.harness import Benchmark, settle
 
@@ -50,6 +51,7 @@ ALL: tuple[Benchmark, ...] = (
     *checking.BENCHMARKS,
     *turns.BENCHMARKS,
     *surgery.BENCHMARKS,
+    *work.BENCHMARKS,
     *mailbox.BENCHMARKS,
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import multiprocessing
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +24,7 @@ from benchmarks.harness import (
     compared,
     in_words,
     settle,
+    spread,
     timed,
 )
 from sessionary import Mailbox
@@ -41,7 +40,6 @@ WAKE_UPS = 200
 PROCESSES = 4
 MESSAGES = 400  # of each producer in a round
 RACES = 5
-_GET_FLAGS, _SET_FLAGS, _TOP_DIR = 0x80086601, 0x40086602, 0x00020000  # linux/fs.h: chattr +T
 IDLE = 0.01  # seconds that a consumer, whichever, sleeps after it has found nothing
 
 
@@ -60,25 +58,6 @@ def _crumb(text: str = "x" * 400) -> Breadcrumb:
 
 def _apply(crumb: Breadcrumb) -> dict[str, Any]:
     return {"seen": len(crumb.prompt)}
-
-
-def _spread(place: Path) -> None:
-    """Give each folder made below `place` a group of inodes of its own, where the file system is ext4.
-
-    It looks long for a free inode in a group in which many files were deleted within the last minutes, as other
-    benchmarks do; whoever makes files would pay for that, ours and not theirs.
-    """
-    flags = bytearray(8)
-    fd = os.open(place, os.O_RDONLY)
-    try:
-        fcntl.ioctl(fd, _GET_FLAGS, flags)
-        fcntl.ioctl(
-            fd, _SET_FLAGS, (int.from_bytes(flags, sys.byteorder) | _TOP_DIR).to_bytes(8, sys.byteorder)
-        )
-    except OSError:
-        pass  # another file system, which does not look like that
-    finally:
-        os.close(fd)
 
 
 class _Floor:
@@ -111,7 +90,7 @@ class _Floor:
 
 
 def _one(place: Path) -> list[Measurement]:
-    _spread(place)
+    spread(place)
     session = place / "session"
     session.mkdir()
     folder = str(session)
@@ -328,7 +307,7 @@ def _race(workers: Sequence[Connection], kind: str, place: Path, taken: Any) -> 
 
 
 def _many(place: Path) -> list[Measurement]:
-    _spread(place)
+    spread(place)
     context = multiprocessing.get_context("spawn")
     taken = context.Value("i", 0)
     pipes = [context.Pipe() for _ in range(2 * PROCESSES)]

@@ -29,7 +29,7 @@ from sessionary.testing.faults import Call, Effect, Fault, FaultFs, sweep
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.survivors import MODELS
 from sessionary.testing.sweeps import Operation, crash_sweep, pairs
-from sessionary.testing.wrapper import UNSYNCED
+from sessionary.testing.wrapper import UNSYNCED, NamedFs
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 TORN = b'{"line": 1, "te'
@@ -133,7 +133,8 @@ def keep_aside(fs: Marking, root: str) -> None:
 
 
 def save_aside(fs: Marking, root: str) -> None:
-    aside = atomic.save_aside(f"{root}/s/metadata.json", "corrupt", ASIDE, fs=fs, now=NOW)
+    # As where a file must have a name from the beginning; `create` does without.
+    aside = atomic.save_aside(f"{root}/s/metadata.json", "corrupt", ASIDE, fs=NamedFs(fs), now=NOW)
     fs.mark(("aside", Path(aside).name, ASIDE))
 
 

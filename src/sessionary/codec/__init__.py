@@ -16,7 +16,7 @@ much), `yaml_write` (value -> bytes), `yaml_edit` (bytes and value -> bytes, wit
 
 from sessionary.codec.damage import split_glued
 from sessionary.codec.decode import Undecodable, decode, original_accepts
-from sessionary.codec.encode import encode_document, encode_line
+from sessionary.codec.encode import encode_common_document, encode_document, encode_line, is_common
 from sessionary.codec.lines import Reading, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
 from sessionary.codec.sanitize import is_plain, sanitize
@@ -30,9 +30,11 @@ __all__ = [
     "Reading",
     "Undecodable",
     "decode",
+    "encode_common_document",
     "encode_document",
     "encode_line",
     "for_strict_reader",
+    "is_common",
     "is_plain",
     "original_accepts",
     "problem",

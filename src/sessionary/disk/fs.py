@@ -28,10 +28,13 @@ O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 O_BINARY = getattr(os, "O_BINARY", 0)
 O_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+O_TMPFILE = getattr(os, "O_TMPFILE", 0)
 
 READ = os.O_RDONLY | O_CLOEXEC | O_BINARY
 APPEND = os.O_RDWR | os.O_APPEND | O_CLOEXEC | O_BINARY
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+NAMELESS = os.O_RDWR | O_TMPFILE | O_CLOEXEC
+"""Opens a folder for a file in it that has no name yet; only where `O_TMPFILE` is not 0."""
 
 FILE_MODE = 0o600
 DIR_MODE = 0o700
@@ -48,6 +51,7 @@ class Fs(Protocol):
 
     Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
     `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
+    `name` gives a name that MUST be free to a file that was opened as `NAMELESS`.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...
@@ -62,6 +66,7 @@ class Fs(Protocol):
     def fstat(self, fd: int) -> os.stat_result: ...
     def rename(self, source: str, target: str) -> None: ...
     def link(self, source: str, target: str) -> None: ...
+    def name(self, fd: int, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
     def mkdir(self, path: str, mode: int = DIR_MODE) -> None: ...
     def rmdir(self, path: str) -> None: ...
@@ -142,6 +147,11 @@ class OsFs:
     def open(path: str, flags: int, mode: int = FILE_MODE) -> int:
         """As os.open, but what is made is private."""
         return os.open(path, flags, mode)
+
+    @staticmethod
+    def name(fd: int, target: str) -> None:
+        """Linux names the file behind a descriptor by a link to it, if /proc is there; the folder is not looked at."""
+        os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
 
     @staticmethod
     def mkdir(path: str, mode: int = DIR_MODE) -> None:

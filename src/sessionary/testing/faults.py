@@ -43,6 +43,7 @@ Call = Literal[
     "fdatasync",
     "rename",
     "link",
+    "name",
     "unlink",
     "mkdir",
     "rmdir",
@@ -58,6 +59,7 @@ CALLS: tuple[Call, ...] = (
     "fdatasync",
     "rename",
     "link",
+    "name",
     "unlink",
     "mkdir",
 )

@@ -22,7 +22,7 @@ from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
 from sessionary.mailbox import Mailbox
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.sweeps import Check, Operation
-from sessionary.testing.wrapper import UNSYNCED
+from sessionary.testing.wrapper import UNSYNCED, NamedFs
 
 LOG = "log.jsonl"
 ACKED = "acked.jsonl"
@@ -40,11 +40,11 @@ class Consume(Protocol):
 
 
 def put(fs: Fs, folder: str, number: int, *, durable: bool = False) -> None:
-    """Leave the message of that number; its number is its time."""
+    """Leave the message of that number; its number is its time. With a temporary name, which is the longer way."""
     crumb = create_breadcrumb(f"message {number}", "", [], [], None, 0, "sonnet", {})
     crumb.timestamp = f"20260301_090000_{number:06d}"
     crumb.breadcrumb_id = f"id-{number}"
-    write_crumb(folder, crumb, fs=fs, durable=durable)
+    write_crumb(folder, crumb, fs=NamedFs(fs), durable=durable)
 
 
 def setup(folder: str) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sessionary.disk.fs import DIR_MODE, FILE_MODE, OS_FS, Fs
+from sessionary.disk.fs import DIR_MODE, FILE_MODE, O_TMPFILE, OS_FS, Fs
 from sessionary.testing.wrapper import WrappedFs
 
 ROOT = 0
@@ -216,11 +216,14 @@ class RecordingFs(WrappedFs):
             fd = self.inner.open(path, flags, mode)
             if slot is None and os.path.realpath(path) != self.root:
                 return fd
-            node = ROOT if slot is None else self._opened(slot, flags)
-            self._files[fd] = _Open(node, append=bool(flags & os.O_APPEND))
+            self._files[fd] = _Open(self._opened(slot, flags), append=bool(flags & os.O_APPEND))
             return fd
 
-    def _opened(self, slot: Slot, flags: int) -> int:
+    def _opened(self, slot: Slot | None, flags: int) -> int:
+        if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:
+            return self._shadow.add("file")  # in that folder, and so far without a name
+        if slot is None:
+            return ROOT
         if slot not in self._shadow.names and flags & os.O_CREAT:
             node = self._shadow.add("file")
             self._change(NameOp(f"create {self._path(slot)}", filled=slot, node=node))
@@ -302,6 +305,16 @@ class RecordingFs(WrappedFs):
             if old is not None and new is not None:
                 text = f"link {self._path(old)} to {self._path(new)}"
                 self._change(NameOp(text, filled=new, node=self._node(old)))
+
+    def name(self, fd: int, target: str) -> None:
+        with self._guard:
+            slot, file = self._slot(target), self._files.get(fd)
+            if (slot is None) != (file is None):
+                raise ValueError(f"{target} crosses the border of what is recorded ({self.root})")
+            self.inner.name(fd, target)
+            if slot is not None and file is not None:
+                text = f"name {self._label(file.node)} {self._path(slot)}"
+                self._change(NameOp(text, filled=slot, node=file.node))
 
     def unlink(self, path: str) -> None:
         self._empty("unlink", self.inner.unlink, path)

@@ -6,10 +6,11 @@ overrides that one, and a double that watches some of them overrides those.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Any
 
-from sessionary.disk.fs import DIR_MODE, FILE_MODE, OS_FS, Fs
+from sessionary.disk.fs import DIR_MODE, FILE_MODE, O_TMPFILE, OS_FS, Fs
 
 
 class WrappedFs:
@@ -64,6 +65,9 @@ class WrappedFs:
     def link(self, source: str, target: str) -> None:
         self.call("link", source, target)
 
+    def name(self, fd: int, target: str) -> None:
+        self.call("name", fd, target)
+
     def unlink(self, path: str) -> None:
         self.call("unlink", path)
 
@@ -108,3 +112,12 @@ class UnsyncedFs(WrappedFs):
 
 
 UNSYNCED: Fs = UnsyncedFs()
+
+
+class NamedFs(WrappedFs):
+    """A file system on which every file has a name from the beginning, as on most: no O_TMPFILE."""
+
+    def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
+        if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
+        return super().open(path, flags, mode)

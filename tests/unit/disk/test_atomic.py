@@ -10,13 +10,31 @@ from typing import Any
 import pytest
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OsFs
+from sessionary.disk.fs import FILE_MODE, O_TMPFILE, OsFs
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 
 NOW = datetime(2025, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
 
 
-class NoLinks(OsFs):
+class Named(OsFs):
+    """A file system on which every file has a name from the beginning, like NFS."""
+
+    @staticmethod
+    def open(path: str, flags: int, mode: int = FILE_MODE) -> int:
+        if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return OsFs.open(path, flags, mode)
+
+
+class NoProc(OsFs):
+    """A system that makes files without names, and then has no way to name them."""
+
+    @staticmethod
+    def name(fd: int, target: str) -> None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+class NoLinks(Named):
     """A file system without hard links, like FAT."""
 
     @staticmethod
@@ -24,7 +42,7 @@ class NoLinks(OsFs):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
 
-@pytest.fixture(params=[OsFs, NoLinks])
+@pytest.fixture(params=[OsFs, Named, NoProc, NoLinks])
 def fs(request: Any) -> Any:
     return request.param()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.disk.fs import APPEND, CREATE, EXCLUSIVE, FILE_MODE, OS_FS, READ, write_all
-from sessionary.testing.faults import Effect, Fault, FaultFs, Killed, count_calls, sweep
+from sessionary.testing.faults import CALLS, Effect, Fault, FaultFs, Killed, count_calls, sweep
 from sessionary.testing.planted import CorrectWriter, RewriteInPlace, check, work
 
 
@@ -195,9 +195,8 @@ def test_a_sweep_lets_every_call_fail_once_and_ends(tmp_path: Path) -> None:
         for effect in ("kill", "EIO")
         for n in range(1, count + 1)
     ]
-    assert (
-        report.states == len(struck) + 2 * 9
-    )  # and for each kind of call and effect one run that came through
+    # And for each kind of call and effect one run that came through.
+    assert report.states == len(struck) + 2 * len(CALLS)
     assert os.listdir(tmp_path) == []
 
 

@@ -13,7 +13,9 @@ from sessionary.disk.fs import (
     DIR_MODE,
     EXCLUSIVE,
     FILE_MODE,
+    NAMELESS,
     O_DIRECTORY,
+    O_TMPFILE,
     OS_FS,
     READ,
     UNLOCK,
@@ -113,6 +115,26 @@ def test_an_open_file_is_followed_through_renames_and_loss_of_its_name(tmp_path:
     assert [(op.offset, op.data) for op in writes] == [(0, b"1"), (0, b"another"), (1, b"2"), (2, b"3")]
     assert len({op.node for op in writes}) == 2
     assert intact(fs.recording).tree == {"a": b"another"}
+
+
+@pytest.mark.skipif(not O_TMPFILE, reason="no files without names here")
+def test_a_file_without_a_name_is_there_once_it_is_named(tmp_path: Path) -> None:
+    fs = RecordingFs(tmp_path)
+    fs.mkdir(f"{tmp_path}/d", DIR_MODE)
+    for folder, name in ((f"{tmp_path}/d", "d/a"), (str(tmp_path), "b")):
+        fd = fs.open(folder, NAMELESS, FILE_MODE)
+        fs.write(fd, name.encode())
+        fs.fsync(fd)
+        assert name not in intact(fs.recording).tree
+        fs.name(fd, f"{tmp_path}/{name}")
+        fs.close(fd)
+    assert intact(fs.recording).tree == {"d/a": b"d/a", "b": b"b"}
+    assert texts(fs)[-3:] == [
+        "write 1 bytes at 0 to (nameless file 3)",
+        "fsync (nameless file 3)",
+        "name (nameless file 3) b",
+    ]
+    assert (tmp_path / "b").read_bytes() == b"b"
 
 
 def test_appends_go_where_the_kernel_put_them(tmp_path: Path) -> None:

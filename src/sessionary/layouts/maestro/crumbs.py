@@ -10,16 +10,25 @@ counts as not yet written, afterwards as damaged.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from sessionary.codec import Undecodable, decode, encode_document, is_plain, sanitize
+from sessionary.codec import (
+    Undecodable,
+    decode,
+    encode_common_document,
+    encode_document,
+    is_common,
+    is_plain,
+    sanitize,
+)
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, not_found, read_all, storage_failed
-from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError
+from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, check_depth, depth_of, is_crumb_name
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
@@ -28,6 +37,7 @@ from sessionary.layouts.maestro.records import (
     missing_keys,
 )
 from sessionary.layouts.maestro.times import is_stamp, next_stamp, parse_time, stamp_of, utc_now
+from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
@@ -126,23 +136,35 @@ def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
     if not is_stamp(crumb.timestamp) or parse_time(crumb.timestamp) is None:
         crumb.timestamp = _stamp_from(crumb.timestamp)
-    try:
-        make_dirs(fs, parent, durable=durable)
-    except OSError as error:
-        raise storage_failed(error, "create", parent) from error
+    made = False
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
         try:
             atomic.create(path, _encoded(crumb), fs=fs, durable=durable)
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
-            continue
-        return path
+        except StorageFailed as error:
+            if made or error.errno != errno.ENOENT:
+                raise
+            made = _make_folder(fs, parent, durable)
+        else:
+            return path
+
+
+def _make_folder(fs: Fs, folder: str, durable: bool) -> bool:
+    """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
+    try:
+        make_dirs(fs, folder, durable=durable)
+    except OSError as error:
+        raise storage_failed(error, "create", folder) from error
+    return True
 
 
 def _encoded(crumb: Breadcrumb) -> bytes:
     document = crumb_document(crumb)
-    return encode_document(document if is_plain(document) else sanitize(document))
+    if is_plain(document, passes=is_common):
+        return encode_common_document(document)
+    return encode_document(sanitize(document))
 
 
 def _stamp_from(text: Any) -> str:
@@ -171,7 +193,7 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        return breadcrumb_of(decode(data), name=os.path.basename(path))
+        return _breadcrumb(data, os.path.basename(path))
     except Undecodable as error:
         raise Corrupt(
             f"{path} cannot be read: {error}",
@@ -230,7 +252,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
     except OSError as error:
         return Crumb(None, (unreadable(found.path, error),))
     try:
-        crumb = breadcrumb_of(decode(data), name=found.name)
+        crumb = _breadcrumb(data, found.name)
     except (Undecodable, SchemaError):
         return crumb_of(found, data, age=_age(fs, found.path, now))
     return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
@@ -239,7 +261,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     """What the bytes of a file give, `age` seconds after it was last written; see `read_crumb`."""
     try:
-        crumb = breadcrumb_of(decode(data), name=found.name)
+        crumb = _breadcrumb(data, found.name)
     except Undecodable as error:
         if age < YOUNG:
             return Crumb(None, unfinished=True)
@@ -271,6 +293,11 @@ def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
             f"keys that the original does not know ({', '.join(unknown)}); it does not show this breadcrumb"
         )
         yield Problem("unknown_keys", Severity.note, found.path, None, None, words)
+
+
+def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
+    """The breadcrumb in the bytes of a file of that name. Raises Undecodable and SchemaError."""
+    return usual_breadcrumb(data) or breadcrumb_of(decode(data), name=name)
 
 
 def unreadable(path: str, error: OSError) -> Problem:

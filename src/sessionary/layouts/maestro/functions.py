@@ -257,7 +257,7 @@ def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:
 
 
 def _store(base_path: AnyPath | None) -> WorkStore:
-    return WorkStore(get_sessions_base_path(base_path))
+    return WorkStore(default_root() if base_path is None else base_path)
 
 
 def _warn(problems: Iterable[Problem]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -158,6 +159,7 @@ class Breadcrumb:
 SESSION_KEYS: Final = tuple(each.name for each in fields(WorkSession))
 CRUMB_KEYS: Final = tuple(each.name for each in fields(Breadcrumb))
 
+_crumb_values = attrgetter(*CRUMB_KEYS)
 _KNOWN_SESSION: Final = frozenset(SESSION_KEYS)
 _KNOWN_CRUMB: Final = frozenset(CRUMB_KEYS)
 
@@ -336,13 +338,15 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
     """The document to write: the keys of the original, then those that were read and are known to nobody."""
-    return {**{key: getattr(crumb, key) for key in CRUMB_KEYS}, **crumb.unknown_keys}
+    document = dict(zip(CRUMB_KEYS, _crumb_values(crumb), strict=True))
+    document.update(crumb.unknown_keys)
+    return document
 
 
 def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:
     """The order of breadcrumbs: by time, depth, id. A time of another form is compared by its instant."""
     stamp = crumb.timestamp
-    if not (len(stamp) == 22 and is_stamp(stamp)):
+    if not is_stamp(stamp):
         moment = parse_time(stamp)
         stamp = stamp_of(moment) if moment else stamp
     return stamp, crumb.depth_level, crumb.breadcrumb_id

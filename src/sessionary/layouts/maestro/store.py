@@ -72,14 +72,15 @@ class WorkStore:
         prices: what models cost (see `costs`); a model that is not in it has no known cost.
 
     Attributes:
-        root: the root, as a Path.
+        prices: what models cost.
         fs, now, new_id: the file system, the clock and the source of ids; see `over`.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
-        self.root = Path(root).expanduser()
+        # As text: a Path takes longer to be made than a breadcrumb to be written into memory.
+        self._given = os.path.expanduser(root)
+        self._root = os.path.abspath(self._given)
         self.prices = prices
-        self._root = os.path.abspath(self.root)
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self.new_id: Callable[[], str] = lambda: str(uuid.uuid4())
@@ -99,6 +100,11 @@ class WorkStore:
         store.now = now or store.now
         store.new_id = new_id or store.new_id
         return store
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds the sessions, as it was given."""
+        return Path(self._given)
 
     # -- sessions
 
