@@ -66,7 +66,9 @@ class Follower:
             return False
         if self.found is not None:
             try:
-                regular(self.found)  # a pipe would be taken for an empty file: for somebody who has done nothing yet
+                regular(
+                    self.found
+                )  # a pipe would be taken for an empty file: for somebody who has done nothing yet
             except OSError as error:
                 raise storage_failed(error, "read", self.path) from error
         if state[:2] != self.state[:2] or state[2] < self._offset:
