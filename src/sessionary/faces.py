@@ -1,10 +1,18 @@
-"""A package whose names lie in rooms that are opened only when one of them is asked for.
+"""Under which names our packages are found, and when what is behind them is loaded.
 
-Start-up time is felt at every command, and a program that wants one name should not wait for all the others.
+`on_demand`: names that lie in rooms which are opened only when one of them is asked for. Start-up time is felt at
+every command, and a program that wants one name should not wait for all the others.
+
+`give_way`: import names that belong to somebody else. They stand last in `sys.path`, so whoever is found there comes
+before us by itself. Editable installations of other build tools are not found there: they put a finder behind the one
+that searches the path, and so behind us. Our package then steps aside when it is imported.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from sys import modules
 from typing import Any
 
@@ -29,3 +37,19 @@ def on_demand(package: str, rooms: Mapping[str, str]) -> tuple[Callable[[str], A
         return sorted(modules[package].__all__)
 
     return look_up, names
+
+
+def give_way(package: str) -> bool:
+    """Load the package that another finder knows by this name in the place of the one that is being imported.
+
+    Returns False if there is none; then the importing one is the package. What the other raises is raised.
+    """
+    finders: list[Any] = list(sys.meta_path)
+    behind_us = finders[finders.index(PathFinder) + 1 :] if PathFinder in finders else []
+    for finder in behind_us:
+        spec = finder.find_spec(package, None)
+        if spec is not None and spec.loader is not None:
+            modules[package] = module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return True
+    return False

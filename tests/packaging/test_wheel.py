@@ -15,14 +15,33 @@ import sessionary
 from tests.packaging.conftest import Environment
 
 OLD_NAME = "amplifier_session_storage"
+MAESTRO = "maestro"
 BuildWheel = Callable[[str, dict[str, str]], Path]
 
-# Who answers to the old name, without running what answers.
-WHO = f"""
-import importlib.util
-origin = importlib.util.find_spec({OLD_NAME!r}).origin
-print("ours" if "_compat" in origin else "theirs")
+# A finder as the editable installations of setuptools bring one: it comes behind the search of the path.
+FINDER = """
+import sys
+from importlib.util import spec_from_file_location
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == NAME:
+            folder = FOLDER + "/" + name
+            return spec_from_file_location(name, folder + "/__init__.py", submodule_search_locations=[folder])
+sys.meta_path.append(Finder)
 """
+
+
+def who(environment: Environment, name: str) -> str:
+    """Who answers to an old name, ours or theirs, and to a module below it: nothing of ours may show through."""
+    below = "work_session" if name == MAESTRO else "local"
+    code = f"""
+import {name}.{below}
+origins = {{"ours" if "_compat" in each.__file__ else "theirs" for each in ({name}, {name}.{below})}}
+print(*origins)
+"""
+    return environment.run(code, borrow=True)
+
 
 # Files that the record of a distribution lists and that are not there as listed. The record is read by hand,
 # because `importlib.metadata.files` leaves out what is missing.
@@ -98,44 +117,75 @@ def test_the_version_is_said_once(our_wheel: Path, bare: Environment) -> None:
     )
 
 
-@pytest.fixture(params=["installed", "editable"])
-def theirs(request: pytest.FixtureRequest, build_wheel: BuildWheel, tmp_path: Path) -> Path:
-    """A wheel that provides the old name, with its code inside or, as an editable checkout, elsewhere."""
-    files = {f"{OLD_NAME}/__init__.py": "", f"{OLD_NAME}/local/__init__.py": ""}
-    if request.param == "installed":
-        return build_wheel(OLD_NAME, files)
+# What is true of the one name is true of the other: together they cover each name and each way.
+@pytest.fixture(params=[(OLD_NAME, "path"), (MAESTRO, "inside"), (MAESTRO, "finder")])
+def way(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """An import name that is somebody else's, and where their wheel has the code."""
+    name, place = request.param
+    return name, place
+
+
+@pytest.fixture
+def name(way: tuple[str, str]) -> str:
+    return way[0]
+
+
+@pytest.fixture
+def theirs(way: tuple[str, str], build_wheel: BuildWheel, tmp_path: Path) -> Path:
+    """A wheel that provides the name, with its code inside or, as an editable checkout, elsewhere."""
+    name, place = way
+    files = {f"{name}/__init__.py": "", f"{name}/work_session.py": "", f"{name}/local/__init__.py": ""}
+    if place == "inside":
+        return build_wheel(name, files)
     checkout = tmp_path / "checkout"
     for path, text in files.items():
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
         (checkout / path).write_text(text)
-    return build_wheel(OLD_NAME, {f"{OLD_NAME}.pth": f"{checkout}\n"})
+    if place == "path":
+        return build_wheel(name, {f"{name}.pth": f"{checkout}\n"})
+    finder = FINDER.replace("NAME", repr(name)).replace("FOLDER", repr(str(checkout)))
+    files = {f"__editable___{name}_finder.py": finder, f"{name}.pth": f"import __editable___{name}_finder\n"}
+    return build_wheel(name, files)
 
 
-def test_ours_first(our_wheel: Path, theirs: Path, bare: Environment) -> None:
+def test_ours_first(our_wheel: Path, theirs: Path, name: str, bare: Environment) -> None:
     bare.install(our_wheel)
-    assert bare.run(WHO) == "ours"
+    assert who(bare, name) == "ours"
     bare.install(theirs)
-    assert bare.run(WHO) == "theirs"
-    bare.uninstall(OLD_NAME)
-    assert bare.run(WHO) == "ours"
+    assert who(bare, name) == "theirs"
+    bare.uninstall(name)
+    assert who(bare, name) == "ours"
     assert lost(bare, "sessionary") == ""
     bare.install(theirs)
     bare.uninstall("sessionary")
-    assert bare.run(WHO) == "theirs"
-    assert lost(bare, OLD_NAME) == ""
+    assert who(bare, name) == "theirs"
+    assert lost(bare, name) == ""
 
 
-def test_theirs_first(our_wheel: Path, theirs: Path, bare: Environment) -> None:
+def test_theirs_first(our_wheel: Path, theirs: Path, name: str, bare: Environment) -> None:
     bare.install(theirs)
     bare.install(our_wheel)
-    assert bare.run(WHO) == "theirs"
+    assert who(bare, name) == "theirs"
     bare.uninstall("sessionary")
-    assert bare.run(WHO) == "theirs"
-    assert lost(bare, OLD_NAME) == ""
+    assert who(bare, name) == "theirs"
+    assert lost(bare, name) == ""
     bare.install(our_wheel)
-    bare.uninstall(OLD_NAME)
-    assert bare.run(WHO) == "ours"
+    bare.uninstall(name)
+    assert who(bare, name) == "ours"
     assert lost(bare, "sessionary") == ""
+
+
+def test_an_installation_answers_to_the_names_of_maestro(our_wheel: Path, bare: Environment) -> None:
+    bare.install(our_wheel)
+    code = """
+import maestro, sessionary
+from maestro.work_session import WorkSession, SessionStatus, create_session, load_session, save_session
+from maestro.work_session import list_sessions
+from maestro.breadcrumb import Breadcrumb, create_breadcrumb, write_breadcrumb, load_breadcrumb, list_breadcrumbs
+assert WorkSession is sessionary.WorkSession and create_breadcrumb is sessionary.create_breadcrumb
+print(maestro.__file__.endswith("_compat/maestro/__init__.py"))
+"""
+    assert bare.run(code, borrow=True) == "True"
 
 
 def test_a_lost_or_changed_file_would_be_noticed(our_wheel: Path, bare: Environment) -> None:

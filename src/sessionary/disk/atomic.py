@@ -30,6 +30,7 @@ from sessionary.disk.fs import (
     READ,
     Fs,
     make_dirs,
+    regular,
     storage_failed,
     sync_dir,
     write_all,
@@ -208,7 +209,7 @@ def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True)
     """Copy a file to a name that must not exist; returns the bytes copied. Raises OSError."""
     reader = fs.open(source, READ)
     try:
-        found = fs.fstat(reader)
+        found = regular(fs.fstat(reader))
         writer = fs.open(target, CREATE, FILE_MODE)
         try:
             try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat as stat_module
 import sys
 import time
 from collections.abc import Sequence
@@ -29,9 +30,12 @@ O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 O_BINARY = getattr(os, "O_BINARY", 0)
 O_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 O_TMPFILE = getattr(os, "O_TMPFILE", 0)
+# Opening a named pipe waits for its other end, for ever if need be: whoever can make a file in a folder that we read
+# could stop all readers. Of regular files this flag changes nothing.
+O_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
-READ = os.O_RDONLY | O_CLOEXEC | O_BINARY
-APPEND = os.O_RDWR | os.O_APPEND | O_CLOEXEC | O_BINARY
+READ = os.O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_BINARY
+APPEND = os.O_RDWR | os.O_APPEND | O_NONBLOCK | O_CLOEXEC | O_BINARY
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 NAMELESS = os.O_RDWR | O_TMPFILE | O_CLOEXEC
 """Opens a folder for a file in it that has no name yet; only where `O_TMPFILE` is not 0."""
@@ -190,11 +194,24 @@ _HINTS = {
 }
 
 
+# What the kernel says of things that are no files, in words that help. ESPIPE is its answer to reading at an offset.
+_REASONS = {
+    errno.ESPIPE: "it is no file but a pipe or a device",
+    errno.ENXIO: "it is no file but a socket or a device",
+}
+NO_FILE = frozenset({*_REASONS, errno.EISDIR})
+
+
+def reason_of(error: OSError) -> str:
+    """Why a call failed, in words."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
 def storage_failed(
     error: OSError, operation: str, path: str, *, outcome: Outcome = "not_committed", **fields: Any
 ) -> StorageFailed:
     """The one translation of OSError: keeps errno, names the file, and says what became of the write."""
-    reason = error.strerror or str(error)
+    reason = reason_of(error)
     doing = "write atomically to" if operation == "replace" else operation  # the words of the original store
     return StorageFailed(
         f"Failed to {doing} {path}: {reason}",
@@ -231,9 +248,25 @@ def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
         written += fs.write(fd, view[written:])
 
 
+def regular(found: os.stat_result) -> os.stat_result:
+    """The stat of an open file, if it is one: a device may have no end, and a pipe no beginning.
+
+    Raises:
+        OSError: it is something else, see `reason_of`.
+    """
+    if not stat_module.S_ISREG(found.st_mode):
+        number = errno.EISDIR if stat_module.S_ISDIR(found.st_mode) else errno.ESPIPE
+        raise OSError(number, os.strerror(number))
+    return found
+
+
 def read_all(fs: Fs, fd: int) -> bytes:
-    """The bytes of an open file up to the size that it has now; what is appended meanwhile comes with the next look."""
-    size = fs.fstat(fd).st_size
+    """The bytes of an open file up to the size that it has now; what is appended meanwhile comes with the next look.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    size = regular(fs.fstat(fd)).st_size
     data = fs.pread(fd, size, 0)
     if len(data) == size:
         return data

@@ -32,6 +32,7 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    regular,
     storage_failed,
     sync_dir,
     write_all,
@@ -271,9 +272,10 @@ class Journal:
         return self._adopt(fd)
 
     def _adopt(self, fd: int) -> tuple[_OpenFile, os.stat_result]:
-        file = self._open_file = _OpenFile(self._fs, fd)
+        file = _OpenFile(self._fs, fd)
+        found = regular(self._fs.fstat(fd))
+        self._open_file = file
         self._names_synced = False
-        found = self._fs.fstat(fd)
         self.identity = (found.st_dev, found.st_ino)
         self.suspect = self.suspect or self.identity in _suspects
         return file, found

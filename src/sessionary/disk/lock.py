@@ -30,6 +30,7 @@ from sessionary.disk.fs import (
     O_BINARY,
     O_CLOEXEC,
     O_NOFOLLOW,
+    O_NONBLOCK,
     OS_FS,
     READ,
     SHARED,
@@ -44,7 +45,8 @@ TIMEOUT = 10.0
 FIRST_PAUSE = 50e-6
 LONGEST_PAUSE = 2e-3
 
-_OPEN = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_BINARY
+_OPEN = os.O_RDWR | os.O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_BINARY
+_OPEN_NOTE = os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_BINARY
 _locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
@@ -200,9 +202,7 @@ class FileLock:
         }
         self._noted = True
         with suppress(OSError):  # the note is a courtesy; a full disk must not stop what it describes
-            fd = self._fs.open(
-                self.path, os.O_WRONLY | os.O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_BINARY, FILE_MODE
-            )
+            fd = self._fs.open(self.path, _OPEN_NOTE, FILE_MODE)
             try:
                 write_all(self._fs, fd, json.dumps(facts).encode() + b"\n")
             finally:

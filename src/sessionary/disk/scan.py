@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 
 import stringzilla
 
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, not_found, regular, storage_failed
 from sessionary.errors import Invalid
 
 # Small enough to stay in the cache of the processor from the read to the search.
@@ -76,11 +76,14 @@ class LineFile:
         self.path = path
         self._fs = fs
         self._block = block
+        self._fd = -1
         try:
             self._fd = fs.open(path, READ)
+            regular(fs.fstat(self._fd))
         except FileNotFoundError:
             raise not_found(path, f"There is no file {path}") from None
         except OSError as error:
+            self.close()
             raise storage_failed(error, "read", path) from error
 
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import OS_FS, READ, Fs, look, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, look, regular, storage_failed
 
 BLOCK = 1 << 22
 
@@ -58,12 +58,19 @@ class Follower:
         """Look at the file; True if there may be lines to take.
 
         Raises:
-            StorageFailed: the system does not tell.
+            StorageFailed: the system does not tell, or it is no regular file.
         """
         self.found = look(self._fs, self.path)
         state = _state(self.found)
         if state == self.state:
             return False
+        if self.found is not None:
+            try:
+                regular(
+                    self.found
+                )  # a pipe would be taken for an empty file: for somebody who has done nothing yet
+            except OSError as error:
+                raise storage_failed(error, "read", self.path) from error
         if state[:2] != self.state[:2] or state[2] < self._offset:
             self.restarts += self.state != NOTHING
             self._offset = self._number = 0

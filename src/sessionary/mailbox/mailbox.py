@@ -93,6 +93,7 @@ class Mailbox:
     Raises:
         InvalidId: the consumer's name cannot be one.
         NotFound: there is no such folder.
+        StorageFailed: the document of the session, which says where its messages may lie, cannot be read.
     """
 
     def __init__(

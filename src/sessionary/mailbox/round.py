@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from sessionary.codec import sanitize
 from sessionary.errors import Invalid, StorageFailed
-from sessionary.layouts.maestro.crumbs import Crumb, unreadable
+from sessionary.layouts.maestro.crumbs import Crumb, unreadable_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.attempts import in_words
 from sessionary.mailbox.box import Box, mark_of
@@ -116,7 +116,7 @@ class Round:
         try:
             claim = Claim.take(self._box.fs, place.path)
         except StorageFailed as error:
-            self.problems.append(unreadable(place.path, error))
+            self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None
         if claim is not None:
             self._box.learn()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs
+from sessionary.disk.fs import OS_FS, READ, Fs, reason_of
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
@@ -194,7 +194,7 @@ class Search:
         ]
 
     def _tell_unreadable(self, path: str, error: OSError) -> None:
-        message = f"cannot be read: {error.strerror or error}"
+        message = f"cannot be read: {reason_of(error)}"
         remedy = "check its owner and mode"
         self.told.problems.append(
             Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)

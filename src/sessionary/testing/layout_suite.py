@@ -17,11 +17,12 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
-from sessionary.errors import NotFound
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Known, Layout
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
@@ -264,6 +265,25 @@ class LayoutTests(ABC):
         assert set(listed) == {"one", "two", "three"}
         assert listed["two"].health not in ("ok", "note")
         assert listed["one"].health == listed["three"].health == "ok"
+
+    def test_a_pipe_in_place_of_any_file_stops_no_reader(self, tmp_path: Path) -> None:
+        if not hasattr(os, "mkfifo"):
+            return
+        for name in ("one", "two"):
+            self.put_session(tmp_path, name, [record(1)])
+        ref, layout = self.refs(tmp_path)["two"], self.layout(tmp_path, OS_FS)
+        for part in list(layout.parts(ref)):
+            kept = Path(part.path).read_bytes()
+            os.unlink(part.path)
+            os.mkfifo(part.path)
+            listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+            assert listed["one"].health == "ok"
+            told = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
+            assert any(problem.path == part.path for problem in told), f"nobody tells of {part.name}"
+            with suppress(StorageFailed):
+                list(layout.entries(ref))
+            os.unlink(part.path)
+            Path(part.path).write_bytes(kept)
 
     def test_a_healthy_session_has_nothing_above_a_note(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1), record(2, "assistant")])

@@ -1,6 +1,7 @@
 """`disk.scan` against a naive reader that splits the whole content at once."""
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ class BytesFs(WrappedFs):
         return data
 
     def fstat(self, fd: int) -> Any:
-        return SimpleNamespace(st_size=len(self.content))
+        return SimpleNamespace(st_size=len(self.content), st_mode=stat.S_IFREG)
 
 
 def naive(content: bytes, width: int) -> list[Head]:

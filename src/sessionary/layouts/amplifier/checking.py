@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
@@ -104,7 +104,7 @@ def empty_problem(path: str, backup_size: int) -> Problem:
 
 def unreadable(path: str, error: OSError) -> Problem:
     """A file or folder that the system refuses to read."""
-    message = f"cannot be read: {error.strerror or error}"
+    message = f"cannot be read: {reason_of(error)}"
     return Problem(
         "unreadable_file", Severity.stops_resume, path, None, None, message, "check its owner and mode"
     )

@@ -27,7 +27,17 @@ from sessionary.codec import (
     sanitize,
 )
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, not_found, read_all, storage_failed
+from sessionary.disk.fs import (
+    NO_FILE,
+    OS_FS,
+    READ,
+    Fs,
+    make_dirs,
+    not_found,
+    read_all,
+    reason_of,
+    storage_failed,
+)
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, check_depth, depth_of, is_crumb_name
 from sessionary.layouts.maestro.records import (
@@ -250,7 +260,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
-        return Crumb(None, (unreadable(found.path, error),))
+        return Crumb(None, (unreadable_crumb(found.path, error),))
     try:
         crumb = _breadcrumb(data, found.name)
     except (Undecodable, SchemaError):
@@ -302,10 +312,18 @@ def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
 
 def unreadable(path: str, error: OSError) -> Problem:
     """What to tell of a file or folder that the system does not let us read."""
-    words = f"cannot be read: {error.strerror or error}"
+    words = f"cannot be read: {reason_of(error)}"
     return Problem(
         "unreadable_file", Severity.hides_data, path, None, None, words, "check owner, mode and disk"
     )
+
+
+def unreadable_crumb(path: str, error: OSError) -> Problem:
+    """The same of what has the name of a breadcrumb; a pipe, a device or a folder will never become one."""
+    if error.errno not in NO_FILE:
+        return unreadable(path, error)
+    words = f"no breadcrumb: {reason_of(error)}"
+    return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
 
 
 def _read(fs: Fs, path: str) -> bytes:

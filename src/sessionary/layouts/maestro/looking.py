@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
-from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, crumb_of, unreadable
+from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, crumb_of, unreadable, unreadable_crumb
 from sessionary.layouts.maestro.documents import parse_session
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, depth_of, is_crumb_name
 from sessionary.layouts.maestro.problems import of_session_file
@@ -25,6 +25,8 @@ from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "maestro"
 TITLE = 200
+_PASSING = ("unreadable_file", "no_file")
+"""What may change without a trace in the stats that are kept."""
 
 
 class Read(NamedTuple):
@@ -80,7 +82,7 @@ def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
     unfinished = any(each.crumb.unfinished for each in reads)
     for each in reads:
         problems += each.crumb.problems
-    lasting = not unfinished and not any(problem.code == "unreadable_file" for problem in problems)
+    lasting = not unfinished and not any(problem.code in _PASSING for problem in problems)
     crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
     size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
     return Look(_summary(ref, session, crumbs, problems, place, size), session, legacy, place, files, lasting)
@@ -109,7 +111,7 @@ def read_all_crumbs(
                 file = CrumbFile(name, depth_of(depth) or 0, os.path.normpath(path) if lead else path)
                 read = _read(fs, file, now)
                 if isinstance(read, OSError):
-                    problems.append(unreadable(file.path, read))
+                    problems.append(unreadable_crumb(file.path, read))
                 elif read is not None:
                     files[f"{lead}{BREADCRUMBS}/{depth}/{name}"] = read.found
                     yield read
