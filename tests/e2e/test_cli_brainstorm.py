@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
+import yaml
 
 from sessionary import BrainstormStore
 from sessionary.cli import main
@@ -69,6 +70,12 @@ def files(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).glob("*.yaml*")}
 
 
+def on_disk(store: BrainstormStore, slug: str) -> dict[str, Any]:
+    """The session as a stranger reads it."""
+    session: dict[str, Any] = yaml.safe_load(Path(store.path(slug)).read_bytes())["session"]
+    return session
+
+
 # -- the way of a session
 
 
@@ -97,6 +104,59 @@ def test_answers_and_the_next_iteration_are_stored(run: Run, store: BrainstormSt
     first, second = store.load("a").history
     assert (first["responses"], first["ems"], first["duration"]) == (["devs"], 38, 4)
     assert second["questions"] == ["How long?"]
+
+
+def test_persona_mode_and_phase_can_be_set_alone(run: Run, talk: BrainstormStore) -> None:
+    assert run("update", "feature-auth", "--persona", "sparring").out.startswith("Session saved: ")
+    assert on_disk(talk, "feature-auth")["persona"] == "sparring"
+    assert run("update", "feature-auth", "--mode", "party", "--lang", "fr").out.startswith(
+        "Session sauvegardee: "
+    )
+    session = on_disk(talk, "feature-auth")
+    assert (session["mode"], session["party_active"], session["iteration"]) == ("party", True, 3)
+    told = run("update", "feature-auth", "--phase", "convergent", "--ems", "71", "--json").json
+    assert (told["phase"], told["ems"], told["persona"], told["mode"]) == (
+        "convergent",
+        71,
+        "sparring",
+        "party",
+    )
+    assert run("update", "feature-auth", "--summary", "kept=OAuth2", "--summary", "open=x=y").code == 0
+    assert on_disk(talk, "feature-auth")["progressive_state"]["transition_summary"] == {
+        "kept": "OAuth2",
+        "open": "x=y",
+    }
+    assert run("update", "feature-auth").code == 2
+    talk.back("feature-auth")
+    before = files(talk.folder)
+    assert run("update", "feature-auth", "--ems", "60").code == 12
+    assert files(talk.folder) == before
+
+
+def test_an_answer_and_the_next_iteration_can_bring_persona_and_mode(run: Run, talk: BrainstormStore) -> None:
+    assert run("answer", "feature-auth", "yes", "--persona", "pragmatique", "--mode", "panel").code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["mode"], session["panel_active"]) == ("pragmatique", "panel", True)
+    assert run("back", "feature-auth").code == 0
+    assert run("continue", "feature-auth", "--persona", "sparring", "--mode", "standard").code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["mode"], session["iteration"]) == ("sparring", "standard", 3)
+    words = ("-q", "And now?", "--persona", "architecte", "--phase", "convergent")
+    assert run("continue", "feature-auth", *words).code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["phase"], session["iteration"]) == ("architecte", "convergent", 4)
+
+
+@pytest.mark.parametrize("option", ["--persona", "--mode", "--phase"])
+@pytest.mark.parametrize("command", ["update", "answer", "continue", "start"])
+def test_a_word_outside_the_closed_lists_is_refused(
+    run: Run, talk: BrainstormStore, command: str, option: str
+) -> None:
+    before = files(talk.folder)
+    result = run(command, "feature-auth", option, "socrates")
+    assert (result.code, result.out) == (2, "")
+    assert "'socrates' is not one of" in result.err
+    assert files(talk.folder) == before
 
 
 def test_back_prints_the_jump_summary_of_the_format(run: Run, talk: BrainstormStore) -> None:

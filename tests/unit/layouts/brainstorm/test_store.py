@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -413,8 +414,9 @@ def test_a_launch_cleans_up_and_then_looks(tmp_path: Path) -> None:
     found, cleaned = store.launch(now=after(days=60))
     assert ([row.slug for row in found.sessions], [c.row.slug for c in cleaned]) == (["sign-in"], ["over"])
     put(tmp_path, "over", document("over", status="completed"))
+    put(tmp_path, "also", document("also", status="abandoned"))
     found, cleaned = store.launch("over", now=after(days=60))
-    assert ([row.slug for row in found.sessions], cleaned) == (["over"], [])
+    assert ([row.slug for row in found.sessions], [c.row.slug for c in cleaned]) == (["over"], ["also"])
 
 
 # -- finish, abandon
@@ -836,3 +838,47 @@ def test_a_suggestion_alone_adds_no_field_of_those_that_were_used(tmp_path: Path
     store = BrainstormStore(tmp_path)
     store.technique("refactor-api", "moscow")
     assert "techniques_used" not in stored(store, "refactor-api")["session"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_named_like_a_session_is_told_and_never_waited_for(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    os.mkfifo(store.path("pipe"))
+    assert {row.slug: row.readable for row in store.list()} == {"pipe": False, "sign-in": True}
+    assert codes(store.validate()) == ["unreadable"]
+    calls: list[Callable[[], object]] = [
+        lambda: store.load("pipe"),
+        lambda: store.answer("pipe", ["x"]),
+        lambda: store.create("pipe", new=True),
+        lambda: store.back("pipe"),
+    ]
+    for call in calls:
+        with pytest.raises(StorageFailed, match="no regular file"):
+            call()
+    assert [done.problem and done.problem.code for done in store.migrate()] == ["not_migrated"]
+    assert store.cleanup(0, now=after(days=90)) == []
+    assert store.detect().problems
+
+
+def test_a_migration_of_all_is_stopped_by_none(tmp_path: Path) -> None:
+    store = BrainstormStore(tmp_path)
+    put(tmp_path, "Odd Name", old_document("odd"))
+    put(tmp_path, "good", old_document("good"))
+    put(tmp_path, "newer", document("newer") | {"format_version": "2.0"})
+    (Path(store.folder) / "folder.yaml").mkdir()
+    done = {one.slug: one.problem and one.problem.code for one in store.migrate()}
+    assert done == {
+        "Odd Name": "not_migrated",
+        "folder": "not_migrated",
+        "good": None,
+        "newer": "unknown_version",
+    }
+    assert stored(store, "good")["format_version"] == "1.2"
+
+
+def test_a_strict_check_wants_the_version_too(tmp_path: Path) -> None:
+    without = {"session": document("sign-in")["session"]}
+    put(tmp_path, "sign-in", without)
+    store = BrainstormStore(tmp_path)
+    assert codes(store.validate("sign-in")) == ["old_version"]
+    assert codes(store.validate("sign-in", strict=True)) == ["missing_field", "old_version"]
