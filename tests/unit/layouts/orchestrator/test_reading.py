@@ -108,7 +108,7 @@ def test_all_faults_of_a_state_are_told_at_once(store: Any, feature: Any) -> Non
 
 
 def test_validate_tells_of_everything(store: Any, feature: Any, home: Any) -> None:
-    """Section "Validation Requirements"."""
+    """Section "On Read": report corruption or inconsistencies."""
     (home / "legacy").mkdir()
     (home / "legacy" / "state.yaml").write_text(SEED_STATE.replace(ID, "other"))
     (home / "README.md").unlink()
@@ -284,6 +284,7 @@ def test_status_of_a_feature(store: Any, feature: Any, clock: Any) -> None:
 
 
 def test_five_tasks_of_which_two_are_done_are_forty_percent(store: Any, home: Any) -> None:
+    """Section "Implementation Plan Schema", progress."""
     store.create("five-2025-01-09")
     tasks = [{"task_id": f"T{n}"} for n in range(5)]
     store.save_plan("five-2025-01-09", [{"phase_id": "p", "name": "P", "tasks": tasks}])
@@ -529,7 +530,7 @@ def test_a_newer_minor_version_is_read_and_its_keys_are_kept(store: Any, feature
 
 
 def test_an_unknown_major_version_is_not_touched(store: Any, feature: Any) -> None:
-    """Section "Version Detection": a migration path is required for version changes."""
+    """Sections "Version Detection" and "Breaking Changes": a new major version needs a migration path."""
     text = SEED_STATE.replace('"1.0"', '"2.0"')
     (feature / "state.yaml").write_text(text)
     for call in (store.load, store.update, store.repair, store.migrate):
