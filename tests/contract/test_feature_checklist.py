@@ -371,6 +371,7 @@ POINTS: Points = {
         "data format": ("test_all_faults_of_a_state_are_told_at_once",),
         "corruption and inconsistencies": (
             "test_one_broken_feature_hides_no_other",
+            "test_faults_of_plan_and_list_have_their_lines",
             "test_validate_tells_of_everything",
             "test_an_active_task_that_is_not_open_is_told",
         ),
