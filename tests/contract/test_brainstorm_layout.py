@@ -45,23 +45,63 @@ class TestBrainstorm(LayoutTests):
             put(tmp_path, name, data)
             layout = self.layout(tmp_path, OS_FS)
             entries = list(layout.entries(self.ref(tmp_path, name)))
-            found = BrainstormStore(tmp_path).load(name)
-            assert [entry.record.value for entry in entries] == found.session["history"]
-            assert [entry.index for entry in entries] == [0, 1, 2]
+            found = BrainstormStore(tmp_path).load(name).session
+            values = [entry.record.value for entry in entries]
+            told = [value["stored"] for value in values if "stored" in value]
+            assert told == [*found["ideas"], *found["history"]]
+            assert [value["role"] for value in values] == [
+                *["idea"] * 3, "assistant", "user", "assistant", "user", "assistant",
+            ]  # fmt: skip
+            assert values[4]["content"] == "\n".join(found["history"][0]["responses"])
+            assert values[3]["content"].split("\n")[1:] == found["history"][0]["questions"]
+            assert [entry.index for entry in entries] == list(range(8))
             for entry_ in entries:
                 assert data[entry_.record.byte :].startswith(entry_.record.raw)
-                assert data.splitlines()[entry_.record.line - 1].strip().startswith(b"- iteration:")
-                assert entry_.record.raw.startswith(b"iteration: ")
-            rest = list(layout.entries(self.ref(tmp_path, name), entries[0].after))
-            assert [entry.record for entry in rest] == [entry.record for entry in entries[1:]]
-            assert [entry.index for entry in rest] == [0, 1]
+                begins = b"id: " if entry_.record.value["role"] == "idea" else b"iteration: "
+                assert data.splitlines()[entry_.record.line - 1].strip().startswith(b"- " + begins)
+                assert entry_.record.raw.startswith(begins)
+            for place in range(8):
+                rest = list(layout.entries(self.ref(tmp_path, name), entries[place].after))
+                assert [entry.record for entry in rest] == [entry.record for entry in entries[place + 1 :]]
+                assert [entry.index for entry in rest] == list(range(7 - place))
+
+    def test_what_party_and_panel_said_is_part_of_the_conversation(self, tmp_path: Path) -> None:
+        for name, role, words in (
+            (
+                "feature-checkout",
+                "party",
+                ["Payment gateway", "Architect: Recommend facade", "Preferred token storage"],
+            ),
+            (
+                "refactor-api",
+                "panel",
+                ["Repository pattern vs", "Beck: Repository enables", "Simplicity vs flexib"],
+            ),
+        ):
+            put(tmp_path, name, golden(name))
+            [said] = self.layout(tmp_path, OS_FS).entries(self.ref(tmp_path, name))
+            assert said.record.value["role"] == role
+            assert [word in said.record.value["content"] for word in words] == [True] * 3
+            assert self.layout(tmp_path, OS_FS).summary(self.ref(tmp_path, name)).messages == 1
+
+    def test_what_was_given_up_for_a_branch_was_said_all_the_same(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [{}, {}])
+        store = BrainstormStore(tmp_path)
+        store.back("one")
+        store.answer("one", ["another answer"])
+        layout, ref = self.layout(tmp_path, OS_FS), self.ref(tmp_path, "one")
+        said = [entry.record.value["content"] for entry in layout.entries(ref)]
+        assert [text for text in said if text.startswith("Answer")] == ["Answer 1", "Answer 2"]
+        assert "another answer" in said
+        assert sum("given up for a branch" in text for text in said) == 2
+        assert (layout.summary(ref).messages, layout.summary(ref).turns) == (len(said), 3)
 
     def test_a_replaced_file_is_read_from_its_start(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}, {}])
         layout, ref = self.layout(tmp_path, OS_FS), self.ref(tmp_path, "one")
         last = list(layout.entries(ref))[-1].after
         BrainstormStore(tmp_path).answer("one", ["x"])
-        assert len(list(layout.entries(ref, last))) == 2
+        assert len(list(layout.entries(ref, last))) == 4
 
     def test_summary_and_summaries_agree(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}, {"responses": []}])
@@ -71,7 +111,7 @@ class TestBrainstorm(LayoutTests):
         for name, ref in self.refs(tmp_path).items():
             assert layout.summary(ref) == listed[name]
         one = listed["one"]
-        assert (one.messages, one.turns, one.turn_count, one.health) == (2, 1, 2, "ok")
+        assert (one.messages, one.turns, one.turn_count, one.health) == (3, 1, 2, "ok")
         assert (one.title, one.agent, one.parent) == ("What else?", "brainstorm", None)
         assert one.size == self.conversation(tmp_path, "one").stat().st_size
         assert one.ref.project == tmp_path.name
@@ -92,7 +132,7 @@ class TestBrainstorm(LayoutTests):
         BrainstormStore(tmp_path).continue_("one", ["x"])
         os.rename(self.conversation(tmp_path, "two"), tmp_path / "elsewhere")
         again = {summary.ref.session_id: summary.messages for summary in layout.summaries(known)}
-        assert again == {"one": 2, "three": 1}
+        assert again == {"one": 3, "three": 2}
         assert fs.opened == {"one.yaml": 1}
         assert {entry.summary.ref.session_id for entry in known.values()} == {"one", "three"}
 
@@ -155,7 +195,7 @@ class TestBrainstorm(LayoutTests):
         path = put(tmp_path, "sign-in", old_document())
         before = path.read_bytes()
         summary = self.layout(tmp_path, OS_FS).summary(self.ref(tmp_path, "sign-in"))
-        assert (summary.messages, summary.health) == (3, "note")
+        assert (summary.messages, summary.health) == (6, "note")
         assert [problem.code for problem in summary.problems] == ["old_version"]
         assert path.read_bytes() == before
 

@@ -39,6 +39,7 @@ class TestFeatures(LayoutTests):
         return home / ".ai-session" / session_id / "history.jsonl"
 
     def test_artifacts_are_parts(self, tmp_path: Any) -> None:
+        """Section "Directory Layout", artifacts."""
         self.put_session(tmp_path, "one", [])
         made = tmp_path / ".ai-session" / "one" / "artifacts" / "src" / "a.py"
         made.parent.mkdir(parents=True)

@@ -132,6 +132,8 @@ def _slugs(found: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_power_goes_at_any_point_of_a_call(name: str, tmp_path: Path) -> None:
+    """Section "Save Session", whatever happens meanwhile."""
+
     def operation(fs: Any) -> None:
         CALLS[name](BrainstormStore.over(fs, fs.root))
         fs.mark(name)
@@ -149,6 +151,8 @@ MECHANISMS = (
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_each_system_call_of_a_call_fails(name: str, tmp_path: Path) -> None:
+    """Section "Save Session", whatever happens meanwhile."""
+
     def workload(fs: FaultFs, folder: str) -> None:
         CALLS[name](BrainstormStore.over(fs, folder))
         if name not in ("cleanup", "erase"):  # these tell of failures in what they return
@@ -160,6 +164,8 @@ def test_each_system_call_of_a_call_fails(name: str, tmp_path: Path) -> None:
 
 
 def test_the_very_first_session_of_a_project(tmp_path: Path) -> None:
+    """Section "Storage Rules", 3: the folder is made."""
+
     def operation(fs: Any) -> None:
         BrainstormStore.over(fs, os.path.join(fs.root, "project")).create(
             "sign-in", questions=["Who?"], now=NOW

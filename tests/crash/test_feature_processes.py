@@ -54,6 +54,7 @@ def run_all(source: str, folder: Path, count: int) -> list[Any]:
 
 @pytest.mark.lane("sigkill")
 def test_eight_processes_update_one_feature(tmp_path: Path) -> None:
+    """Section "Locking Strategy", a lock for updates of the state."""
     store = FeatureStore(tmp_path)
     store.create(ID)
     acks = run_all(UPDATER, tmp_path, UPDATES)
@@ -68,6 +69,7 @@ def test_eight_processes_update_one_feature(tmp_path: Path) -> None:
 
 @pytest.mark.lane("sigkill")
 def test_eight_processes_write_eight_features(tmp_path: Path) -> None:
+    """Section "Locking Strategy", a lock for updates of the state."""
     names = run_all(CREATOR, tmp_path, 1)
     store = FeatureStore(tmp_path)
     assert sorted(row.feature_id for row in store.list_features()) == sorted(names)

@@ -141,6 +141,7 @@ def rebuilt_is_the_same(folder: Any) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_power_cuts(name: str, tmp_path: Path) -> None:
+    """Section "Updating State", 1: atomic."""
     call = CALLS[name]
     before, after = outcome(call, tmp_path)
 
@@ -155,6 +156,7 @@ def test_power_cuts(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_fails_once(name: str, tmp_path: Path) -> None:
+    """Section "Updating State", 1: atomic."""
     call = CALLS[name]
     before, after = outcome(call, tmp_path)
 
@@ -214,7 +216,7 @@ def test_an_operation_of_the_same_time_as_one_taken_back_counts(tmp_path: Path) 
 
 
 def test_what_is_said_not_to_be_committed_is_never_seen(tmp_path: Path) -> None:
-    """After `not_committed` no later writer may bring the change about."""
+    """Section "Updating State", 1: after `not_committed` no later writer may bring the change about."""
 
     def run_of(call: Any) -> Any:
         def run(fs: Any, folder: Any) -> None:
@@ -294,6 +296,8 @@ def test_create_is_all_or_nothing(tmp_path: Path) -> None:
 
 
 def test_a_create_that_fails_leaves_no_feature(tmp_path: Path) -> None:
+    """Section "Creating a Session", 2 to 6, in one piece."""
+
     def run(fs: Any, folder: Any) -> None:
         store = FeatureStore.over(fs, folder, now=Clock())
         try:
@@ -318,6 +322,8 @@ def test_a_create_that_fails_leaves_no_feature(tmp_path: Path) -> None:
 
 
 def test_archive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
+    """Section "Session Cleanup", 1 to 3."""
+
     def begin(folder: Any) -> None:
         setup(folder)
         FeatureStore.over(_unsynced(), folder, now=later_clock()).complete(ID)
@@ -342,6 +348,7 @@ def test_archive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
 
 
 def test_repair_and_migration_keep_the_old_bytes(tmp_path: Path) -> None:
+    """Section "Migration Strategy", never in place, new beside old, with a tool."""
     broken = b"version: '1.0'\nfeature_id: [\n"
 
     def begin(folder: Any) -> None:
@@ -366,6 +373,7 @@ def test_repair_and_migration_keep_the_old_bytes(tmp_path: Path) -> None:
 
 
 def test_acknowledgments_survive(tmp_path: Path) -> None:
+    """Section "Contract Acknowledgment", all agents."""
     spec = tmp_path / "spec.md"
     spec.write_text("**Version**: 1.0\n")
 

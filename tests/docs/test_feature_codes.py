@@ -58,6 +58,7 @@ def test_every_code_has_a_row_and_every_row_a_code() -> None:
 
 
 def test_the_tables_of_transitions_are_those_of_the_code() -> None:
+    """Section "Updating State", 4: transitions."""
     section = PAGE.partition("## Transitions")[2].partition("\n## ")[0]
     written = [
         (old, re.findall(r"`(\w+)`", new))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
+import yaml
 
 from sessionary import BrainstormStore
 from sessionary.cli import main
@@ -69,10 +70,17 @@ def files(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).glob("*.yaml*")}
 
 
+def on_disk(store: BrainstormStore, slug: str) -> dict[str, Any]:
+    """The session as a stranger reads it."""
+    session: dict[str, Any] = yaml.safe_load(Path(store.path(slug)).read_bytes())["session"]
+    return session
+
+
 # -- the way of a session
 
 
 def test_start_begins_a_session_and_says_where_it_is(run: Run, store: BrainstormStore) -> None:
+    """Sections "Overview", "Save Session", "Storage Rules"."""
     done = run("start", "feature-auth", "-q", "Who?", "--ems", "30", "--persona", "sparring")
     assert done.code == 0
     assert done.out == f"Session saved: {store.path('feature-auth')}\n"
@@ -89,6 +97,7 @@ def test_the_path_is_short_where_the_person_is(
 
 
 def test_answers_and_the_next_iteration_are_stored(run: Run, store: BrainstormStore) -> None:
+    """Section "History", questions and answers of each iteration."""
     run("start", "a", "-q", "Who?")
     assert run("answer", "a", "devs", "--ems", "38", "--minutes", "4").code == 0
     done = run("continue", "a", "-q", "How long?", "--json")
@@ -99,7 +108,64 @@ def test_answers_and_the_next_iteration_are_stored(run: Run, store: BrainstormSt
     assert second["questions"] == ["How long?"]
 
 
+def test_persona_mode_and_phase_can_be_set_alone(run: Run, talk: BrainstormStore) -> None:
+    """Section "Schema v1.2", persona, mode and phase can be set."""
+    assert run("update", "feature-auth", "--persona", "sparring").out.startswith("Session saved: ")
+    assert on_disk(talk, "feature-auth")["persona"] == "sparring"
+    assert run("update", "feature-auth", "--mode", "party", "--lang", "fr").out.startswith(
+        "Session sauvegardee: "
+    )
+    session = on_disk(talk, "feature-auth")
+    assert (session["mode"], session["party_active"], session["iteration"]) == ("party", True, 3)
+    told = run("update", "feature-auth", "--phase", "convergent", "--ems", "71", "--json").json
+    assert (told["phase"], told["ems"], told["persona"], told["mode"]) == (
+        "convergent",
+        71,
+        "sparring",
+        "party",
+    )
+    assert run("update", "feature-auth", "--summary", "kept=OAuth2", "--summary", "open=x=y").code == 0
+    assert on_disk(talk, "feature-auth")["progressive_state"]["transition_summary"] == {
+        "kept": "OAuth2",
+        "open": "x=y",
+    }
+    assert run("update", "feature-auth").code == 2
+    talk.back("feature-auth")
+    before = files(talk.folder)
+    assert run("update", "feature-auth", "--ems", "60").code == 12
+    assert files(talk.folder) == before
+
+
+def test_an_answer_and_the_next_iteration_can_bring_persona_and_mode(run: Run, talk: BrainstormStore) -> None:
+    """Section "Schema v1.2", persona, mode and phase can be set."""
+    assert run("answer", "feature-auth", "yes", "--persona", "pragmatique", "--mode", "panel").code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["mode"], session["panel_active"]) == ("pragmatique", "panel", True)
+    assert run("back", "feature-auth").code == 0
+    assert run("continue", "feature-auth", "--persona", "sparring", "--mode", "standard").code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["mode"], session["iteration"]) == ("sparring", "standard", 3)
+    words = ("-q", "And now?", "--persona", "architecte", "--phase", "convergent")
+    assert run("continue", "feature-auth", *words).code == 0
+    session = on_disk(talk, "feature-auth")
+    assert (session["persona"], session["phase"], session["iteration"]) == ("architecte", "convergent", 4)
+
+
+@pytest.mark.parametrize("option", ["--persona", "--mode", "--phase"])
+@pytest.mark.parametrize("command", ["update", "answer", "continue", "start"])
+def test_a_word_outside_the_closed_lists_is_refused(
+    run: Run, talk: BrainstormStore, command: str, option: str
+) -> None:
+    """Section "Schema v1.2", enums are closed for calls."""
+    before = files(talk.folder)
+    result = run(command, "feature-auth", option, "socrates")
+    assert (result.code, result.out) == (2, "")
+    assert "'socrates' is not one of" in result.err
+    assert files(talk.folder) == before
+
+
 def test_back_prints_the_jump_summary_of_the_format(run: Run, talk: BrainstormStore) -> None:
+    """Section "Back Command", 5: the jump summary."""
     assert talk.load("feature-auth").iteration == 3
     done = run("back", "feature-auth", "--lang", "fr")
     assert done.out == (
@@ -117,6 +183,7 @@ def test_back_prints_the_jump_summary_of_the_format(run: Run, talk: BrainstormSt
 
 
 def test_back_then_continue_is_where_one_was(run: Run, talk: BrainstormStore) -> None:
+    """Section "Back Command", history is preserved, continue goes forward."""
     before = talk.load("feature-auth").session
     run("back", "feature-auth", "2")
     for _ in range(2):
@@ -137,6 +204,7 @@ def test_an_answer_after_a_step_back_loses_no_other(run: Run, talk: BrainstormSt
 
 @pytest.mark.parametrize("steps", ["3", "0", "6"])
 def test_back_before_the_first_iteration_is_refused(run: Run, talk: BrainstormStore, steps: str) -> None:
+    """Section "Back Command", 1: not further than there are iterations."""
     before = files(talk.folder)
     done = run("back", "feature-auth", steps, "--json")
     assert done.code == 12
@@ -162,6 +230,7 @@ def test_a_session_can_be_given_up(run: Run) -> None:
 
 
 def test_a_suggested_technique_becomes_an_applied_one(run: Run, store: BrainstormStore) -> None:
+    """Section "v5.0: Enhanced Technique Tracking", suggested, then applied or not."""
     run("start", "a")
     reason = ("--reason", "Couverture 38%", "--weak", "Couverture", "--category", "structured")
     assert "suggested" in run("technique", "a", "six-hats", *reason).out
@@ -171,6 +240,7 @@ def test_a_suggested_technique_becomes_an_applied_one(run: Run, store: Brainstor
 
 
 def test_ideas_get_numbers_and_scores(run: Run, store: BrainstormStore) -> None:
+    """Section "Ideas", sequential id, content, score 0 to 10."""
     run("start", "a")
     assert run("idea", "a", "Magic links", "--score", "5", "--json").json == {
         "slug": "a",
@@ -183,6 +253,7 @@ def test_ideas_get_numbers_and_scores(run: Run, store: BrainstormStore) -> None:
 
 
 def test_a_round_of_the_party_is_noted(run: Run, store: BrainstormStore) -> None:
+    """Section "v5.0: Party Mode State", a round."""
     run("start", "a")
     points = ("--says", "Architect=a facade", "--says", "Architect=async", "--says", "Security=tokens=only")
     ends = ("--refers", "Security=Architect", "--synthesis", "facade", "--ask", "DB or Redis?")
@@ -198,6 +269,7 @@ def test_a_round_of_the_party_is_noted(run: Run, store: BrainstormStore) -> None
 
 
 def test_a_round_of_the_panel_is_noted(run: Run, store: BrainstormStore) -> None:
+    """Section "v5.0: Expert Panel State", a round."""
     run("start", "a")
     said = ("--says", "Martin=a repository", "--framework", "Martin=SOLID", "--phase", "debate")
     assert run("panel", "a", "Data", *said, "--agrees", "tests", "--tension", "speed").code == 0
@@ -280,6 +352,7 @@ def test_no_line_is_wider_than_eighty_cells(run: Run, store: BrainstormStore) ->
 def test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess(
     run: Run, talk: BrainstormStore
 ) -> None:
+    """Section "Load Session (Auto-detect)", nobody who cannot be asked decides by guess."""
     before = files(talk.folder)
     said = run("start", "feature-auth")
     assert said.code == 11
@@ -289,12 +362,14 @@ def test_a_session_in_progress_is_neither_resumed_nor_archived_by_guess(
 
 
 def test_resume_goes_on_with_it(run: Run, talk: BrainstormStore) -> None:
+    """Sections "Overview", an interrupted session is resumed; "Load Session (Auto-detect)", 1 resumes."""
     assert run("start", "feature-auth", "--resume", "--json").json["action"] == "resumed"
     assert run("start", "--resume", "--json").json["slug"] == "feature-auth"
     assert talk.load("feature-auth").iteration == 3
 
 
 def test_new_archives_the_present_one(run: Run, talk: BrainstormStore) -> None:
+    """Section "Load Session (Auto-detect)", 2 begins anew."""
     done = run("start", "feature-auth", "--new", "--json").json
     assert (done["action"], done["archived"]) == ("created", "feature-auth-2026-01-09")
     (kept,) = Path(talk.folder, "archive").iterdir()
@@ -322,6 +397,7 @@ def test_a_launch_cleans_up(run: Run, store: BrainstormStore) -> None:
 
 
 def test_cleanup_tells_first_then_moves_and_brings_back(run: Run, store: BrainstormStore) -> None:
+    """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     store.create("old", now=LONG_AGO)
     store.finish("old", now=LONG_AGO)
     assert [one["slug"] for one in run("cleanup", "--dry-run", "--json").json["sessions"]] == ["old"]
@@ -357,6 +433,7 @@ def test_a_newer_version_is_refused_and_left_untouched(run: Run, talk: Brainstor
 
 
 def test_strict_validation_wants_the_whole_table(run: Run, store: BrainstormStore) -> None:
+    """Section "Session Metadata", required fields."""
     store.create("a")
     path = Path(store.path("a"))
     path.write_text("".join(line for line in path.read_text().splitlines(True) if "persona" not in line))
@@ -510,6 +587,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
 
 
 def test_a_launch_asks_which_of_two(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    """Section "Load Session (Auto-detect)", 1 resumes."""
     talk.update("feature-auth", persona="sparring")
     one = terminal("start", "feature-auth", "--lang", "fr")
     one.expect("> ")
@@ -525,6 +603,7 @@ def test_a_launch_asks_which_of_two(talk: BrainstormStore, terminal: Callable[..
 
 
 def test_the_second_choice_begins_anew(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:
+    """Section "Load Session (Auto-detect)", 2 begins anew."""
     one = terminal("start")
     one.expect("> ")
     one.type("2")

@@ -84,6 +84,7 @@ def files(store: FeatureStore) -> dict[str, bytes]:
 
 
 def test_create_prints_the_id_and_nothing_else(run: Run, store: FeatureStore) -> None:
+    """Section "Creating a Session", 1: a unique feature ID."""
     made = run("create", "Sign in", "--description", "Log in")
     assert (made.code, made.err) == (0, "")
     (row,) = store.list_features()
@@ -93,6 +94,7 @@ def test_create_prints_the_id_and_nothing_else(run: Run, store: FeatureStore) ->
 
 
 def test_create_takes_an_id_and_refuses_one_that_is_taken(run: Run) -> None:
+    """Section "On Session Creation", no duplicate IDs."""
     assert run("create", "--id", FEATURE, "--json").json["feature_id"] == FEATURE
     again = run("create", "--id", FEATURE, "--json")
     assert again.code == 11
@@ -101,6 +103,7 @@ def test_create_takes_an_id_and_refuses_one_that_is_taken(run: Run) -> None:
 
 
 def test_a_plan_is_read_from_a_file_and_printed(run: Run, store: FeatureStore, tmp_path: Path) -> None:
+    """Section "Implementation Plan Schema", form of a plan."""
     store.create(FEATURE)
     file = tmp_path / "plan.yaml"
     file.write_text(
@@ -128,6 +131,7 @@ def test_every_fault_of_a_plan_is_told_at_once(run: Run, store: FeatureStore, tm
 
 
 def test_tasks_move_as_the_contract_says(run: Run, planned: FeatureStore) -> None:
+    """Section "Updating State", 4: transitions."""
     assert run("task", FEATURE, "T1", "in_progress", "--json").json["changed"] is True
     done = run("task", FEATURE, "T1", "completed", "--artifact", "form.py")
     assert done.out == "✓ task T1 is completed\n"
@@ -142,6 +146,7 @@ def test_tasks_move_as_the_contract_says(run: Run, planned: FeatureStore) -> Non
 
 
 def test_an_update_sets_what_is_given_and_logs_one_line(run: Run, planned: FeatureStore) -> None:
+    """Section "Updating State", 2: last_updated."""
     lines = len(planned.history(FEATURE))
     done = run("update", FEATURE, "--task", "T2", "--model", "opus", "--agent", "me", "--json").json
     assert (done["active_task"], done["model_in_use"]) == ("T2", "opus")
@@ -155,6 +160,7 @@ def test_an_update_sets_what_is_given_and_logs_one_line(run: Run, planned: Featu
 
 
 def test_a_feature_rests_goes_on_ends_and_is_put_away(run: Run, planned: FeatureStore) -> None:
+    """Section "Session Cleanup", 1 to 3."""
     assert run("archive", FEATURE).code == 12
     assert run("pause", FEATURE).out == f"✓ {FEATURE} is paused\n"
     assert run("pause", FEATURE, "--json").json["changed"] is False
@@ -186,6 +192,7 @@ def test_status_tells_progress_and_counts(run: Run, planned: FeatureStore) -> No
 
 
 def test_the_history_is_filtered_and_summed_up(run: Run, planned: FeatureStore) -> None:
+    """Section "History Log Format", filters and sums."""
     planned.update(FEATURE, model_in_use="opus", agent="one")
     planned.append(FEATURE, {"command": "build", "agent": "two", "error": "no compiler", "duration_ms": 40})
     planned.append(FEATURE, {"command": "build", "agent": "two", "timestamp": "2025-01-09T15:30:45Z"})
@@ -208,6 +215,7 @@ def test_the_history_is_filtered_and_summed_up(run: Run, planned: FeatureStore) 
 
 
 def test_list_filters_by_status(run: Run, planned: FeatureStore) -> None:
+    """Section "Active Features Format", status."""
     planned.create("other-2025-01-10")
     planned.pause("other-2025-01-10")
     assert [row["feature_id"] for row in run("list", "--status", "active", "--json").json] == [FEATURE]
@@ -252,6 +260,7 @@ def test_no_line_is_wider_than_eighty_cells(run: Run, store: FeatureStore) -> No
 
 
 def test_a_state_that_was_destroyed_comes_back_from_the_history(run: Run, planned: FeatureStore) -> None:
+    """Section "Recovery Procedures", 1: corrupted state."""
     planned.update(FEATURE, active_task="T2", model_in_use="gemini")
     before = planned.load(FEATURE)
     state = planned.home / FEATURE / "state.yaml"
@@ -269,6 +278,7 @@ def test_a_state_that_was_destroyed_comes_back_from_the_history(run: Run, planne
 
 
 def test_a_missing_row_of_the_list_is_named_and_added(run: Run, planned: FeatureStore) -> None:
+    """Section "Recovery Procedures", 2: missing files."""
     index = planned.home / "active-features.yaml"
     index.write_text(index.read_text()[: index.read_text().index("\n") + 1].replace(":", ": []"))
     found = run("validate", "--json")
@@ -279,6 +289,7 @@ def test_a_missing_row_of_the_list_is_named_and_added(run: Run, planned: Feature
 
 
 def test_a_list_with_a_conflict_is_refused_and_never_written_over(run: Run, planned: FeatureStore) -> None:
+    """Section "Conflict Resolution", conflicts in active-features.yaml are resolved manually."""
     index = planned.home / "active-features.yaml"
     index.write_text("<<<<<<< ours\n" + index.read_text() + "=======\nother\n>>>>>>> theirs\n")
     before = index.read_bytes()
@@ -296,6 +307,7 @@ def test_a_list_with_a_conflict_is_refused_and_never_written_over(run: Run, plan
 
 
 def test_a_newer_version_is_refused_and_left_untouched(run: Run, planned: FeatureStore) -> None:
+    """Section "Version Detection", a migration path."""
     state = planned.home / FEATURE / "state.yaml"
     state.write_text(state.read_text().replace('"1.0"', '"9.0"'))
     before = files(planned)
@@ -307,6 +319,7 @@ def test_a_newer_version_is_refused_and_left_untouched(run: Run, planned: Featur
 
 
 def test_the_newest_version_needs_no_migration(run: Run, planned: FeatureStore) -> None:
+    """Section "Migration Strategy", never in place, new beside old, with a tool."""
     before = files(planned)
     assert run("migrate", FEATURE, "--json").json["path"] is None
     assert files(planned) == before
@@ -318,6 +331,7 @@ def test_the_newest_version_needs_no_migration(run: Run, planned: FeatureStore) 
 def test_an_agent_acknowledges_and_has_to_again_after_a_change(
     run: Run, planned: FeatureStore, tmp_path: Path
 ) -> None:
+    """Section "Modification Process", 3 and 4: version bump, re-acknowledgment."""
     contract = tmp_path / "contract.md"
     contract.write_text("# Contract\n")
     needed = ("update", FEATURE, "--agent", "opus", "--require-ack", str(contract))
@@ -362,6 +376,7 @@ def test_what_cannot_name_a_feature_is_refused(
 
 @pytest.mark.parametrize("name", ["Sign-in-2025-01-09", "sign-in", "sign-in-2025-02-30", "../x-2025-01-09"])
 def test_an_id_against_the_contract_is_refused(run: Run, store: FeatureStore, name: str) -> None:
+    """Section "Feature ID Format", slug and date."""
     assert run("create", "--id", name).code == 12
     assert not store.home.exists()
 
@@ -384,6 +399,7 @@ def test_an_id_against_the_contract_is_refused(run: Run, store: FeatureStore, na
     ],
 )
 def test_an_unknown_feature_is_not_found(run: Run, words: tuple[str, ...], operation: str) -> None:
+    """Section "Required Error Information", all five fields."""
     command, *rest = words
     said = run(command, FEATURE, *rest, "--json")
     assert (said.code, said.out) == (10, "")

@@ -84,11 +84,61 @@ def test_a_brainstorm_is_known_by_its_file_from_any_project(
     assert say("check", str(file))[0] == 0
 
 
-def test_a_search_says_what_it_does_not_look_through(say: Say) -> None:
-    code, out, err = say("search", "sign-in", "--json")
+def found(say: Say, *words: str) -> list[tuple[str, str]]:
+    """The hits of a search: the role, and the words that were found; each must be what `show` opens."""
+    code, out, _ = say("search", *words, "--json")
     assert code == 0
-    assert json.loads(out)["hits"] == []
-    assert "2 brainstorms and features are not searched" in err
+    hits = json.loads(out)["hits"]
+    for hit in hits:
+        [shown] = json.loads(say("show", hit["locator"], "--around", "0", "--json")[1])["messages"]
+        assert (shown["role"], shown["index"]) == (hit["role"], hit["index"])
+    return [(hit["role"], hit["text"][slice(*hit["marks"][0])]) for hit in hits]
+
+
+def test_a_search_looks_into_brainstorms(say: Say) -> None:
+    store = BrainstormStore(Path.cwd())
+    store.answer(SLUG, ["Passkeys only"])
+    store.idea(SLUG, "Magic links", score=7)
+    store.party(SLUG, "Tokens", [{"persona": "Security", "key_points": ["rotate them"]}])
+    assert found(say, "which kind") == [("assistant", "Which kind")]
+    assert found(say, "passkeys", "--role", "person") == [("user", "Passkeys")]
+    assert found(say, "magic") == [("idea", "Magic")]
+    assert found(say, "rotate") == [("party", "rotate")]
+    assert found(say, "ems_delta") == []
+
+
+def test_a_search_looks_into_the_history_of_features(say: Say) -> None:
+    store = FeatureStore(Path.cwd())
+    store.append("login-2026-01-02", {"command": "plan", "arguments": "the form", "agent": "ana"})
+    store.append(
+        "login-2026-01-02", {"command": "implement", "arguments": "the form", "error": "no colour left"}
+    )
+    assert found(say, "COLOUR") == [("command", "colour")]
+    assert found(say, "form", "--role", "command") == [("command", "form")] * 2
+    assert found(say, "agent") == []
+
+
+def test_a_brainstorm_and_a_feature_are_shown_in_words(say: Say) -> None:
+    BrainstormStore(Path.cwd()).answer(SLUG, ["Passkeys only"])
+    FeatureStore(Path.cwd()).append("login-2026-01-02", {"command": "plan", "arguments": "the form"})
+    code, out, _ = say("show", SLUG)
+    assert code == 0
+    assert "Which kind of sign-in?" in out
+    assert out.splitlines()[-1] == "Passkeys only"
+    history = Path.cwd() / ".ai-session" / "login-2026-01-02" / "history.jsonl"
+    for target in ("login-2026-01-02", str(history)):
+        code, out, _ = say("show", target)
+        assert (code, out.splitlines()[-1]) == (0, "plan the form")
+        assert "record:" not in out
+    [shown] = json.loads(say("show", str(history), "--json")[1])["messages"]
+    assert (shown["role"], shown["text"], shown["turn"]) == ("command", "plan the form", 1)
+
+
+def test_a_history_is_no_log_of_events(say: Say) -> None:
+    history = Path.cwd() / ".ai-session" / "login-2026-01-02" / "history.jsonl"
+    code, out, err = say("events", str(history))
+    assert (code, out) == (18, "")
+    assert "login-2026-01-02 is of kind feature" in err
 
 
 @pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml"])

@@ -34,6 +34,8 @@ class Step:
 
 
 class BrainstormMachine(RuleBasedStateMachine):
+    """Section "Back Command", history is preserved, continue goes forward."""
+
     def __init__(self) -> None:
         super().__init__()
         self.root = Path(tempfile.mkdtemp(prefix="sessionary-brainstorm-"))

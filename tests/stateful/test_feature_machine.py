@@ -23,7 +23,7 @@ TASKS = ("T1", "T2", "T3")
 
 
 class FeatureMachine(RuleBasedStateMachine):
-    """Task and feature transitions, updates, entries, repairs."""
+    """Section "Updating State", 4: task and feature transitions, updates, entries, repairs."""
 
     def __init__(self) -> None:
         super().__init__()

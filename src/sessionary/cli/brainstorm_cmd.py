@@ -11,6 +11,7 @@ _MODULES = {
     "continue": "moving",
     "answer": "moving",
     "back": "moving",
+    "update": "moving",
     "status": "reading",
     "technique": "noting",
     "party": "rounds",

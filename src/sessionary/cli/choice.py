@@ -77,6 +77,9 @@ def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
     return found
 
 
+_TITLED = ("brainstorm", "feature")  # small enough to be read whole, and no metadata.json to ask
+
+
 def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     """The title of a session, as in a list, without a look at more of its conversation than the beginning.
 
@@ -85,6 +88,8 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     from sessionary.layouts.amplifier.recovery import read_metadata  # here, since only a search needs them
     from sessionary.turns import is_real_user, text_of
 
+    if ref.kind in _TITLED:
+        return workspace.layout_of(ref).summary(ref).title
     name = read_metadata(OS_FS, ref.folder, recovery_time="").value.get("name")
     if isinstance(name, str) and name.strip():
         return name

@@ -16,7 +16,7 @@ from sessionary import codec
 from sessionary.cli import options, output, phrases
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import of_an_agent, resolve
+from sessionary.cli.targets import logged_by, of_an_agent, resolve
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
@@ -85,7 +85,10 @@ def events_command(
     options.one_format(json_, jsonl)
     how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail, json_ or jsonl)
-    found = resolve(Workspace(home), session)
+    workspace = Workspace(home)
+    found = resolve(workspace, session)
+    if isinstance(found, Path):
+        found = logged_by(workspace, found) or found
     if not isinstance(found, Path):
         found = of_an_agent(found, "events")
     path = found.folder if isinstance(found, SessionRef) else str(found)

@@ -10,6 +10,7 @@ from typing import Any
 from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Entry
 from sessionary.turns import ToolCall, ToolResult, is_real_user, results, text_of, tool_calls
+from sessionary.turns.logged import ROLE, as_message
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def said(entries: Iterable[Entry]) -> Iterator[Said]:
         record = entry.record.value
         message = _message(record)
         person = is_real_user(message)
-        turn += person
+        turn += person or message.get("role") == ROLE
         answers = results(message)
         role = message.get("role")
         yield Said(
@@ -88,5 +89,5 @@ def _message(record: dict[str, Any]) -> dict[str, Any]:
     """The message within a record: the record itself, or what it wraps (other agents keep it under ``message``)."""
     inner = record.get("message")
     if "role" in record or not isinstance(inner, dict):
-        return record
+        return as_message(record)
     return {**inner, "timestamp": record.get("timestamp")}

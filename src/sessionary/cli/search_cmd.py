@@ -16,12 +16,13 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability
+from sessionary.layouts.orchestrator.names import HISTORY
 from sessionary.model import Problem, SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
 
 LIMIT = 50
-_ROLES = (PERSON, "user", "assistant", "tool", "system", "developer")
+_ROLES = (PERSON, "user", "assistant", "tool", "system", "developer", "command", "idea", "party", "panel")
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
 
@@ -101,7 +102,8 @@ def search_command(
 
     A message is found if it holds all WORDS, each anywhere in it; quote a phrase to find it as a whole. Case and the
     kind of blanks between words do not matter. Looked into is the text as it was said, called and answered, never the
-    JSON around it. A message without a time has that of the last one before it.
+    JSON around it. A message without a time has that of the last one before it. Of a brainstorm these are questions,
+    answers, ideas and rounds, of a feature the commands of its history.
 
     Each hit begins with ID:INDEX, which `sessionary show` opens at that message.
     """
@@ -114,7 +116,7 @@ def search_command(
     refs, failure = all_refs(workspace)
     wanted = [targets.session(workspace, session)] if session else refs
     asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
-    places = _places(workspace, (ref for ref in asked if ref.kind not in _WITHOUT_MESSAGES))
+    places = _places(workspace, asked)
     search = Search(query)
     hits = _Hits(search, places, limit)
     if jsonl:
@@ -128,8 +130,6 @@ def search_command(
             _print(workspace, refs, hits)
             _tell(hits, search.told, len(places))
     _tell_problems(search.told)
-    if left := len(asked) - len(places):
-        output.aside(f"{left:,} brainstorms and features are not searched: only what was said in messages is")
     unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0)
 
@@ -183,7 +183,8 @@ class _Hits:
                 yield hit
 
 
-_WITHOUT_MESSAGES = ("brainstorm", "feature")
+_FILES = {"feature": HISTORY}
+"""Where the conversation lies, of the kinds whose file has another name than that of agents."""
 
 
 def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
@@ -195,7 +196,7 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
             summary = layout.summary(ref)
             places.append(Place(ref, layout, None, summary.updated, summary.size))
             continue
-        path = f"{ref.folder}/{TRANSCRIPT}"
+        path = f"{ref.folder}/{_FILES.get(ref.kind, TRANSCRIPT)}"
         changed, size = None, 0
         try:
             found = os.stat(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sessionary.errors import Invalid, NotFound, Unsupported
 from sessionary.layouts.amplifier.ids import PROJECTS
+from sessionary.layouts.orchestrator.names import HISTORY
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
@@ -82,6 +83,15 @@ def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
             hint=f"`{_OWN_COMMANDS[ref.kind]} -h` tells what can be done with it",
         )
     return ref
+
+
+def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
+    """The session whose history a file is, if that is one of another kind than an agent's; else None."""
+    try:
+        found = workspace.at(file.absolute().parent)
+    except NotFound:
+        return None
+    return found if file.name == HISTORY and found.kind in _OWN_COMMANDS else None
 
 
 def is_home(word: str) -> bool:

@@ -6,11 +6,12 @@ its remedy. Lines are looked up only when there is a fault: a file without one i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sessionary.codec.yaml_read import compose, line_of
-from sessionary.errors import SchemaError
+from sessionary.errors import Corrupt, SchemaError
 from sessionary.model import Problem, Severity
 
 Keys = Sequence[str | int]
@@ -95,3 +96,22 @@ def dotted(keys: Keys) -> str:
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
     return text
+
+
+def lines_of(data: bytes, faults: Sequence[str]) -> list[int | None]:
+    """The lines (from 1) of faults that begin with their place: ``phases[0].tasks[1].status: is ...``.
+
+    Of a field that is missing it is the line of what it should stand in. None throughout if the bytes are no YAML.
+    """
+    if not faults:
+        return []
+    try:
+        root = compose(data)
+    except Corrupt:
+        return [None] * len(faults)
+    return [line_of(root, _undotted(fault.partition(":")[0])) for fault in faults]
+
+
+def _undotted(place: str) -> list[str | int]:
+    parts = re.findall(r"([^.\[\]]+)|\[(\d+)\]", place)
+    return [int(number) if number else name for name, number in parts]

@@ -22,6 +22,7 @@ from sessionary.search.clean import NotClean, count_clean, last_time, plain_reco
 from sessionary.search.needle import Needle, Probe, Span, one_spaced
 from sessionary.search.words import CALL, Piece, pieces
 from sessionary.turns import is_real_user
+from sessionary.turns.logged import as_message
 
 # Small enough to stay in the cache of the processor from the read to the search.
 WINDOW = 1 << 18
@@ -206,6 +207,7 @@ class Search:
 
     def match(self, message: dict[str, Any]) -> _Found | None:
         """Where a message holds the words, if it does and is otherwise wanted; its time is another matter."""
+        message = as_message(message)
         roles = self._query.roles
         if roles and message.get("role") not in roles and not (PERSON in roles and is_real_user(message)):
             return None

@@ -11,7 +11,7 @@ import click
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.messages import LANGUAGES
 from sessionary.layouts.brainstorm.store import BrainstormStore
-from sessionary.layouts.brainstorm.vocabulary import AXES, PHASES
+from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, PHASES
 
 Command = TypeVar("Command", bound=Any)
 
@@ -29,6 +29,8 @@ axis = click.option(
     help=f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}.",
 )
 phase = click.option("--phase", type=click.Choice(PHASES), help="The phase as it is now.")
+persona = click.option("--persona", type=click.Choice(PERSONAS), help="Who leads it from now on.")
+mode = click.option("--mode", type=click.Choice(MODES), help="How it is led from now on.")
 
 
 def scores(command: Command) -> Command:
@@ -36,6 +38,23 @@ def scores(command: Command) -> Command:
     for option in (phase, axis, ems):
         command = option(command)
     return command
+
+
+def settings(command: Command) -> Command:
+    """The options that set score, phase, persona and mode."""
+    for option in (mode, persona):
+        command = option(command)
+    return scores(command)
+
+
+def set_by(options: dict[str, Any]) -> dict[str, Any]:
+    """What the options of `scores` and `settings` say, with the axes read; what was not given is left out.
+
+    Raises:
+        Invalid: an axis is no whole number.
+    """
+    told = {**options, "axes": axes_of(options["axes"])}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def store_in(root: Path) -> BrainstormStore:

@@ -70,7 +70,7 @@ def start_command(
         assert present is not None
         return _go_on(store, present, lang, json_)
     name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
-    return _begin(store, name, _settings(fields), lang, json_)
+    return _begin(store, name, given.set_by(fields), lang, json_)
 
 
 def _present(found: Found, slug: str | None) -> Row | None:
@@ -112,11 +112,6 @@ def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
         raise click.UsageError("name the session that is to begin: sessionary brainstorm start SLUG")
     name: str = click.prompt("SLUG", err=True)
     return name
-
-
-def _settings(fields: dict[str, Any]) -> dict[str, Any]:
-    fields["axes"] = given.axes_of(fields["axes"])
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +25,7 @@ Examples:
 @given.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @in_project.root
-@given.scores
+@given.settings
 @click.option("--minutes", type=click.IntRange(0), help="How long these answers took.")
 @given.lang
 @in_project.as_json
@@ -32,12 +33,10 @@ def answer_command(
     slug: str,
     texts: tuple[str, ...],
     root: Path,
-    ems: int | None,
-    axes: tuple[str, ...],
-    phase: str | None,
     minutes: int | None,
     lang: str,
     json_: bool,
+    **options: Any,
 ) -> int:
     """Record answers to the questions of the present iteration.
 
@@ -45,8 +44,9 @@ def answer_command(
     asked, on a terminal.
     """
     store = given.store_in(root)
+    settings = given.set_by(options)  # what cannot be meant is refused before anybody is asked
     answers = list(texts) or _asked(store, slug, json_)
-    session = store.answer(slug, answers, ems=ems, axes=given.axes_of(axes), phase=phase, duration=minutes)
+    session = store.answer(slug, answers, duration=minutes, **settings)
     if json_:
         output.value(drawn.as_object(session))
         return 0
@@ -67,24 +67,23 @@ def _asked(store: BrainstormStore, slug: str, json_: bool) -> list[str]:
     epilog="""\b
 Examples:
   sessionary brainstorm continue feature-auth -q "How long does it live?"
+  sessionary brainstorm continue feature-auth -q "What if it fails?" --persona sparring
   sessionary brainstorm continue feature-auth    forward again after `back`
 """,
 )
 @given.slug
 @in_project.root
 @given.questions
-@given.scores
+@given.settings
 @given.lang
 @in_project.as_json
 def continue_command(
     slug: str,
     root: Path,
     questions: tuple[str, ...],
-    ems: int | None,
-    axes: tuple[str, ...],
-    phase: str | None,
     lang: str,
     json_: bool,
+    **options: Any,
 ) -> int:
     """Go on to the next iteration.
 
@@ -92,7 +91,7 @@ def continue_command(
     """
     store = given.store_in(root)
     before = store.load(slug, store_migration=False)
-    jump = store.continue_(slug, questions, ems=ems, axes=given.axes_of(axes), phase=phase)
+    jump = store.continue_(slug, questions, **given.set_by(options))
     restored = before.iteration < before.tip
     if json_:
         output.value(drawn.jump_object(slug, jump, restored=restored))
@@ -100,6 +99,46 @@ def continue_command(
         output.line(harmless(jump_summary(jump, lang)))
     else:
         output.lines(drawn.state(store.load(slug), lang=lang))
+    return 0
+
+
+@click.command(
+    "update",
+    epilog="""\b
+Examples:
+  sessionary brainstorm update feature-auth --persona sparring
+  sessionary brainstorm update feature-auth --phase convergent --ems 71
+  sessionary brainstorm update feature-auth --summary "kept=OAuth2, tokens"
+""",
+)
+@given.slug
+@in_project.root
+@given.settings
+@click.option(
+    "--summary",
+    "summary",
+    multiple=True,
+    metavar="NAME=TEXT",
+    help="What there is at the middle of it (transition_summary); may be repeated.",
+)
+@given.lang
+@in_project.as_json
+def update_command(
+    slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
+) -> int:
+    """Set score, phase, persona or mode, without an answer or another iteration."""
+    settings = given.set_by(options)
+    if summary:
+        settings["transition_summary"] = dict(given.pairs(summary, "--summary"))
+    if not settings:
+        raise click.UsageError(
+            "say what is to be set: --phase, --persona, --mode, --ems, --axis or --summary"
+        )
+    session = given.store_in(root).update(slug, **settings)
+    if json_:
+        output.value(drawn.as_object(session))
+        return 0
+    output.line(harmless(saved(in_project.short_path(session.path), lang)))
     return 0
 
 

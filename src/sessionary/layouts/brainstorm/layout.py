@@ -3,8 +3,8 @@
 A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
 and locks lie in the same folder under names that are no session's, and are passed over.
 
-The conversation is the history: one entry is one record, and its bytes are the lines of the file in which it stands.
-An entry that was given up for a branch is still an entry.
+The conversation is what `talk` makes of it: questions and answers, ideas, rounds, in the order of the file. The bytes
+of a record are the lines in which that stands; questions and their answers share theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import stat as stat_module
 import struct
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from sessionary.layouts.base import SETTLED, Capability, Known, Part, PartKind
 from sessionary.layouts.brainstorm.keeping import BACKUP
 from sessionary.layouts.brainstorm.moves import list_in
 from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, parse, refusal, row_of
+from sessionary.layouts.brainstorm.talk import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary, health
 
@@ -100,6 +102,7 @@ class BrainstormLayout:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        """As `Layout.entries`. A cursor counts messages; every change makes another file, which is read anew."""
         try:
             data, found = file_bytes(self._fs, ref.folder)
         except FileNotFoundError:
@@ -110,10 +113,8 @@ class BrainstormLayout:
             raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
         whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
         start = 0 if whole or after is None else after.offset
-        records = (record for record in _records(data, ref) if record.byte >= start)
-        for index, record in enumerate(records):
-            end = record.byte + len(record.raw)
-            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, end))
+        for index, record in enumerate(islice(_records(data, ref), start, None)):
+            yield Entry(index, record, Cursor(found.st_dev, found.st_ino, start + index + 1))
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         kinds = ((ref.folder, PartKind.DOCUMENT), (f"{ref.folder}{BACKUP}", PartKind.KEPT))
@@ -172,8 +173,8 @@ def _summary_of(ref: SessionRef, row: Row) -> Summary:
         AGENT,
         row.last_question,
         None,
-        row.iterations,
-        row.answered,
+        row.messages,
+        row.turns,
         row.iteration,
         row.created,
         row.updated,
@@ -184,7 +185,7 @@ def _summary_of(ref: SessionRef, row: Row) -> Summary:
 
 
 def _records(data: bytes, ref: SessionRef) -> Iterator[Record]:
-    """The entries of the history with their place; none if the file cannot be read, which `check` tells."""
+    """The messages with their place in the file; none if it cannot be read, which `check` tells."""
     try:
         session = parse(data, ref.folder, ref.session_id).migrated.document.get("session")
         root = compose(data)
@@ -192,21 +193,31 @@ def _records(data: bytes, ref: SessionRef) -> Iterator[Record]:
         return
     text = as_text(data)
     at_char, at_byte = 0, len(data) - len(text.encode())  # a byte order mark stands before the text
-    values = list_in(session, "history") if isinstance(session, dict) else []
-    for value, node in zip(values, _history_nodes(root), strict=False):
+    for node, name, value in _items(root, session) if isinstance(session, dict) else ():
         start, end = node.start_mark.index, node.end_mark.index
-        if not isinstance(value, dict) or start < at_char:
+        if start < at_char:
             continue  # an alias: its text stands elsewhere
         raw = text[start:end].rstrip().encode()
         at_byte += len(text[at_char:start].encode())
         at_char = start
-        yield Record(value, node.start_mark.line + 1, at_byte, raw)
+        for message in messages_of(name, value):
+            yield Record(message, node.start_mark.line + 1, at_byte, raw)
 
 
-def _history_nodes(root: Any) -> list[Any]:
-    node = root
-    for key in ("session", "history"):
-        node = next((child for name, child in node.value if name.value == key), None)
-        if node is None:
-            return []
-    return list(node.value)
+def _items(root: Any, session: dict[str, Any]) -> list[tuple[Any, str, dict[str, Any]]]:
+    """What was said, in the order of the file: where it stands, in which list, and what it is."""
+    found = []
+    for name in SPOKEN:
+        nodes = _child(_child(root, "session"), name) or _child(
+            root, name
+        )  # there where a migration put it by mistake
+        for value, node in zip(list_in(session, name), getattr(nodes, "value", ()), strict=False):
+            if isinstance(value, dict):
+                found.append((node, name, value))
+    return sorted(found, key=lambda item: item[0].start_mark.index)
+
+
+def _child(node: Any, key: str) -> Any:
+    """The node under a key of a map; None if there is none."""
+    pairs = node.value if getattr(node, "id", None) == "mapping" else ()
+    return next((child for name, child in pairs if name.value == key), None)

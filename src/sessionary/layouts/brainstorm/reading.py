@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -14,8 +16,11 @@ from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.brainstorm.fields import faults_of
 from sessionary.layouts.brainstorm.migrations import Migrated, migrate
 from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.brainstorm.talk import counted
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, VERSION, is_slug, is_whole
 from sessionary.model import Problem, Severity, health
+
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # to open a pipe waits for its writer, which may never come
 
 
 class Row(NamedTuple):
@@ -34,6 +39,8 @@ class Row(NamedTuple):
         ideas: how many there are.
         iterations: how many entries of the history count.
         answered: how many of them have an answer.
+        messages: how many messages it is as a conversation.
+        turns: how often a person answers in it, also in what was given up for a branch.
         created: when it began (UTC).
         updated: when it last changed (UTC); when it began if the file does not say.
         ems_line: the scores of its iterations in order.
@@ -54,6 +61,8 @@ class Row(NamedTuple):
     ideas: int = 0
     iterations: int = 0
     answered: int = 0
+    messages: int = 0
+    turns: int = 0
     created: datetime | None = None
     updated: datetime | None = None
     ems_line: tuple[int, ...] = ()
@@ -101,6 +110,10 @@ def parse(data: bytes, path: str, slug: str | None, *, strict: bool = False) -> 
         )
     migrated = migrate(value, path=path)
     faults = faults_of(migrated.document, slug=slug, path=path, data=data, strict=strict)
+    if strict and value.get("format_version") is None:
+        faults.add(
+            "missing_field", ["format_version"], "is missing", f'write format_version: "{VERSION}" at the top'
+        )
     if migrated.was != VERSION:
         faults.add(
             "old_version",
@@ -137,16 +150,33 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
 
     Raises:
         Corrupt: it is larger than any session; it was not read.
-        OSError: it is not there, or cannot be read.
+        OSError: it is not there, is no file (a pipe of that name would never end), or cannot be read.
     """
-    fd = fs.open(path, READ)
+    fd = fs.open(path, READ | _AT_ONCE)
     try:
         found = fs.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
         if found.st_size > LIMITS.size:
             raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)
         return read_all(fs, fd), found
     finally:
         fs.close(fd)
+
+
+def bytes_at(fs: Fs, path: str) -> bytes | None:
+    """What a session file holds; None if there is none.
+
+    Raises:
+        Corrupt: as `file_bytes`.
+        StorageFailed: it is there and cannot be read.
+    """
+    try:
+        return file_bytes(fs, path)[0]
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
 
 
 def names(fs: Fs, folder: str) -> list[str]:
@@ -197,6 +227,7 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False) -> Row:
     view = Brainstorm(read.migrated.document, path)
     number = session.get("iteration")
     history = view.history if type(number) is int else []
+    messages, turns = counted(session)
     return Row(
         slug,
         path,
@@ -210,6 +241,8 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False) -> Row:
         ideas=len(view.ideas),
         iterations=len(history),
         answered=sum(1 for entry in history if entry.get("responses")),
+        messages=messages,
+        turns=turns,
         created=view.created,
         updated=view.updated,
         ems_line=tuple(view.ems_line),

@@ -8,21 +8,22 @@ is only given a file. A change that changes nothing writes nothing, and `updated
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
 from sessionary.codec.yaml_edit import same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, make_dirs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
 from sessionary.layouts.brainstorm import keeping, moves, rounds, upkeep
+from sessionary.layouts.brainstorm.asking import Asking, time_passes
 from sessionary.layouts.brainstorm.fields import SESSION, faults_of
-from sessionary.layouts.brainstorm.moves import Jump, Session
+from sessionary.layouts.brainstorm.moves import Session
 from sessionary.layouts.brainstorm.noting import NoteTaking
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.vocabulary import (
@@ -60,7 +61,7 @@ class Found(NamedTuple):
     problems: list[Problem]
 
 
-class BrainstormStore(NoteTaking):
+class BrainstormStore(Asking, NoteTaking):
     """The brainstorm sessions below `<root>/.project-memory/brainstorm-sessions/`.
 
     Reading takes no lock and writes nothing, but for `load`, which stores a migration.
@@ -207,7 +208,7 @@ class BrainstormStore(NoteTaking):
             with self._shelf.held(slug):
                 self._shelf.make_room(slug, new=new, now=now)
                 path = self.path(slug)
-                if read_bytes(self._fs, path) is None:
+                if bytes_at(self._fs, path) is None:
                     atomic.create(path, data, fs=self._fs)
                 else:
                     atomic.replace(path, (data,), fs=self._fs)
@@ -237,7 +238,7 @@ class BrainstormStore(NoteTaking):
 
     def _save(self, session: Brainstorm, slug: str, now: datetime) -> bool:
         path = self.path(slug)
-        data = read_bytes(self._fs, path)
+        data = bytes_at(self._fs, path)
         if data is None and session.stored is not None:
             raise NotFound(f"session {slug} is gone", hint="it may be in the trash or the archive")
         before = None if data is None else parse(data, path, slug)
@@ -291,142 +292,6 @@ class BrainstormStore(NoteTaking):
         """
         return self._end(slug, "abandon", ABANDONED, now)
 
-    # -- questions and answers
-
-    def answer(
-        self,
-        slug: str,
-        responses: Sequence[str],
-        *,
-        ems: int | None = None,
-        axes: dict[str, int] | None = None,
-        phase: str | None = None,
-        duration: int | None = None,
-        now: datetime | None = None,
-    ) -> Brainstorm:
-        """Record answers to the questions of the current iteration; after a step back this begins a branch.
-
-        Durability: when this returns, the answers survive a power cut; no answer that was stored is ever dropped.
-
-        Args:
-            slug: the session.
-            responses: texts, added to those that the iteration has.
-            ems: the score as it is now.
-            axes: its five axes.
-            phase: the phase as it is now.
-            duration: minutes that these answers took.
-            now: the time.
-
-        Raises:
-            TransitionError: the session is finished.
-            Invalid: there is no answer, or a value that the format does not allow.
-        """
-
-        def step(session: Session, now: datetime) -> None:
-            moves.answer(session, responses, duration=duration, now=now)
-            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
-            _time_passes(session, now)
-
-        return self._shelf.change(slug, "answer", step, now)[0]
-
-    def continue_(
-        self,
-        slug: str,
-        questions: Sequence[str] = (),
-        *,
-        ems: int | None = None,
-        axes: dict[str, int] | None = None,
-        phase: str | None = None,
-        last_question: str | None = None,
-        now: datetime | None = None,
-    ) -> Jump:
-        """Go on to the next iteration: after a step back to the one that is stored, else to a new one.
-
-        Durability: as `answer`.
-
-        Args:
-            slug: the session.
-            questions: those of the new iteration.
-            ems: the score with which it begins.
-            axes: its five axes.
-            phase: the phase in which it begins.
-            last_question: the one to be answered next; by default the last of them.
-            now: the time.
-
-        Raises:
-            TransitionError: the session is finished, or something new was given after a step back.
-        """
-
-        def step(session: Session, now: datetime) -> Jump:
-            begins = moves.at_tip(session)
-            jump = moves.go_on(
-                session, questions, ems=ems, axes=axes, phase=phase, last_question=last_question, now=now
-            )
-            if begins:
-                _time_passes(session, now)
-            return jump
-
-        return self._shelf.change(slug, "continue", step, now)[1]
-
-    def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
-        """Go back some iterations: score, phase and question are those of then; all else stays, answers included.
-
-        Durability: as `answer`.
-
-        Raises:
-            Invalid: `n` is not from 1 to 5, or leads before iteration 1; ``details`` says how far it may be.
-            NotFound: the history has no entry of that iteration.
-            TransitionError: the session is finished.
-        """
-        return self._shelf.change(slug, "back", lambda session, now: moves.go_back(session, n, now), now)[1]
-
-    def update(
-        self,
-        slug: str,
-        *,
-        ems: int | None = None,
-        axes: dict[str, int] | None = None,
-        phase: str | None = None,
-        persona: str | None = None,
-        mode: str | None = None,
-        transition_summary: Mapping[str, Any] | None = None,
-        now: datetime | None = None,
-    ) -> Brainstorm:
-        """Set what is given of score, phase, persona and mode; a mode leaves the other ones.
-
-        Durability: as `answer`.
-
-        Args:
-            slug: the session.
-            ems: the score, 0 to 100.
-            axes: its five axes.
-            phase: the phase.
-            persona: who leads the session.
-            mode: ``standard``, ``party`` or ``panel``.
-            transition_summary: what there is at the middle of a progressive session; any map.
-            now: the time.
-
-        Raises:
-            TransitionError: the session is finished, or score or phase were given after a step back.
-            Invalid: a value that the format does not allow.
-        """
-
-        def step(session: Session, now: datetime) -> None:
-            if (ems is not None or axes is not None or phase is not None) and not moves.at_tip(session):
-                raise TransitionError(
-                    f"the session was taken back to iteration {session['iteration']}",
-                    hint="continue to the last iteration, or answer first: that begins a branch",
-                )
-            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
-            if persona is not None:
-                session["persona"] = one_of(persona, PERSONAS, "persona")
-            if mode is not None:
-                rounds.set_mode(session, mode)
-            if transition_summary is not None:
-                moves.sum_up_transition(session, transition_summary)
-
-        return self._shelf.change(slug, "update", step, now)[0]
-
     # -- upkeep
 
     def launch(
@@ -441,10 +306,10 @@ class BrainstormStore(NoteTaking):
             days: as for `cleanup`.
             now: the time.
         """
-        found = self.detect(slug)
-        if slug is not None and found.sessions:
-            return found, []
-        return found, self.cleanup(days, now=now)
+        cleaned = upkeep.clean_up(
+            self._shelf, days, now or datetime.now(UTC), dry_run=False, erase=False, keep=slug
+        )
+        return self.detect(slug), cleaned
 
     def cleanup(
         self,
@@ -505,7 +370,7 @@ class BrainstormStore(NoteTaking):
         def step(session: Session, now: datetime) -> None:
             if session["status"] != status:
                 session["status"] = status
-                _time_passes(session, now)
+                time_passes(session, now)
 
         return self._shelf.change(slug, operation, step, now, ended=status)[0]
 
@@ -513,12 +378,6 @@ class BrainstormStore(NoteTaking):
     def list(self) -> Iterator[Row]:
         """Every session with score, phase and what is odd about it, by name; broken ones too. Reads only."""
         return rows(self._fs, self.folder)
-
-
-def _time_passes(session: Session, now: datetime) -> None:
-    minutes = moves.duration(session, now)
-    if minutes is not None:
-        session["duration_minutes"] = minutes
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -7,10 +7,9 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sessionary.disk.fs import read_bytes
 from sessionary.errors import Corrupt, Invalid, SchemaError, SessionaryError, Unsupported
 from sessionary.layouts.brainstorm import keeping
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, is_slug
 from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, Shelf
 from sessionary.model import Problem, Severity
@@ -67,15 +66,17 @@ def is_stale(row: Row, days: int, now: datetime) -> bool:
     )
 
 
-def clean_up(shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bool) -> list[Cleaned]:
-    """Move what is stale to the trash; see `BrainstormStore.cleanup`."""
+def clean_up(
+    shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bool, keep: str | None = None
+) -> list[Cleaned]:
+    """Move what is stale to the trash, all but the session `keep`; see `BrainstormStore.cleanup`."""
     if type(days) is not int or days < 0:
         raise Invalid(
             f"cannot clean up after {days!r} days", operation="cleanup", hint="use a whole number from 0"
         )
     if not dry_run:
         _sweep(shelf)
-    stale = [row for row in rows(shelf.fs, shelf.folder) if is_stale(row, days, now)]
+    stale = [row for row in rows(shelf.fs, shelf.folder) if row.slug != keep and is_stale(row, days, now)]
     if dry_run:
         return [Cleaned(row) for row in stale]
     done = []
@@ -130,10 +131,10 @@ def migrate_all(shelf: Shelf, *, dry_run: bool) -> list[MigratedFile]:
 def migrate_one(shelf: Shelf, slug: str, *, dry_run: bool) -> MigratedFile | None:
     """Store one older file in the present version; None if it has it already."""
     path = f"{shelf.folder}/{slug}{SUFFIX}"
-    data = read_bytes(shelf.fs, path)
-    if data is None:
-        return None
     try:
+        data = bytes_at(shelf.fs, path)
+        if data is None:
+            return None
         migrated = parse(data, path, slug).migrated
         if not migrated.changed:
             return None
@@ -145,14 +146,16 @@ def migrate_one(shelf: Shelf, slug: str, *, dry_run: bool) -> MigratedFile | Non
             shelf.replace(session, backup=migrated.changed)
             backup = keeping.keep_backup(shelf.fs, path, data) if migrated.changed else None
             return MigratedFile(slug, migrated.was, migrated.healed, backup)
-    except (Corrupt, SchemaError, Unsupported) as error:
-        problem = Problem(
-            error.details.get("code", "bad_field"),
-            Severity.stops_resume,
-            path,
-            error.details.get("line"),
-            None,
-            error.message,
-            error.hint,
+    except SessionaryError as error:
+        return MigratedFile(slug, str(error.details.get("version", "")), False, None, _left(error, path))
+
+
+def _left(error: SessionaryError, path: str) -> Problem:
+    """Why a file was left as it is: nobody can read it, or it could not be written just now."""
+    if not isinstance(error, Corrupt | SchemaError | Unsupported):
+        message = f"left as it is: {error.message}"
+        return Problem(
+            "not_migrated", Severity.note, path, None, None, message, error.hint or "try again later"
         )
-        return MigratedFile(slug, str(error.details.get("version", "")), False, None, problem)
+    code, line = error.details.get("code", "bad_field"), error.details.get("line")
+    return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)

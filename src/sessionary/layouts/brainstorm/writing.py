@@ -17,12 +17,12 @@ from typing import TypeVar
 from sessionary.codec.yaml_edit import edit_yaml, same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, read_bytes, storage_failed
+from sessionary.disk.fs import Fs
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError, TransitionError
 from sessionary.layouts.brainstorm import keeping
 from sessionary.layouts.brainstorm.moves import Session
-from sessionary.layouts.brainstorm.reading import brainstorm_of, file_bytes, parse
+from sessionary.layouts.brainstorm.reading import brainstorm_of, bytes_at, parse
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.vocabulary import STATUSES, SUFFIX, check_slug, is_id, write_time
 
@@ -56,17 +56,15 @@ class Shelf:
             NotFound: there is none.
         """
         path = self.path(slug)
-        try:
-            return file_bytes(self.fs, path)[0]
-        except FileNotFoundError:
+        data = bytes_at(self.fs, path)
+        if data is None:
             raise NotFound(
                 f"there is no brainstorm session {slug}",
                 path=path,
                 session=slug,
                 hint="`sessionary brainstorm list` shows those that there are",
-            ) from None
-        except OSError as error:
-            raise storage_failed(error, "read", path, session=slug) from error
+            )
+        return data
 
     @contextmanager
     def held(self, slug: str) -> Iterator[None]:
@@ -155,7 +153,7 @@ class Shelf:
             Corrupt, SchemaError, Unsupported: what has it cannot be read.
         """
         path = self.path(slug)
-        data = read_bytes(self.fs, path)
+        data = bytes_at(self.fs, path)
         if data is None:
             return
         read = parse(data, path, slug)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sessionary.codec.yaml_edit import edit_yaml
+from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.errors import Conflict, Corrupt, SessionaryError
@@ -97,32 +98,36 @@ def _parse_slowly(data: bytes, path: str) -> IndexFile:
 def _of_rows(data: bytes, document: dict[str, Any], rows: list[Row], path: str) -> IndexFile:
     by_id: dict[str, Row] = {}
     problems: list[Problem] = []
+    faults: list[tuple[str, str]] = []
     for number, row in enumerate(rows, 1):
         name = row["feature_id"]
         if name not in by_id:
             by_id[name] = row
-            problems += _row_faults(row, number, path)
+            faults += _row_faults(row, number)
         elif row == by_id[name]:
             words = f"{name} is listed twice in the same words"
             problems.append(_note("index_duplicate", path, words, "the next write of the list drops one"))
         else:
             words = f"{path} lists {name} twice, and the rows disagree (row {number})"
             return _refused(data, "index_conflict", words, path, _lines_of(data, name), Conflict)
+    lines = lines_of(data, [place for place, _ in faults])
+    problems += [
+        Problem("index_schema", Severity.cosmetic, path, line, None, fault, "correct the row by hand")
+        for (_, fault), line in zip(faults, lines, strict=True)
+    ]
     return IndexFile(data, document, by_id, problems)
 
 
-def _row_faults(row: Row, number: int, path: str) -> list[Problem]:
+def _row_faults(row: Row, number: int) -> list[tuple[str, str]]:
+    """What is wrong with a row, each with its place."""
     faults = [
-        f"row {number}: {name} is {row.get(name)!r}, no ISO 8601 timestamp"
+        (name, f"is {row.get(name)!r}, no ISO 8601 timestamp")
         for name in ("started_at", "last_active")
         if parse(row.get(name)) is None
     ]
     if row.get("status") not in FEATURE_STATUSES:
-        faults.append(f"row {number}: status is {row.get('status')!r}, none of {', '.join(FEATURE_STATUSES)}")
-    return [
-        Problem("index_schema", Severity.cosmetic, path, None, None, fault, "correct the row by hand")
-        for fault in faults
-    ]
+        faults.append(("status", f"is {row.get('status')!r}, none of {', '.join(FEATURE_STATUSES)}"))
+    return [(f"{KEY}[{number - 1}].{name}", f"row {number}: {name} {words}") for name, words in faults]
 
 
 def _of_scripts(data: bytes, text: str, path: str) -> IndexFile | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.errors import Corrupt, SchemaError
@@ -64,7 +65,8 @@ def parse_plan(data: bytes, path: str) -> PlanFile:
     if not isinstance(document, dict):
         words = "the plan is no map of keys; the contract's scripts store what a model answered as it came"
         return PlanFile(data, {}, {}, [_bad(path, words, None)], False)
-    problems = [_fault(path, fault) for fault in faults_of(document)]
+    faults = faults_of(document)
+    problems = [_fault(path, fault, line) for fault, line in zip(faults, lines_of(data, faults), strict=True)]
     return PlanFile(data, document, tasks_of(document), problems, True)
 
 
@@ -240,5 +242,5 @@ def _bad(path: str, message: str, line: int | None) -> Problem:
     return Problem("bad_plan", Severity.stops_resume, path, line, None, message, remedy)
 
 
-def _fault(path: str, fault: str) -> Problem:
-    return Problem("plan_schema", Severity.cosmetic, path, None, None, fault, "correct the field by hand")
+def _fault(path: str, fault: str, line: int | None) -> Problem:
+    return Problem("plan_schema", Severity.cosmetic, path, line, None, fault, "correct the field by hand")

@@ -43,19 +43,22 @@ def read_state(fs: Fs, folder: str) -> StateReading:
     try:
         found = statefile.read_state(fs, folder, feature_id)
     except (NotFound, Corrupt, Invalid, Unsupported) as error:
-        return StateReading(None, [_no_state(folder, error)], error)
+        return StateReading(None, _no_state(folder, error), error)
     return StateReading(found.state, found.problems)
 
 
-def _no_state(folder: str, error: SessionaryError) -> Problem:
+def _no_state(folder: str, error: SessionaryError) -> list[Problem]:
+    """Why there is no state: each fault of one that breaks the contract, or the one thing that is wrong."""
     path = f"{folder}/{names.STATE}"
     code = {"NotFound": "no_state", "Unsupported": "newer_version", "SchemaError": "state_schema"}.get(
         type(error).__name__, "bad_state"
     )
-    faults = error.details.get("faults")
-    message = "; ".join(faults) if faults else error.message
-    line = error.details.get("line")
-    return Problem(code, Severity.stops_resume, path, line, None, message, error.hint)
+    messages = error.details.get("faults") or [error.message]
+    lines = error.details.get("lines") or [error.details.get("line")]
+    return [
+        Problem(code, Severity.stops_resume, path, line, None, message, error.hint)
+        for message, line in zip(messages, lines, strict=True)
+    ]
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from sessionary.codec.yaml_edit import edit_yaml, same
+from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml, scalar_text
 from sessionary.disk.fs import Fs, read_bytes
@@ -109,7 +110,8 @@ def parse_state(data: bytes, path: str, feature_id: str) -> StateFile:
 
     Raises:
         Corrupt: they are no YAML, or not the YAML of a state.
-        SchemaError: a field has a value that the contract does not allow; `details["faults"]` names all.
+        SchemaError: a field has a value that the contract does not allow; `details["faults"]` names all, and
+            `details["lines"]` their lines.
         Unsupported: the file is of a newer version of the contract.
     """
     found = _CANONICAL.fullmatch(data)
@@ -141,6 +143,7 @@ def _parse_slowly(data: bytes, path: str, feature_id: str) -> StateFile:
             faults=faults,
             path=path,
             session=feature_id,
+            details={"lines": lines_of(data, faults)},
             hint=f"correct the file, or `sessionary feature repair {feature_id}`",
         )
     problems += _oddities(document, path, feature_id)

@@ -8,34 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import read_bytes
-from sessionary.errors import NotFound, SchemaError, SessionaryError, StorageFailed, TransitionError
+from sessionary.errors import SchemaError, StorageFailed, TransitionError
 from sessionary.layouts.orchestrator import (
     acknowledgment,
-    checking,
     creating,
     entries,
     names,
     planfile,
     reading,
-    repairing,
     rules,
-    times,
 )
-from sessionary.layouts.orchestrator.feature import Feature, with_artifacts
-from sessionary.layouts.orchestrator.home import moment_of, readable_plan
-from sessionary.layouts.orchestrator.reader import FeatureReader
-from sessionary.layouts.orchestrator.repairing import Repaired
-from sessionary.layouts.orchestrator.statefile import CURRENT, FeatureState, StateFile
-from sessionary.layouts.orchestrator.times import later, parse, stamp
-from sessionary.model import Problem, Severity
-
-TOUCH_EVERY: Final = timedelta(minutes=1)
+from sessionary.layouts.orchestrator.feature import with_artifacts
+from sessionary.layouts.orchestrator.home import readable_plan
+from sessionary.layouts.orchestrator.mending import FeatureMender
+from sessionary.layouts.orchestrator.operating import FeatureOperator
+from sessionary.layouts.orchestrator.statefile import FeatureState
 
 
 class _Keep:
@@ -48,7 +41,7 @@ class _Keep:
 KEEP: Final[Any] = _Keep()
 
 
-class FeatureStore(FeatureReader):
+class FeatureStore(FeatureOperator, FeatureMender):
     """The features below one project.
 
     Args:
@@ -315,64 +308,6 @@ class FeatureStore(FeatureReader):
             self._pool.drop(feature.folder)
             return Path(target)
 
-    # -- mending
-
-    def repair(self, feature_id: str, *, rewrite_history: bool = False) -> Repaired:
-        """Put right what `validate` finds in a feature: the state from the history, missing files, the row of the list.
-
-        With `rewrite_history` also entries that are spread over several lines, and durations in nanoseconds: the
-        history is written anew, the old one stays as ``history.jsonl.original-<time>``. A state that cannot be read
-        stays as ``state.yaml.corrupt-<time>``. Doing it twice does no more than doing it once.
-
-        Durability: each file is the old one or the new one, whole; what is replaced is kept before.
-
-        Raises:
-            NotFound: no such feature.
-            Unsupported: its state is of a newer version: nothing is touched.
-            Locked, StorageFailed: as `update`.
-        """
-        done = Repaired()
-        with self._telling("update", names.STATE, feature_id):
-            feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
-            with feature.held(self.timeout):
-                repairing.repair_feature(feature, self._now(), done, rewrite_history=rewrite_history)
-            self.last_report.problems += done.problems
-        return done
-
-    def rebuild_index(self) -> Repaired:
-        """Write the list from the folders, and from what can be read of the present one.
-
-        A list with a conflict, and one that cannot be read, is never overwritten: a proposal is written beside it,
-        ``active-features.yaml.candidate-<time>``. One as the contract's scripts wrote it is put right; the old file
-        stays as ``active-features.yaml.original-<time>``.
-
-        Durability: as `repair`.
-        """
-        done = Repaired()
-        with self._telling("update", names.INDEX, None):
-            try:
-                repairing.rebuild_index(self._fs, self._index, self._now(), done)
-            except FileNotFoundError:
-                raise NotFound(f"There is no {names.HOME} in {self.home.parent}", path=self._root) from None
-            self.last_report.problems += done.problems
-        return done
-
-    def migrate(self, feature_id: str, *, switch: bool = False) -> Path | None:
-        """Write the state in the newest version beside the old one, as ``state.v1.0.yaml``; returns where.
-
-        The old file is not touched. Only with `switch` the new one takes its name; the old one then stays as
-        ``state.yaml.before-<time>``. None if the state is of the newest version.
-
-        Durability: as `repair`.
-
-        Raises:
-            NotFound, Corrupt, Unsupported, Locked, StorageFailed: as `update`.
-        """
-        done = Repaired()
-        with self._writing(feature_id, None) as feature:
-            beside = repairing.migrate_state(feature, self._now(), done, switch=switch)
-            return None if beside is None else Path(beside)
-
     # -- the contract
 
     def acknowledge(self, agent: str, spec_path: str | os.PathLike[str]) -> Path:
@@ -415,106 +350,3 @@ class FeatureStore(FeatureReader):
             entry[entries.FEATURE_STATUS] = status
             feature.perform(entry, state)
             return True
-
-    def _entry(
-        self,
-        state: StateFile,
-        at: datetime,
-        command: str,
-        arguments: str,
-        agent: str | None,
-        given: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """The line of an operation, with the state as it is to be.
-
-        Raises:
-            SchemaError: what a caller has given for it is no text.
-        """
-        now = state.state
-        current = {"active_task": now.active_task, "model_in_use": now.model_in_use, **given}
-        made = {
-            "timestamp": stamp(at),
-            "command": command,
-            "arguments": arguments,
-            "model": current["model_in_use"],
-            "agent": agent or self.agent,
-            "task_id": current["active_task"],
-            "status": entries.SUCCESS,
-            "duration_ms": 0,
-        }
-        if (
-            not all(isinstance(made[name], str) for name in ("arguments", "agent"))
-            or not str(command).strip()
-        ):
-            faults = entries.faults_of(made)
-            raise SchemaError("; ".join(faults), faults=faults, hint="nothing was written")
-        made[entries.STATE] = {**current, "started_at": state.document[CURRENT].get("started_at")}
-        return made
-
-    def _moment(self, state: StateFile, asked: datetime | str | None) -> datetime:
-        """The time of a change: after the stored one, whatever the clock says."""
-        stored = state.state.last_updated
-        if asked is not None:
-            moment = moment_of("last_updated", asked)
-            if stored is not None and moment <= stored:
-                raise SchemaError(
-                    f"last_updated {stamp(moment)} is not after the stored {stamp(stored)}",
-                    faults=["last_updated: times only increase"],
-                    hint="leave it out: then the clock is taken",
-                )
-            return moment
-        now = times.in_utc(self._now())
-        if stored is not None and now < stored:
-            words = f"the clock says {stamp(now)}, which is before the stored {stamp(stored)}"
-            path = f"{self._root}/{state.state.feature_id}/{names.STATE}"
-            problem = Problem("clock_went_back", Severity.note, path, None, None, words, "set the clock")
-            self.last_report.problems.append(problem)
-        return later(now, stored)
-
-    def _state_of(self, feature: Feature) -> StateFile:
-        state = feature.state()
-        self.last_report.problems += state.problems
-        return state
-
-    def _check_task(self, feature: Feature, task_id: Any) -> None:
-        plan = feature.plan()
-        rules.check_active_task(task_id, plan.tasks)
-        path = f"{feature.folder}/{names.PLAN}"
-        if not plan.tasks:
-            self.last_report.problems += checking.active_task_problems(path, str(task_id), plan.tasks)
-
-    def _task(self, feature: Feature, task_id: str) -> dict[str, Any]:
-        plan = readable_plan(feature.plan(), feature.folder)
-        task = plan.tasks.get(task_id)
-        if task is None:
-            known = ", ".join(list(plan.tasks)[:8]) or "no tasks"
-            raise NotFound(
-                f"the plan of {feature.feature_id} has no task {task_id}",
-                path=f"{feature.folder}/{names.PLAN}",
-                hint=f"it has: {known}",
-            )
-        return task
-
-    def _touch(self, feature: Feature, state: StateFile, at: datetime) -> None:
-        """Move `last_active` in the list, at most once a minute. What keeps that from being done is told, not raised.
-
-        The state is stored by now, and reads derive the exact time from it.
-        """
-        last = self._touched.get(feature.feature_id)
-        if last is not None and timedelta(0) <= at - last < TOUCH_EVERY:
-            return
-        self._touched[feature.feature_id] = at
-        try:
-            self._touch_row(feature.feature_id, state, at)
-        except (SessionaryError, FileNotFoundError) as error:
-            words = f"last_active of {feature.feature_id} was not written: {error}"
-            problem = Problem("row_not_written", Severity.note, self._index.path, None, None, words, None)
-            self.last_report.problems.append(problem)
-
-    def _touch_row(self, feature_id: str, state: StateFile, at: datetime) -> None:
-        with self._index.held():
-            found = self._index.read()
-            known = parse(found.rows.get(feature_id, {}).get("last_active"))
-            if known is None or not timedelta(0) <= at - known < TOUCH_EVERY:
-                began = stamp(state.state.started_at or at)
-                self._index.put_locked(found, feature_id, {"last_active": stamp(at)}, began)

@@ -1,6 +1,6 @@
 """Schema and field descriptions: every field has its type and its rule.
 
-The names in brackets are the sections of the format's specification.
+The names of sections are those of the format's specification.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def dotted(place: str) -> str:
 
 
 def test_a_session_with_every_field_is_valid_even_strictly() -> None:
+    """Section "Schema v1.2", every field in its place."""
     assert problems(full(), strict=True) == {}
 
 
@@ -178,6 +179,7 @@ ODD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("place", "new"), [(place, new) for place, all_ in WRONG.items() for new in all_])
 def test_a_wrong_value_without_which_nobody_can_go_on_is_an_error(place: str, new: Any) -> None:
+    """Section "Session Metadata", required fields."""
     found = problems(changed(place, new), slug=None)
     assert found.get(dotted(place), found.get("session.id")) == "bad_field"
 
@@ -188,15 +190,16 @@ def test_any_other_wrong_value_is_kept_and_told_and_strictly_an_error(place: str
     assert problems(changed(place, new), strict=True)[dotted(place)] == "bad_field"
 
 
-# [Session Metadata]: the column "Required"
 @pytest.mark.parametrize("name", ["id", "slug", "status", "phase", "ems", "iteration"])
 @pytest.mark.parametrize("missing", [..., None])
 def test_who_the_session_is_and_where_it_stands_must_be_there(name: str, missing: Any) -> None:
+    """Section "Session Metadata", required fields."""
     assert problems(changed(name, missing))[f"session.{name}"] == "missing_field"
 
 
 @pytest.mark.parametrize("name", ["persona", "started_at", "duration_minutes", "mode"])
 def test_what_else_is_required_has_a_default_and_is_an_error_only_strictly(name: str) -> None:
+    """Section "Session Metadata", required fields."""
     assert problems(changed(name, ...)) == {f"session.{name}": "defaulted_field"}
     assert problems(changed(name, ...), strict=True) == {f"session.{name}": "missing_field"}
 
@@ -209,6 +212,7 @@ OPTIONAL = [
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_any_other_field_may_be_missing(name: str) -> None:
+    """Section "Backward Compatibility", missing fields default to empty or false."""
     assert problems(changed(name, ...), strict=True) == {}
     assert problems(changed(name, None), strict=True) == {}
 
@@ -227,6 +231,7 @@ def test_any_other_field_may_be_missing(name: str) -> None:
     ],
 )
 def test_a_word_outside_its_list_is_kept_and_told(place: str) -> None:
+    """Section "Schema v1.2", enums are closed for calls."""
     found = problems(changed(place, "strange"))
     assert found[dotted(place)] == "strange_word"
     grave = problems_of(changed(place, "strange"), slug=None, path="", data=None, strict=True)
@@ -244,27 +249,32 @@ def test_a_word_outside_its_list_is_kept_and_told(place: str) -> None:
     ],
 )
 def test_every_word_of_a_list_is_fine(place: str, words: str) -> None:
+    """Section "Schema v1.2", enums are closed for calls."""
     for word in words.split():
         assert problems(changed(place, word), strict=True) == {}
 
 
 def test_names_of_personas_and_experts_of_rounds_are_free() -> None:
+    """Sections "v5.0: Party Mode State", "v5.0: Expert Panel State"."""
     value = changed("party_history.0.personas_selected", ["Grandmother"])
     value["session"]["panel_history"][0]["experts_selected"] = ["Nobody"]
     assert problems(value, strict=True) == {}
 
 
 def test_the_slug_is_the_name_of_the_file() -> None:
+    """Section "Storage Rules", 1: one file a session, by its slug."""
     assert problems(document(), slug="other") == {"session.slug": "slug_differs"}
 
 
 @pytest.mark.parametrize(("mode", "party", "panel"), [("standard", True, False), ("party", False, False)])
 def test_flags_that_contradict_the_mode_are_told(mode: str, party: bool, panel: bool) -> None:
+    """Sections "v5.0: Party Mode State", party_active; "v5.0: Expert Panel State", panel_active."""
     value = document(mode=mode, party_active=party, panel_active=panel)
     assert problems(value) == {"session.party_active": "mode_differs"}
 
 
 def test_both_flags_at_once_cannot_be() -> None:
+    """Sections "v5.0: Party Mode State", party_active; "v5.0: Expert Panel State", panel_active."""
     value = document(mode="party", party_active=True, panel_active=True)
     assert problems(value) == {"session.panel_active": "mode_differs"}
 
@@ -276,6 +286,7 @@ def test_a_word_that_older_readers_take_for_a_flag_is_one() -> None:
 
 
 def test_score_and_phase_are_those_of_the_current_entry() -> None:
+    """Section "History", score and phase are those at that iteration."""
     assert problems(document(ems=51)) == {"session.ems": "cursor_differs"}
     assert problems(document(phase="convergent")) == {"session.phase": "cursor_differs"}
     assert problems(document(iteration=9)) == {"session.iteration": "no_entry"}
@@ -327,9 +338,9 @@ def test_what_is_no_session_is_told() -> None:
         assert problems(value) == {"session": "missing_field"}
 
 
-# [Session Metadata]: id and slug
 @pytest.mark.parametrize("slug", ["a", "feature-auth", "5whys", "a-1-b", "x" * 200])
 def test_a_slug_is_lower_case_words_with_hyphens(slug: str) -> None:
+    """Section "Schema v1.2", slug in kebab-case."""
     assert is_slug(slug)
 
 
@@ -337,10 +348,12 @@ def test_a_slug_is_lower_case_words_with_hyphens(slug: str) -> None:
     "slug", ["", "A", "a_b", "a b", "a-", "-a", "a--b", "a.b", "../a", "a/b", "é", "x" * 201, None]
 )
 def test_anything_else_is_no_slug(slug: Any) -> None:
+    """Section "Schema v1.2", slug in kebab-case."""
     assert not is_slug(slug)
 
 
 def test_an_id_is_a_slug_and_a_day_that_exists() -> None:
+    """Section "Schema v1.2", id is slug and date."""
     assert is_id("a-b-2026-01-09", "a-b")
     for wrong in (
         "a-b-2026-02-29",
@@ -355,6 +368,7 @@ def test_an_id_is_a_slug_and_a_day_that_exists() -> None:
 
 
 def test_times_are_read_with_and_without_zone() -> None:
+    """Section "Schema v1.2", times are ISO 8601."""
     wanted = read_time("2026-01-09T10:30:00Z")
     assert wanted is not None
     for same in (

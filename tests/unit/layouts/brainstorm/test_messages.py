@@ -37,6 +37,7 @@ Retour de 2 iterations
 
 
 def test_the_prompt_of_a_launch_is_that_of_the_format(tmp_path: Path) -> None:
+    """Section "Load Session (Auto-detect)", what is shown."""
     put(tmp_path, "feature-auth", golden("feature-auth"))
     [row] = BrainstormStore(tmp_path).detect("feature-auth").sessions
     assert row.updated is not None
@@ -44,6 +45,7 @@ def test_the_prompt_of_a_launch_is_that_of_the_format(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_a_jump_is_that_of_the_format(tmp_path: Path) -> None:
+    """Section "Back Command", 5: the jump summary."""
     value = document("feature-auth", 0)
     asked = ["Quel mecanisme de revocation?", "Comment gerer le multi-device?"]
     history = [entry(1, 25), entry(2, 38), entry(3, 52), entry(4, 60), entry(5, 68)]
@@ -80,6 +82,7 @@ def test_a_step_forward_says_so_and_may_have_no_questions() -> None:
 
 
 def test_the_line_after_a_save() -> None:
+    """Section "Save Session", the line that is printed."""
     path = ".project-memory/brainstorm-sessions/feature-auth.yaml"
     assert messages.saved(path) == f"Session saved: {path}"
 
@@ -100,6 +103,7 @@ def test_the_line_after_a_save() -> None:
     ],
 )
 def test_an_age_is_told_in_the_largest_unit_that_fits(age: timedelta, english: str, french: str) -> None:
+    """Section "Load Session (Auto-detect)", the relative age."""
     assert messages.ago(START, START + age) == english
     assert messages.ago(START, START + age, "fr") == french
 

@@ -39,6 +39,7 @@ def as_the_format_migrates(session: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_value_of_a_migrated_file_is_that_of_the_format() -> None:
+    """Section "Migration v1.0 → v1.2", each value."""
     session = migrate(old_document()).document["session"]
     assert session["techniques_history"] == [
         {"iteration": 1, "technique_slug": "moscow", **UNKNOWN},
@@ -52,6 +53,7 @@ def test_each_value_of_a_migrated_file_is_that_of_the_format() -> None:
 
 
 def test_the_version_stands_at_the_root() -> None:
+    """Sections "Schema v1.2", the version stands at the root; "Migration", 3: the version is updated."""
     migrated = migrate(old_document())
     assert migrated.document["format_version"] == "1.2"
     assert "format_version" not in migrated.document["session"]
@@ -60,6 +62,7 @@ def test_the_version_stands_at_the_root() -> None:
 
 @pytest.mark.parametrize("mode", ["random", "progressive"])
 def test_the_older_meaning_of_mode_is_kept_under_another_name(mode: str) -> None:
+    """Section "Migration v1.0 → v1.2", mode becomes standard."""
     state = {"last_category": "ideation", "category_counts": {"ideation": 1}}
     session = migrate(old_document(mode=mode, random_state=state)).document["session"]
     assert (session["mode"], session["legacy_mode"]) == ("standard", mode)
@@ -106,6 +109,7 @@ def test_the_present_version_may_be_a_number() -> None:
 
 @pytest.mark.parametrize("version", ["1.1", "1.3", "2.0", 2, "latest", True])
 def test_a_version_that_is_not_known_is_refused_and_left(version: Any, tmp_path: Path) -> None:
+    """Section "Migration", 1: the version is checked on load."""
     new = document()
     new["format_version"] = version
     path = put(tmp_path, "sign-in", new)
@@ -125,7 +129,7 @@ def test_a_version_that_is_not_known_is_refused_and_left(version: Any, tmp_path:
 
 
 def test_a_file_whose_new_fields_landed_beside_the_session_is_healed() -> None:
-    """The format's migration, given the whole document, finds no techniques and fills the root."""
+    """Section "Migration v1.0 → v1.2": its code, given the whole document, finds no techniques and fills the root."""
     half = as_the_format_migrates(old_document())
     assert half["mode"] == "standard"
     migrated = migrate(half)
@@ -134,7 +138,7 @@ def test_a_file_whose_new_fields_landed_beside_the_session_is_healed() -> None:
 
 
 def test_a_file_whose_root_was_forgotten_is_healed_and_keeps_what_came_since() -> None:
-    """The format's migration, given the session, leaves the root at 1.0: the next load would empty the party."""
+    """Section "Migration v1.0 → v1.2": given the session, it leaves the root at 1.0: a load would empty the party."""
     half = old_document()
     as_the_format_migrates(half["session"])
     round_ = {"round": 1, "topic": "Storage", "personas_selected": ["QA"], "contributions": []}
@@ -190,6 +194,7 @@ pieces = st.fixed_dictionaries(
 def test_migrating_twice_is_migrating_once_and_nothing_is_lost(
     session: Any, root: Any, present: bool
 ) -> None:
+    """Section "Migration", 2: migrations in sequence."""
     given_ = {**root, **({"session": session} if present else {})}
     before = copy.deepcopy(given_)
     try:
@@ -206,8 +211,8 @@ def test_migrating_twice_is_migrating_once_and_nothing_is_lost(
                 assert new[name] == session[name]
 
 
-# [Migration]: applied on load, then saved
 def test_loading_an_older_file_for_work_stores_it_with_one_backup(tmp_path: Path) -> None:
+    """Sections "Migration", 4: the session is saved; "Backward Compatibility", 1.0 is migrated on load."""
     path = put(tmp_path, "sign-in", old_document())
     before = path.read_bytes()
     store = BrainstormStore(tmp_path)
@@ -226,6 +231,7 @@ def test_loading_an_older_file_for_work_stores_it_with_one_backup(tmp_path: Path
 
 
 def test_looking_at_an_older_file_writes_nothing(tmp_path: Path) -> None:
+    """Section "Migration", 4: the session is saved."""
     path = put(tmp_path, "sign-in", old_document())
     before = path.read_bytes()
     store = BrainstormStore(tmp_path)

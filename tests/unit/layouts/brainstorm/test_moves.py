@@ -16,8 +16,8 @@ def store_of(root: Path, **changes: Any) -> BrainstormStore:
     return BrainstormStore(root)
 
 
-# [Back Command], steps 1 to 4
 def test_back_restores_score_phase_and_iteration_of_the_entry(tmp_path: Path) -> None:
+    """Section "Back Command", 4: score, phase and iteration are restored."""
     store = store_of(tmp_path, iterations=5)
     jump = store.back("sign-in", 2, now=after(60))
     assert jump == (2, (5, 3), (70, 50), ("transition", "divergent"), ["Question 3?"])
@@ -28,10 +28,12 @@ def test_back_restores_score_phase_and_iteration_of_the_entry(tmp_path: Path) ->
 
 
 def test_back_goes_one_step_by_default(tmp_path: Path) -> None:
+    """Section "Back Command", n is 1 to 5, 1 by default."""
     assert store_of(tmp_path).back("sign-in").iteration == (3, 2)
 
 
 def test_back_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
+    """Section "Back Command", 4: score, phase and iteration are restored."""
     ideas = [{"id": 1, "content": "a", "score": 3}]
     store = store_of(tmp_path, iterations=5, ideas=ideas, persona="sparring", duration_minutes=12)
     before = stored(store, "sign-in")
@@ -50,6 +52,7 @@ def test_back_leaves_everything_else_as_it_is(tmp_path: Path) -> None:
 def test_back_goes_at_most_five_steps_and_never_below_the_first_iteration(
     tmp_path: Path, iterations: int, most: int
 ) -> None:
+    """Section "Back Command", n is 1 to 5, 1 by default; 1: not further than there are iterations."""
     store = store_of(tmp_path, iterations=iterations)
     before = Path(store.path("sign-in")).read_bytes()
     for steps in (most + 1, 0, -1, 6, iterations):
@@ -64,6 +67,7 @@ def test_back_goes_at_most_five_steps_and_never_below_the_first_iteration(
 
 
 def test_the_first_iteration_is_the_first(tmp_path: Path) -> None:
+    """Section "Back Command", never below iteration 1."""
     with pytest.raises(Invalid) as caught:
         store_of(tmp_path, iterations=1).back("sign-in")
     assert caught.value.hint == "this is the first iteration"
@@ -71,17 +75,20 @@ def test_the_first_iteration_is_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("steps", ["1", 1.0, True, None])
 def test_back_takes_whole_numbers_only(tmp_path: Path, steps: Any) -> None:
+    """Section "Back Command", n is 1 to 5, 1 by default."""
     with pytest.raises(Invalid):
         store_of(tmp_path).back("sign-in", steps)
 
 
 def test_back_goes_by_the_number_of_an_entry_not_by_its_place(tmp_path: Path) -> None:
+    """Section "Back Command", 2 and 3: the entry of the target iteration."""
     history = [entry(3, 50), entry(1, 30), entry(2, 40)]
     store = store_of(tmp_path, history=history)
     assert store.back("sign-in", 2).ems == (50, 30)
 
 
 def test_an_entry_that_is_missing_is_an_error_and_nothing_changes(tmp_path: Path) -> None:
+    """Section "Back Command", 2 and 3: the entry of the target iteration."""
     store = store_of(tmp_path, history=[entry(1, 30), entry(3, 50)])
     before = Path(store.path("sign-in")).read_bytes()
     with pytest.raises(NotFound, match="no entry of iteration 2"):
@@ -95,8 +102,8 @@ def test_a_session_without_history_cannot_go_back(tmp_path: Path) -> None:
         store_of(tmp_path, history=[], iteration=4).back("sign-in")
 
 
-# [Limits]: history is preserved, continue goes forward after back
 def test_back_and_forward_again_is_as_if_nothing_had_been(tmp_path: Path) -> None:
+    """Section "Back Command", history is preserved, continue goes forward."""
     store = store_of(tmp_path, iterations=5)
     before = stored(store, "sign-in")
     store.back("sign-in", 2)
@@ -127,6 +134,7 @@ def test_going_on_with_something_new_while_back_is_refused(tmp_path: Path) -> No
 
 
 def test_a_new_answer_while_back_begins_a_branch_and_loses_nothing(tmp_path: Path) -> None:
+    """Section "Back Command", history is preserved, continue goes forward."""
     store = store_of(tmp_path, iterations=4)
     before = stored(store, "sign-in")["session"]["history"]
     store.back("sign-in", 2)
@@ -167,6 +175,7 @@ def test_an_answer_to_an_iteration_that_had_none_needs_no_copy_of_it(tmp_path: P
 
 
 def test_answers_may_come_one_by_one(tmp_path: Path) -> None:
+    """Section "History", questions and answers of each iteration."""
     store = store_of(tmp_path, history=[entry(1, 30), entry(2, 40), entry(3, 50, responses=[])])
     store.answer("sign-in", ["First"], duration=5)
     store.answer("sign-in", ["Second", "Third"], duration=4)
@@ -175,6 +184,7 @@ def test_answers_may_come_one_by_one(tmp_path: Path) -> None:
 
 
 def test_an_answer_may_bring_score_and_phase_which_the_entry_then_has(tmp_path: Path) -> None:
+    """Section "History", score and phase are those at that iteration."""
     store = store_of(tmp_path)
     store.answer("sign-in", ["x"], ems=70, phase="convergent")
     session = stored(store, "sign-in")["session"]
@@ -192,6 +202,7 @@ def test_an_answer_is_at_least_one_text(tmp_path: Path, responses: Any) -> None:
 
 # The section "History"
 def test_a_new_iteration_has_every_field_of_the_history(tmp_path: Path) -> None:
+    """Section "History", an entry has every field."""
     store = store_of(tmp_path)
     jump = store.continue_("sign-in", ["A?", "B?"], ems=61, phase="transition", now=after(75))
     assert jump == (-1, (3, 4), (50, 61), ("divergent", "transition"), ["A?", "B?"])
@@ -210,6 +221,7 @@ def test_a_new_iteration_has_every_field_of_the_history(tmp_path: Path) -> None:
 
 
 def test_the_question_that_is_open_may_be_another_one(tmp_path: Path) -> None:
+    """Section "Schema v1.2", last_question is the last one asked."""
     store = store_of(tmp_path)
     store.continue_("sign-in", ["A?"], last_question="A, and why?")
     assert stored(store, "sign-in")["session"]["last_question"] == "A, and why?"
@@ -229,8 +241,8 @@ def test_a_score_may_be_given_by_its_axes(tmp_path: Path) -> None:
             store.update("sign-in", axes=wrong)
 
 
-# [Session Metadata]: duration_minutes
 def test_the_duration_is_that_of_the_iterations_if_all_say_it(tmp_path: Path) -> None:
+    """Section "Session Metadata", total duration in minutes."""
     history = [entry(1, 30, duration=10), entry(2, 40, duration=20), entry(3, 50, responses=[])]
     store = store_of(tmp_path, history=history, duration_minutes=5)
     store.answer("sign-in", ["x"], duration=7, now=after(500))
@@ -238,6 +250,7 @@ def test_the_duration_is_that_of_the_iterations_if_all_say_it(tmp_path: Path) ->
 
 
 def test_else_it_is_the_time_since_the_beginning_and_never_less_than_before(tmp_path: Path) -> None:
+    """Section "Session Metadata", total duration in minutes."""
     store = store_of(tmp_path)
     store.answer("sign-in", ["x"], now=after(45.9))
     assert stored(store, "sign-in")["session"]["duration_minutes"] == 45
@@ -248,8 +261,8 @@ def test_else_it_is_the_time_since_the_beginning_and_never_less_than_before(tmp_
     assert stored(store, "sign-in")["session"]["duration_minutes"] == 45
 
 
-# [Mode-Specific State]: progressive
 def test_a_progressive_session_notes_the_phases_that_are_done(tmp_path: Path) -> None:
+    """Section "Mode-Specific State (v4.2 - Legacy)", progressive_state notes the phases that are done."""
     store = BrainstormStore(tmp_path)
     store.create("sign-in", progressive=True, questions=["A?"])
     states = []
@@ -261,6 +274,7 @@ def test_a_progressive_session_notes_the_phases_that_are_done(tmp_path: Path) ->
 
 
 def test_a_progressive_session_is_summed_up_in_the_middle(tmp_path: Path) -> None:
+    """Section "Mode-Specific State (v4.2 - Legacy)", transition_summary."""
     store = store_of(tmp_path)
     store.update("sign-in", phase="transition", transition_summary={"ems": 50, "ideas": ["a b"]})
     assert stored(store, "sign-in")["session"]["progressive_state"] == {
@@ -302,3 +316,12 @@ def test_a_finished_session_does_not_move(tmp_path: Path, status: str) -> None:
         with pytest.raises(TransitionError, match=status):
             call()
     assert Path(store.path("sign-in")).read_bytes() == before
+
+
+@pytest.mark.parametrize(("steps", "target"), [((), 5), ((2,), 4), ((5,), 1)])
+def test_the_three_examples_of_back(tmp_path: Path, steps: tuple[int, ...], target: int) -> None:
+    """Section "Back Command", examples: back, back 2, back 5."""
+    put(tmp_path, "sign-in", document("sign-in", 6))
+    store = BrainstormStore(tmp_path)
+    assert store.back("sign-in", *steps).iteration == (6, target)
+    assert stored(store, "sign-in")["session"]["iteration"] == target

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def codes(problems: Any) -> list[str]:
 
 
 def test_a_new_session_has_every_field_of_the_schema_in_its_order(tmp_path: Path) -> None:
+    """Section "Schema v1.2", every field in its place."""
     store = BrainstormStore(tmp_path / "new project")
     found = store.create("sign-in", questions=["Who?", "Why?"], now=after())
     assert store.path("sign-in") == str(tmp_path / "new project" / FOLDER / "sign-in.yaml")
@@ -96,6 +98,7 @@ def test_a_new_session_has_every_field_of_the_schema_in_its_order(tmp_path: Path
 
 @pytest.mark.parametrize("slug", ["../x", "A", "", "a b", "a--b", None, 5])
 def test_a_name_that_is_no_slug_is_refused_everywhere(tmp_path: Path, slug: Any) -> None:
+    """Section "Schema v1.2", slug in kebab-case."""
     store = BrainstormStore(tmp_path)
     for call in (store.create, store.load, store.back, store.finish, store.restore, store.path):
         with pytest.raises(InvalidId):
@@ -116,6 +119,7 @@ def test_a_name_that_is_no_slug_is_refused_everywhere(tmp_path: Path, slug: Any)
     ],
 )
 def test_a_call_may_set_only_words_of_the_closed_lists(tmp_path: Path, wrong: Any) -> None:
+    """Section "Schema v1.2", enums are closed for calls."""
     with pytest.raises(Invalid) as caught:
         BrainstormStore(tmp_path).create("sign-in", **wrong)
     assert caught.value.hint
@@ -124,6 +128,7 @@ def test_a_call_may_set_only_words_of_the_closed_lists(tmp_path: Path, wrong: An
 
 @pytest.mark.parametrize("status", ["in_progress", "completed", "abandoned"])
 def test_a_name_that_is_taken_is_told_with_its_status(tmp_path: Path, status: str) -> None:
+    """Section "Storage Rules", 1: one file a session, by its slug."""
     store = store_of(tmp_path, status=status)
     before = stored(store, "sign-in")
     with pytest.raises(AlreadyExists, match=status) as caught:
@@ -132,8 +137,8 @@ def test_a_name_that_is_taken_is_told_with_its_status(tmp_path: Path, status: st
     assert stored(store, "sign-in") == before
 
 
-# [Load Session]: choice 2
 def test_a_new_session_moves_the_one_in_progress_to_the_archive_as_abandoned(tmp_path: Path) -> None:
+    """Section "Load Session (Auto-detect)", 2 begins anew."""
     store = store_of(tmp_path)
     before = stored(store, "sign-in")
     store.create("sign-in", new=True, now=after(60))
@@ -147,6 +152,7 @@ def test_a_new_session_moves_the_one_in_progress_to_the_archive_as_abandoned(tmp
 
 
 def test_what_is_archived_never_replaces_what_is_there(tmp_path: Path) -> None:
+    """Section "Storage Rules", 1: one file a session, by its slug."""
     store = store_of(tmp_path, status="completed")
     first = Path(store.path("sign-in")).read_bytes()
     for minute in range(3):
@@ -162,6 +168,7 @@ def test_what_is_archived_never_replaces_what_is_there(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_reported_and_never_overwritten(tmp_path: Path) -> None:
+    """Section "Storage Rules", 4: valid YAML, required fields present."""
     path = put(tmp_path, "sign-in", b"session: [\n")
     store = BrainstormStore(tmp_path)
     for call in (store.load, store.finish, lambda slug: store.create(slug, new=True)):
@@ -177,6 +184,7 @@ def test_an_unreadable_file_is_reported_and_never_overwritten(tmp_path: Path) ->
 
 
 def test_a_save_of_an_unchanged_session_writes_nothing(tmp_path: Path) -> None:
+    """Sections "Example (v1.2)", "Example with Party Mode Active", "Example with Expert Panel Active"."""
     for name in ("feature-auth", "feature-checkout", "refactor-api"):
         path = put(tmp_path, name, golden(name))
         store = BrainstormStore(tmp_path)
@@ -197,6 +205,7 @@ def test_a_version_that_is_a_number_is_no_change_either(tmp_path: Path) -> None:
 
 
 def test_a_save_stores_the_change_and_its_time(tmp_path: Path) -> None:
+    """Section "Save Session", explicit."""
     store = store_of(tmp_path)
     found = store.load("sign-in")
     found.session["persona"] = "pragmatique"
@@ -224,6 +233,7 @@ def test_comments_and_unknown_keys_survive_every_change(tmp_path: Path) -> None:
 
 
 def test_a_save_refuses_all_that_is_wrong_at_once_and_writes_nothing(tmp_path: Path) -> None:
+    """Section "Storage Rules", 4: valid YAML, required fields present."""
     store = store_of(tmp_path)
     found = store.load("sign-in")
     before = Path(store.path("sign-in")).read_bytes()
@@ -314,8 +324,8 @@ def test_a_project_without_sessions_has_none(tmp_path: Path) -> None:
     assert not (tmp_path / "nothing").exists()
 
 
-# [Storage Rules] 4: YAML must be valid, required fields must be present
 def test_a_session_that_does_not_say_where_it_stands_is_refused_with_all_faults(tmp_path: Path) -> None:
+    """Section "Storage Rules", 4: valid YAML, required fields present."""
     value = document()
     del value["session"]["ems"]
     value["session"]["iteration"] = "three"
@@ -328,7 +338,6 @@ def test_a_session_that_does_not_say_where_it_stands_is_refused_with_all_faults(
     assert codes(store.validate("sign-in")) == ["missing_field", "bad_field"]
 
 
-# [Example (v1.2)], [Example with Party Mode Active], [Example with Expert Panel Active]
 @pytest.mark.parametrize(
     ("name", "defaulted"),
     [
@@ -340,6 +349,7 @@ def test_a_session_that_does_not_say_where_it_stands_is_refused_with_all_faults(
 def test_the_examples_of_the_format_load_and_are_valid_unless_strictly(
     tmp_path: Path, name: str, defaulted: list[str]
 ) -> None:
+    """Sections "Example (v1.2)", "Example with Party Mode Active", "Example with Expert Panel Active"."""
     path = put(tmp_path, name, golden(name))
     store = BrainstormStore(tmp_path)
     found = store.load(name)
@@ -352,6 +362,7 @@ def test_the_examples_of_the_format_load_and_are_valid_unless_strictly(
 
 
 def test_the_example_of_a_party_reads_as_it_says(tmp_path: Path) -> None:
+    """Section "Example with Party Mode Active", says what it says."""
     put(tmp_path, "feature-checkout", golden("feature-checkout"))
     found = BrainstormStore(tmp_path).load("feature-checkout")
     assert (found.mode, found.persona, found.iteration, found.history) == ("party", "architecte", 2, [])
@@ -359,6 +370,7 @@ def test_the_example_of_a_party_reads_as_it_says(tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_panel_reads_as_it_says(tmp_path: Path) -> None:
+    """Section "Example with Expert Panel Active", says what it says."""
     put(tmp_path, "refactor-api", golden("refactor-api"))
     found = BrainstormStore(tmp_path).load("refactor-api")
     assert (found.mode, found.persona, found.ems, found.suggested_phase) == (
@@ -371,6 +383,7 @@ def test_the_example_of_a_panel_reads_as_it_says(tmp_path: Path) -> None:
 
 
 def test_the_full_example_goes_on(tmp_path: Path) -> None:
+    """Section "Example (v1.2)", can be gone on with."""
     put(tmp_path, "feature-auth", golden("feature-auth"))
     store = BrainstormStore(tmp_path)
     found = store.load("feature-auth")
@@ -391,6 +404,7 @@ def test_the_full_example_goes_on(tmp_path: Path) -> None:
 
 
 def test_all_that_are_in_progress_are_found_the_newest_first(tmp_path: Path) -> None:
+    """Section "Load Session (Auto-detect)", sessions that are there are found."""
     times = {"old": "2026-01-01T00:00:00Z", "new": "2026-01-08T00:00:00Z", "mid": "2026-01-05T00:00:00Z"}
     for slug, time in times.items():
         put(tmp_path, slug, document(slug, updated=time))
@@ -402,25 +416,29 @@ def test_all_that_are_in_progress_are_found_the_newest_first(tmp_path: Path) -> 
 
 
 def test_a_session_that_is_asked_for_is_found_whatever_its_status(tmp_path: Path) -> None:
+    """Section "Load Session (Auto-detect)", sessions that are there are found."""
     store = store_of(tmp_path, status="abandoned")
     assert [row.status for row in store.detect("sign-in").sessions] == ["abandoned"]
     assert store.detect("nobody") == ([], [])
 
 
 def test_a_launch_cleans_up_and_then_looks(tmp_path: Path) -> None:
+    """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     store = store_of(tmp_path)
     put(tmp_path, "over", document("over", status="completed"))
     found, cleaned = store.launch(now=after(days=60))
     assert ([row.slug for row in found.sessions], [c.row.slug for c in cleaned]) == (["sign-in"], ["over"])
     put(tmp_path, "over", document("over", status="completed"))
+    put(tmp_path, "also", document("also", status="abandoned"))
     found, cleaned = store.launch("over", now=after(days=60))
-    assert ([row.slug for row in found.sessions], cleaned) == (["over"], [])
+    assert ([row.slug for row in found.sessions], [c.row.slug for c in cleaned]) == (["over"], ["also"])
 
 
 # -- finish, abandon
 
 
 def test_finishing_completes_once(tmp_path: Path) -> None:
+    """Section "Save Session", before finish."""
     store = store_of(tmp_path, ems=60, history=[entry(3, 60, phase="divergent")])
     assert store.finish("sign-in", now=after(90)).status == "completed"
     session = stored(store, "sign-in")["session"]
@@ -447,6 +465,7 @@ def test_giving_up_abandons(tmp_path: Path) -> None:
 
 
 def test_a_suggestion_that_is_applied_is_one_note(tmp_path: Path) -> None:
+    """Section "v5.0: Enhanced Technique Tracking", suggested, then applied or not."""
     store = store_of(tmp_path)
     store.technique(
         "sign-in", "six-hats", category="structured", reason="Couverture 38%", weak_axes=["Couverture"]
@@ -468,8 +487,8 @@ def test_a_suggestion_that_is_applied_is_one_note(tmp_path: Path) -> None:
     assert session["techniques_used"] == ["six-hats"]
 
 
-# [Backward Compatibility]: techniques_used is kept in parallel
 def test_a_technique_is_named_once_among_those_that_were_used(tmp_path: Path) -> None:
+    """Section "Backward Compatibility", techniques_used in parallel with techniques_history."""
     store = store_of(tmp_path, techniques_used=["moscow"])
     for iteration in (1, 2):
         store.technique("sign-in", "5whys", applied=True, source="manual")
@@ -480,8 +499,8 @@ def test_a_technique_is_named_once_among_those_that_were_used(tmp_path: Path) ->
     assert [note["iteration"] for note in session["techniques_history"]] == [3, 4, 5]
 
 
-# [Mode-Specific State]: random
 def test_a_random_choice_is_counted_by_category(tmp_path: Path) -> None:
+    """Section "Mode-Specific State (v4.2 - Legacy)", random_state counts the choices by category."""
     store = store_of(tmp_path)
     for category in ("ideation", "analysis", "ideation"):
         store.technique("sign-in", "moscow", category=category, source="random")
@@ -493,6 +512,7 @@ def test_a_random_choice_is_counted_by_category(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["auto", "manual", "progressive"])
 def test_any_other_choice_is_not_counted(tmp_path: Path, source: str) -> None:
+    """Section "Mode-Specific State (v4.2 - Legacy)", random_state counts the choices by category."""
     store = store_of(tmp_path)
     store.technique("sign-in", "moscow", source=source)
     session = stored(store, "sign-in")["session"]
@@ -502,6 +522,7 @@ def test_any_other_choice_is_not_counted(tmp_path: Path, source: str) -> None:
 
 @pytest.mark.parametrize("wrong", [{"source": "dice"}, {"technique": "Six Hats"}, {"weak_axes": [5]}])
 def test_a_technique_has_a_slug_and_a_source(tmp_path: Path, wrong: Any) -> None:
+    """Section "v5.0: Enhanced Technique Tracking", source is one of four."""
     with pytest.raises(Invalid):
         store_of(tmp_path).technique("sign-in", **{"technique": "moscow", **wrong})
 
@@ -510,6 +531,7 @@ def test_a_technique_has_a_slug_and_a_source(tmp_path: Path, wrong: Any) -> None
 
 
 def test_a_round_of_the_party_has_every_field(tmp_path: Path) -> None:
+    """Section "v5.0: Party Mode State", a round."""
     store = store_of(tmp_path)
     said = [
         {"persona": "Architect", "key_points": ["One gateway"]},
@@ -535,6 +557,7 @@ def test_a_round_of_the_party_has_every_field(tmp_path: Path) -> None:
 
 
 def test_a_round_of_the_panel_has_every_field_and_ends_the_party(tmp_path: Path) -> None:
+    """Section "v5.0: Expert Panel State", a round."""
     store = store_of(tmp_path)
     store.party("sign-in", "Storage")
     said = [{"expert": "Beck", "framework": "TDD", "position": "Test it first"}]
@@ -557,6 +580,7 @@ def test_a_round_of_the_panel_has_every_field_and_ends_the_party(tmp_path: Path)
 
 
 def test_leaving_a_mode_keeps_what_was_noted_in_it(tmp_path: Path) -> None:
+    """Section "Overview", modes standard, party and panel."""
     store = store_of(tmp_path)
     store.party("sign-in", "Storage")
     found = store.update("sign-in", mode="standard")
@@ -595,6 +619,7 @@ def test_a_call_that_breaks_the_format_changes_nothing(tmp_path: Path, call: str
 
 
 def test_ideas_are_numbered_in_order_and_scored(tmp_path: Path) -> None:
+    """Section "Ideas", sequential id, content, score 0 to 10."""
     store = store_of(tmp_path)
     assert [
         store.idea("sign-in", text, score=score) for text, score in (("a", 0), ("b", 10), ("c", None))
@@ -618,6 +643,7 @@ def test_ideas_are_numbered_in_order_and_scored(tmp_path: Path) -> None:
 
 
 def test_what_is_over_goes_to_the_trash_after_more_than_thirty_days(tmp_path: Path) -> None:
+    """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     last = after(30)
     for status in ("completed", "abandoned", "in_progress"):
         put(tmp_path, status.replace("_", "-"), document(status.replace("_", "-"), status=status))
@@ -649,6 +675,7 @@ def test_the_age_is_that_of_the_last_change_in_the_file_else_of_its_beginning(tm
 
 
 def test_nothing_but_readable_sessions_is_ever_cleaned_up(tmp_path: Path) -> None:
+    """Section "Storage Rules", 2: after 30 days, completed or abandoned."""
     store = store_of(tmp_path, status="completed")
     folder = Path(store.folder)
     put(tmp_path, "broken", b"session: {status: completed")
@@ -832,7 +859,68 @@ def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path: P
 
 
 def test_a_suggestion_alone_adds_no_field_of_those_that_were_used(tmp_path: Path) -> None:
+    """Section "Backward Compatibility", techniques_used in parallel with techniques_history."""
     put(tmp_path, "refactor-api", golden("refactor-api"))
     store = BrainstormStore(tmp_path)
     store.technique("refactor-api", "moscow")
     assert "techniques_used" not in stored(store, "refactor-api")["session"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_named_like_a_session_is_told_and_never_waited_for(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    os.mkfifo(store.path("pipe"))
+    assert {row.slug: row.readable for row in store.list()} == {"pipe": False, "sign-in": True}
+    assert codes(store.validate()) == ["unreadable"]
+    calls: list[Callable[[], object]] = [
+        lambda: store.load("pipe"),
+        lambda: store.answer("pipe", ["x"]),
+        lambda: store.create("pipe", new=True),
+        lambda: store.back("pipe"),
+    ]
+    for call in calls:
+        with pytest.raises(StorageFailed, match="no regular file"):
+            call()
+    assert [done.problem and done.problem.code for done in store.migrate()] == ["not_migrated"]
+    assert store.cleanup(0, now=after(days=90)) == []
+    assert store.detect().problems
+
+
+def test_a_migration_of_all_is_stopped_by_none(tmp_path: Path) -> None:
+    store = BrainstormStore(tmp_path)
+    put(tmp_path, "Odd Name", old_document("odd"))
+    put(tmp_path, "good", old_document("good"))
+    put(tmp_path, "newer", document("newer") | {"format_version": "2.0"})
+    (Path(store.folder) / "folder.yaml").mkdir()
+    done = {one.slug: one.problem and one.problem.code for one in store.migrate()}
+    assert done == {
+        "Odd Name": "not_migrated",
+        "folder": "not_migrated",
+        "good": None,
+        "newer": "unknown_version",
+    }
+    assert stored(store, "good")["format_version"] == "1.2"
+
+
+def test_a_strict_check_wants_the_version_too(tmp_path: Path) -> None:
+    """Section "Session Metadata", required fields."""
+    without = {"session": document("sign-in")["session"]}
+    put(tmp_path, "sign-in", without)
+    store = BrainstormStore(tmp_path)
+    assert codes(store.validate("sign-in")) == ["old_version"]
+    assert codes(store.validate("sign-in", strict=True)) == ["missing_field", "old_version"]
+
+
+@pytest.mark.parametrize("call", ["update", "answer", "continue_", "save"])
+def test_a_change_of_the_phase_is_stored_at_once(tmp_path: Path, call: str) -> None:
+    """Section "Save Session", on a change of the phase."""
+    store = store_of(tmp_path, phase="divergent", ems=50, history=[entry(3, 50, phase="divergent")])
+    if call == "save":
+        session = store.load("sign-in")
+        session.session["phase"] = "convergent"
+        assert store.save(session, now=after(60))
+    else:
+        given = {"answer": [["yes"]], "continue_": [["And now?"]]}.get(call, [])
+        getattr(store, call)("sign-in", *given, phase="convergent", now=after(60))
+    session = stored(store, "sign-in")["session"]
+    assert (session["phase"], session["updated"]) == ("convergent", "2026-01-09T11:30:00Z")

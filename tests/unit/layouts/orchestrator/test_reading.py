@@ -105,10 +105,36 @@ def test_all_faults_of_a_state_are_told_at_once(store: Any, feature: Any) -> Non
         "current_state.model_in_use",
         "current_state.last_updated",
     ]
+    told = [problem for problem in store.validate(ID) if problem.code == "state_schema"]
+    assert [(problem.line, problem.message.partition(":")[0]) for problem in told] == [
+        (5, "current_state.model_in_use"),
+        (7, "current_state.last_updated"),
+    ]
+    assert all("repair" in str(problem.repair) for problem in told)
+
+
+def test_faults_of_plan_and_list_have_their_lines(store: Any, feature: Any, home: Any) -> None:
+    """Section "On Read": report inconsistencies, with the place of each."""
+    plan = feature / "implementation-plan.yaml"
+    text = plan.read_text().replace("pending", "done", 1).replace('"p2"', "2")
+    plan.write_text(text)
+    index = home / "active-features.yaml"
+    index.write_text(SEED_INDEX + row("gone-2025-01-09", "resting"))
+    found = {problem.code: problem for problem in store.validate()}
+    told = [(p.line, p.message.partition(":")[0]) for p in store.validate(ID) if p.code == "plan_schema"]
+    lines = text.splitlines()
+    assert (
+        told
+        == [
+            (lines.index('        status: "done"') + 1, "phases[0].tasks[0].status"),
+            (lines.index("  - phase_id: 2") + 1, "phases[1].phase_id"),
+        ][::-1]
+    )
+    assert found["index_schema"].line == index.read_text().splitlines().index('    status: "resting"') + 1
 
 
 def test_validate_tells_of_everything(store: Any, feature: Any, home: Any) -> None:
-    """Section "Validation Requirements"."""
+    """Section "On Read": report corruption or inconsistencies."""
     (home / "legacy").mkdir()
     (home / "legacy" / "state.yaml").write_text(SEED_STATE.replace(ID, "other"))
     (home / "README.md").unlink()
@@ -284,6 +310,7 @@ def test_status_of_a_feature(store: Any, feature: Any, clock: Any) -> None:
 
 
 def test_five_tasks_of_which_two_are_done_are_forty_percent(store: Any, home: Any) -> None:
+    """Section "Implementation Plan Schema", progress."""
     store.create("five-2025-01-09")
     tasks = [{"task_id": f"T{n}"} for n in range(5)]
     store.save_plan("five-2025-01-09", [{"phase_id": "p", "name": "P", "tasks": tasks}])
@@ -529,7 +556,7 @@ def test_a_newer_minor_version_is_read_and_its_keys_are_kept(store: Any, feature
 
 
 def test_an_unknown_major_version_is_not_touched(store: Any, feature: Any) -> None:
-    """Section "Version Detection": a migration path is required for version changes."""
+    """Sections "Version Detection" and "Breaking Changes": a new major version needs a migration path."""
     text = SEED_STATE.replace('"1.0"', '"2.0"')
     (feature / "state.yaml").write_text(text)
     for call in (store.load, store.update, store.repair, store.migrate):

@@ -105,7 +105,7 @@ def test_the_list_has_the_form_of_the_contract_and_the_newest_first(store: Any, 
     ],
 )
 def test_a_feature_id_is_a_slug_and_a_real_date(bad: str, store: Any, home: Any) -> None:
-    """Section "Feature ID Format"."""
+    """Sections "Feature ID Format" and "On Session Creation": validate feature ID format."""
     with pytest.raises(InvalidId):
         store.create(bad)
     assert not home.exists()
@@ -172,7 +172,7 @@ def test_a_list_that_cannot_be_written_puts_the_folder_away(tmp_path: Any, home:
 
 
 def test_an_update_changes_the_fields_given_and_no_others(store: Any, feature: Any) -> None:
-    """Section "Updating State"; 'Last-write-wins' goes by field."""
+    """Sections "Updating State" and "Conflict Resolution": last write wins, by field."""
     store.update(ID, active_task="T1")
     store.update(ID, model_in_use="gemini")
     current = state_of(feature)["current_state"]
@@ -318,6 +318,21 @@ def test_a_state_that_cannot_be_read_is_not_written_over(store: Any, feature: An
         store.update(ID, model_in_use="opus")
     assert "repair" in str(caught.value.hint)
     assert (feature / "state.yaml").read_text() == "version: [\n"
+
+
+def test_a_state_that_breaks_the_schema_is_not_updated(store: Any, feature: Any) -> None:
+    """Section "On State Update": validate against schema."""
+    path = feature / "state.yaml"
+    path.write_text(path.read_text().replace("sonnet", "gpt9").replace("started_at: ", "began_at: "))
+    before = path.read_bytes(), (feature / "history.jsonl").read_bytes()
+    for change in ({"model_in_use": "opus"}, {"active_task": "T1"}, {}):
+        with pytest.raises(SchemaError) as caught:
+            store.update(ID, **change)
+        assert [fault.partition(":")[0] for fault in caught.value.details["faults"]] == [
+            "current_state.model_in_use",
+            "current_state.started_at",
+        ]
+        assert (path.read_bytes(), (feature / "history.jsonl").read_bytes()) == before
 
 
 # -- tasks
@@ -471,7 +486,7 @@ def test_a_new_plan_keeps_how_far_its_tasks_are(store: Any, feature: Any) -> Non
 
 
 def test_all_faults_of_a_plan_are_told_at_once(store: Any, feature: Any) -> None:
-    """Section "Validation Requirements": validate against schema."""
+    """Section "On State Update": validate against schema."""
     before = (feature / "implementation-plan.yaml").read_bytes()
     phases = [{"name": 1, "tasks": [{"task_id": 5, "status": "done"}, "x"]}, "y"]
     with pytest.raises(SchemaError) as caught:

@@ -1,0 +1,80 @@
+"""A brainstorm as a conversation: what was asked and answered, which ideas came, what party and panel said. Pure.
+
+Every command that reads sessions knows messages with a role. Questions are the agent's, answers are a person's; an
+idea and a round speak for themselves. Under `stored` the first message of each holds what the file has, so nothing of
+it is lost to whoever reads messages. What was given up for a branch was said all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sessionary.layouts.brainstorm.fields import read_flag
+from sessionary.layouts.brainstorm.moves import list_in
+
+SPOKEN = ("party_history", "panel_history", "ideas", "history")
+"""The lists of a session that hold what was said, in the order of the format."""
+
+
+def messages_of(name: str, item: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages that one item of the list `name` stands for: at least one, even if it says nothing."""
+    if name == "history":
+        return _exchange(item)
+    role, text = ("idea", _idea(item)) if name == "ideas" else (name.removesuffix("_history"), _round(item))
+    return [{"role": role, "content": text, "stored": item}]
+
+
+def counted(session: dict[str, Any]) -> tuple[int, int]:
+    """How many messages a session has, and how often a person answers in it."""
+    answered = sum(
+        isinstance(item, dict) and bool(_texts(item, "responses")) for item in list_in(session, "history")
+    )
+    items = sum(isinstance(item, dict) for name in SPOKEN for item in list_in(session, name))
+    return items + answered, answered
+
+
+def _exchange(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    facts = [
+        f"Iteration {entry.get('iteration', '?')}",
+        str(entry.get("phase", "?")),
+        f"EMS {entry.get('ems', '?')}",
+    ]
+    if read_flag(entry.get("superseded")):
+        facts.append("given up for a branch")
+    base = {"timestamp": entry.get("timestamp")}
+    asked = "\n".join([", ".join(facts), *_texts(entry, "questions")])
+    said = [{"role": "assistant", "content": asked, **base, "stored": entry}]
+    if answers := _texts(entry, "responses"):
+        said.append({"role": "user", "content": "\n".join(answers), **base})
+    return said
+
+
+def _idea(idea: dict[str, Any]) -> str:
+    score = idea.get("score")
+    return f"{idea.get('content', '')}" + ("" if score is None else f" ({score}/10)")
+
+
+def _round(item: dict[str, Any]) -> str:
+    said = (one for one in list_in(item, "contributions") if isinstance(one, dict))
+    return "\n".join([str(item.get("topic", "")), *map(_contribution, said), *_upshot(item)])
+
+
+def _contribution(said: dict[str, Any]) -> str:
+    who = str(said.get("persona") or said.get("expert") or "?")
+    points = _texts(said, "key_points") or [str(said.get("position", ""))]
+    return f"{who}: " + "; ".join(points)
+
+
+def _upshot(item: dict[str, Any]) -> Iterator[str]:
+    synthesis = item.get("synthesis")
+    if isinstance(synthesis, dict):
+        yield from (*_texts(synthesis, "convergent"), *_texts(synthesis, "tensions"))
+    elif synthesis:
+        yield str(synthesis)
+    if item.get("user_question"):
+        yield str(item["user_question"])
+
+
+def _texts(holder: dict[str, Any], name: str) -> list[str]:
+    return [str(text) for text in list_in(holder, name)]
