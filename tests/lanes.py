@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import objects
+
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
 REPO = Path(__file__).resolve().parent.parent
@@ -87,6 +89,9 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
     "sigkill": _probe_sigkill,  # real processes, really killed
     "original": _probe_original,  # the original programs, to compare with
+    "s3": objects.moto_missing,  # moto, an S3 from PyPI
+    "azurite": objects.azurite_missing,  # Microsoft's Azure Blob from npm
+    "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
 }
 
 _probe = cache(lambda lane: PROBES[lane]())
