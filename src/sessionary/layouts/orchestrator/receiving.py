@@ -1,8 +1,8 @@
 """Features that come from another machine, and the list of them.
 
-A history is appended to by many, so the lines of both sides stand in it, in the order of their times. In the state each
-field has the value of who set it last. Plans and artifacts are kept in both versions. The list, which people and version
-control bring together, is carried beside the features as if it were one, and nobody but a person decides about it.
+A history is appended to by many, so the lines of both sides stand in it, in the order of their times. In the state
+each field has the value of who set it last. Plans and artifacts are kept in both versions. The list, which people and
+version control bring together, is carried beside the features as if it were one, and a person alone decides about it.
 """
 
 from __future__ import annotations
