@@ -1,5 +1,8 @@
 """PostgreSQL keeps the rules of a remote, keeps its tenants apart, and survives what servers and networks do."""
 
+import socket
+import sys
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -7,9 +10,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
-from sessionary.errors import RemoteError
+from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.postgres import PostgresRemote
+from sessionary.testing.bad_network import BadNetwork
+from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
 from tests import servers
 
@@ -140,7 +145,7 @@ class TestRolesOfTenants:
     def as_role(self, role: str, statement: str) -> int:
         """Run any SQL as this role; returns how many rows it touched."""
         with psycopg.connect(make_conninfo(self.conninfo, user=role)) as connection:
-            return connection.execute(statement.replace("@", self.schema)).rowcount  # type: ignore[arg-type]
+            return connection.execute(statement.replace("@", self.schema)).rowcount
 
     def test_a_role_uses_the_tables_as_its_own_tenant(self) -> None:
         etag = self.ann.swap_head("one", b"1", None)
@@ -215,3 +220,133 @@ class TestRolesOfTenants:
             self.raw.execute(SQL("ALTER TABLE {} DISABLE ROW LEVEL SECURITY").format(name))
         assert self.ann.prepare() is False
         assert self.remote("owner", "owner").prepare() is True
+
+
+@pytest.mark.lane("postgres")
+class TestSerializable(TestPostgres):
+    """As CockroachDB and Aurora DSQL have it: who comes second is sent away with 40001, and has to ask again."""
+
+    def remote(self, tenant: str = "me") -> PostgresRemote:
+        strict = "-c default_transaction_isolation=serializable"
+        conninfo = make_conninfo(self.conninfo, options=strict)
+        self.opened.append(PostgresRemote(conninfo, tenant=tenant, schema=self.schema))
+        return self.opened[-1]
+
+
+@pytest.mark.lane("postgres")
+class TestBadNetwork:
+    @pytest.fixture(autouse=True)
+    def store(self) -> Iterator[None]:
+        server = servers.postgres()
+        schema = servers.fresh_schema()
+
+        def reach() -> socket.socket:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(str(server.socket))
+            return connection
+
+        with BadNetwork(reach) as self.network:
+            conninfo = make_conninfo(server.conninfo, host="127.0.0.1", port=self.network.port)
+            self.remote = PostgresRemote(conninfo, tenant="me", schema=schema, patience=0.5)
+            self.direct = PostgresRemote(server.conninfo, tenant="me", schema=schema)
+            self.remote.prepare()
+            yield
+            self.network.heal()
+            self.remote.close()
+        self.direct.close()
+        with psycopg.connect(server.conninfo) as raw:
+            raw.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(schema)))
+
+    def test_one_connection_serves_all_calls_that_come_one_by_one(self) -> None:
+        for n in range(5):
+            self.remote.put_block(SPACE, f"a-{n}", b"x")
+        assert self.network.passed == 1
+
+    def test_a_connection_that_was_closed_while_idle_is_replaced_without_a_word(self) -> None:
+        for n in range(3):
+            self.network.cut()
+            assert self.remote.put_block(SPACE, f"a-{n}", b"x") is True
+        assert self.network.passed == 4
+
+    def test_a_swap_whose_answer_was_lost_knows_its_own_version(self) -> None:
+        self.network.lose_next_answer()
+        first = self.remote.swap_head("one", b"1", None)
+        assert first is not None
+        assert self.direct.read_head("one") == ("one", b"1", first)
+        self.network.lose_next_answer()
+        second = self.remote.swap_head("one", b"2", first)
+        assert second is not None
+        assert self.direct.read_head("one") == ("one", b"2", second)
+
+    def test_a_swap_that_really_lost_is_not_taken_for_one_whose_answer_was_lost(self) -> None:
+        first = self.direct.swap_head("one", b"1", None)
+        second = self.direct.swap_head("one", b"2", first)
+        self.network.lose_next_answer()
+        assert self.remote.swap_head("one", b"3", first) is None
+        self.network.lose_next_answer()
+        assert self.remote.swap_head("one", b"3", None) is None
+        assert self.direct.read_head("one") == ("one", b"2", second)
+
+    def test_a_put_whose_answer_was_lost_is_done(self) -> None:
+        self.network.lose_next_answer()
+        self.remote.put_block(SPACE, "a", b"x")
+        assert list(blocks_of(self.direct, SPACE, "", "~")) == [("a", b"x")]
+
+    def test_a_server_that_falls_silent_is_given_up_in_time_and_asked_anew_later(self) -> None:
+        self.remote.put_block(SPACE, "a", b"x")
+        self.network.fall_silent()
+        started = time.monotonic()
+        with pytest.raises(RemoteError) as caught:
+            self.remote.read_head("one")
+        assert time.monotonic() - started < 5
+        assert caught.value.retryable
+        self.network.heal()
+        assert ids(self.remote) == ["a"]
+
+    def test_a_server_that_cannot_be_reached_may_be_asked_again(self) -> None:
+        self.network.refuse()
+        with pytest.raises(RemoteError) as caught:
+            self.remote.read_head("one")
+        assert caught.value.retryable
+        self.network.heal()
+        assert self.remote.read_head("one") is None
+
+    def test_nothing_is_prepared_or_set_that_a_pooler_would_give_to_somebody_else(self) -> None:
+        for _ in range(20):
+            self.remote.read_head("one")
+        calls = self.remote._calls
+        assert self.network.passed == 1
+        assert calls.run("SELECT count(*) FROM pg_prepared_statements").rows == [(0,)]
+        assert calls.run("SELECT name FROM pg_settings WHERE source = 'session'").rows == []
+
+
+@pytest.mark.lane("postgres")
+@pytest.mark.parametrize("wrong", [{"user": "nobody-of-that-name"}, {"dbname": "nothing"}])
+def test_a_wrong_address_is_refused_for_good(wrong: dict[str, str]) -> None:
+    remote = PostgresRemote(make_conninfo(servers.postgres().conninfo, **wrong), tenant="me")
+    with pytest.raises(RemoteError, match="does not exist") as caught:
+        remote.read_head("one")
+    assert not caught.value.retryable
+
+
+@pytest.mark.lane("postgres")
+def test_a_server_that_was_started_again_is_found_again() -> None:
+    with PostgresServer() as server:
+        remote = PostgresRemote(server.conninfo, tenant="me")
+        remote.prepare()
+        etag = remote.swap_head("one", b"1", None)
+        server.stop()
+        with pytest.raises(RemoteError) as caught:
+            remote.read_head("one")
+        assert caught.value.retryable
+        server.start()
+        assert remote.read_head("one") == ("one", b"1", etag)
+        remote.close()
+
+
+def test_a_missing_driver_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "sessionary.sync.remotes.postgres_calls", raising=False)
+    with pytest.raises(Unsupported, match="psycopg") as caught:
+        PostgresRemote("", tenant="me")
+    assert caught.value.hint == "pip install 'sessionary[postgres]'"

@@ -101,13 +101,15 @@ class Connections:
             RemoteError: it cannot be run, now or at all.
         """
         lost = False
+        began = time.monotonic()
         for turn in range(TRIES):
             try:
                 answer = self.once(statement, values)
                 return self.once(*confirm) if confirm and turn and not answer.touched else answer
             except psycopg.Error as error:
                 gone = _is_lost(error)
-                again = error.sqlstate in _IN_THE_WAY or (gone and not lost)
+                waited = time.monotonic() - began >= self._patience
+                again = error.sqlstate in _IN_THE_WAY or (gone and not lost and not waited)
                 if not again or turn == TRIES - 1:
                     raise translated(error) from error
             lost = lost or gone
