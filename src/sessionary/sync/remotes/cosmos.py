@@ -167,7 +167,11 @@ class CosmosRemote:
 
         def work(container: ContainerProxy, heard: Heard) -> str:
             container.replace_item(
-                item["id"], item, etag=etag, match_condition=MatchConditions.IfNotModified, response_hook=heard
+                item["id"],
+                item,
+                etag=etag,
+                match_condition=MatchConditions.IfNotModified,
+                response_hook=heard,
             )
             return _etag(heard)
 
@@ -180,7 +184,11 @@ class CosmosRemote:
         def work(container: ContainerProxy, heard: Heard) -> tuple[list[dict[str, Any]], bool]:
             # Emulators ignore the partition key beside a query, and answer from all: it is in each query again.
             pages: Any = container.query_items(
-                query, parameters=named, partition_key=values["@pk"], max_item_count=count, response_hook=heard
+                query,
+                parameters=named,
+                partition_key=values["@pk"],
+                max_item_count=count,
+                response_hook=heard,
             ).by_page()
             for page in pages:
                 rows = list(page)
@@ -206,7 +214,9 @@ def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
 def _checked(name: str) -> str:
     # A name of dots alone would be resolved away where the SDK puts it into an address.
     if not _NAME.match(name) or not name.strip("."):
-        raise Invalid(f"{name[:80]!r} cannot be a name on a remote", hint="letters, digits, . _ - and not only dots")
+        raise Invalid(
+            f"{name[:80]!r} cannot be a name on a remote", hint="letters, digits, . _ - and not only dots"
+        )
     return name
 
 

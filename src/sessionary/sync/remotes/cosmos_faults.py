@@ -32,7 +32,9 @@ def from_service(error: Any, where: str, now: datetime) -> RemoteError:
         details["activity_id"] = activity
     if (pause := _pause(headers)) is not None:
         details["retry_after"] = pause
-    passing = status in _PASSING or status >= 500 or (status, sub) in ((403, _WRITE_FORBIDDEN), (404, _NO_SESSION))
+    passing = (
+        status in _PASSING or status >= 500 or (status, sub) in ((403, _WRITE_FORBIDDEN), (404, _NO_SESSION))
+    )
     message, hint = (None, None) if passing else _lasting(status, sub, headers, now)
     return RemoteError(
         f"{where}: {message or f'the service answered {status}'}{_said(error)}",
@@ -58,12 +60,21 @@ def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -
     if status in (401, 403) and (skew := _skew(headers, now)) is not None:
         ahead = "ahead of" if skew > timedelta(0) else "behind"
         minutes = round(abs(skew).total_seconds() / 60)
-        return f"refused: the clock here is {minutes} minutes {ahead} the service's", "set the clock of this machine"
+        return (
+            f"refused: the clock here is {minutes} minutes {ahead} the service's",
+            "set the clock of this machine",
+        )
     if (status, sub) == (403, _PARTITION_FULL):
-        return "refused: a partition is full (20 GB)", "a session and its forks share one; see docs/scaling.md"
+        return (
+            "refused: a partition is full (20 GB)",
+            "a session and its forks share one; see docs/scaling.md",
+        )
     return {
         401: ("refused: the key is not that of the account", "az cosmosdb keys list prints it"),
-        403: ("refused: this identity may not do that", "give it a data role, and let the firewall pass this machine"),
+        403: (
+            "refused: this identity may not do that",
+            "give it a data role, and let the firewall pass this machine",
+        ),
         404: ("the database or its container is not there", "`sessionary sync init` makes them"),
         413: ("refused: too large", None),
     }.get(status, (f"refused with status {status}", None))
@@ -89,5 +100,5 @@ def _skew(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 def _said(error: Exception) -> str:
     """The first words of the original message."""
-    text = " ".join(str(getattr(error, "message", None) or error).split())
+    text = " ".join(str(getattr(error, "message", None) or error).split()).partition(" Code: ")[0]
     return f" ({text[:200]})" if text else ""

@@ -33,7 +33,7 @@ INDEXING: Final[dict[str, Any]] = {
     "includedPaths": [{"path": f"{PARTITION_KEY}/?"}],
     "excludedPaths": [{"path": "/*"}],
 }
-"""Only what is asked for: the partition, and the id, which is always indexed. Each further term costs with each write."""
+"""Only what is asked for: the partition, and the id, which is always indexed. Further terms cost with each write."""
 
 CONNECT: Final = 5.0
 SILENCE: Final = 20.0
@@ -118,7 +118,7 @@ class Link:
             heard(getattr(error, "headers", None) or {})
             if error.status_code in answers:
                 return None
-            if error.status_code is None:
+            if error.status_code is None or error.status_code < 400:  # an answer, but none that can be read
                 raise from_client(error, self._where) from error
             raise from_service(error, self._where, self._now()) from error
         except (AzureError, OSError, ValueError, KeyError, TypeError) as error:
@@ -174,7 +174,8 @@ class Link:
         options: dict[str, Any] = {
             "connection_timeout": min(CONNECT, self._patience / 2),
             "read_timeout": min(SILENCE, self._patience / 2),
-            "retry_throttle_total": 1,  # the caller paces itself; 0 would be taken for the default, 9
+            "retry_total": 1,  # the caller is patient itself, and paces itself; 0 would be taken for the default
+            "retry_throttle_total": 1,
             "no_response_on_write": True,
             "user_agent_suffix": "sessionary",
         }
@@ -211,5 +212,6 @@ def _need_sdk() -> None:
         import azure.identity  # noqa: F401
     except ImportError as error:
         raise Unsupported(
-            f"Cosmos DB needs the package {error.name or 'azure-cosmos'}", hint="pip install 'sessionary[cosmos]'"
+            f"Cosmos DB needs the package {error.name or 'azure-cosmos'}",
+            hint="pip install 'sessionary[cosmos]'",
         ) from error

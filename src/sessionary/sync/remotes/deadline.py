@@ -1,8 +1,9 @@
 """An end to every call, whatever hangs in it.
 
-Timeouts of sockets bound the silence between two pieces of an answer, and nothing bounds the look-up of a name, a helper
-program that signs in, or a server that sends a byte now and then. So the call is made by a thread of its own, which is
-left behind if it takes too long: a daemon, that keeps no process alive. What it asked for may still be carried out.
+Timeouts of sockets bound the silence between two pieces of an answer, and nothing bounds the look-up of a name, a
+helper program that signs in, or a server that sends a byte now and then. So the call is made by a thread of its own,
+which is left behind if it takes too long: a daemon, that keeps no process alive. What it asked for may still be
+carried out.
 """
 
 from __future__ import annotations
