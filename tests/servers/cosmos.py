@@ -48,7 +48,8 @@ class Double:
         self.config = CosmosConfig(self.double.endpoint, "db", "box", key=self.double.key)
 
     def get(self, pk: str, id_: str) -> Item | None:
-        return self._box().newest(pk, id_)
+        found: Item | None = self._box().newest(pk, id_)
+        return found
 
     def put(self, item: Item) -> None:
         self._box().put(item["pk"], item)
