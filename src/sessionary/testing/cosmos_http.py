@@ -90,6 +90,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         self.double = self.server.double
+        self._box: Container | None = None
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         parts = [unquote(part) for part in urlsplit(self.path).path.split("/") if part]
         kind: Kind = "read" if self.command == "GET" or self._is_query() else "write"
@@ -127,7 +128,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise Refused(404, "no such address")
             if len(parts) < 5:
                 return self._definitions(parts, raw)
-            box = self.double.store.container(parts[1], parts[3])
+            box = self._box = self.double.store.container(parts[1], parts[3])
             if parts[4] == "pkranges":
                 return self._ranges()
             if parts[4] != "docs":
@@ -135,7 +136,6 @@ class Handler(BaseHTTPRequestHandler):
             self.double.throttle()
             answer = self._items(box, parts[5] if len(parts) == 6 else None, raw)
             self.double.charge(answer.ru)
-            self._lsn = box.lsn
             return answer
 
     def _items(self, box: Container, id_: str | None, raw: bytes) -> Answer:
@@ -262,8 +262,11 @@ class Handler(BaseHTTPRequestHandler):
             "content-length": str(len(body)),
             "x-ms-request-charge": f"{answer.ru:.2f}",
             "x-ms-activity-id": str(uuid.uuid4()),
-            "x-ms-session-token": f"0:-1#{getattr(self, '_lsn', 0)}",
         }
+        if self._box is not None:
+            # The SDK keeps the token for the container of this name, and shows it again with each read.
+            headers["x-ms-alt-content-path"] = "/".join(urlsplit(self.path).path.strip("/").split("/")[:4])
+            headers["x-ms-session-token"] = f"0:-1#{self._box.lsn}"
         headers |= {"etag": answer.etag} if answer.etag else {}
         headers |= {"x-ms-continuation": answer.continuation} if answer.continuation else {}
         for name, value in (headers | extra).items():
