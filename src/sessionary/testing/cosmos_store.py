@@ -118,6 +118,16 @@ class Container:
         """Add a version that is none."""
         self._add(pk, id_, None)
 
+    def kept(self) -> tuple[Any, ...]:
+        """All of its items as they are, to be put back later."""
+        return {key: list(versions) for key, versions in self.versions.items()}, self.lsn, list(self.written)
+
+    def put_back(self, kept: tuple[Any, ...]) -> None:
+        """Undo all that was written since."""
+        versions, self.lsn, written = kept
+        self.versions = {key: list(items) for key, items in versions.items()}
+        self.written = list(written)
+
     def can_sort_by(self, name: str | None) -> bool:
         """Whether there is an index for an order."""
         return name is None or name in _ALWAYS_INDEXED | self._indexed or "*" in self._indexed
@@ -213,14 +223,14 @@ class Store:
             raise Refused(
                 413 if len(operations) <= BATCH else 400, f"a batch has {BATCH} operations and 2 MB at most"
             )
-        kept = {key: list(versions) for key, versions in box.versions.items()}, box.lsn, list(box.written)
+        kept = box.kept()
         results: list[dict[str, Any]] = []
         total = 0.0
         for number, operation in enumerate(operations):
             try:
                 answer = self._one(box, pk, operation)
             except Refused as error:
-                box.versions, box.lsn, box.written = kept
+                box.put_back(kept)
                 failed = [{"statusCode": 424, "requestCharge": 0.0} for _ in operations]
                 failed[number]["statusCode"] = error.status
                 return Answer(207, failed, total)
