@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import objects
+from tests.servers import npm, objects
 
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
@@ -104,6 +104,15 @@ def _why_not(server: Callable[[], object]) -> str | None:
     return None
 
 
+def _probe_cosmos_npm() -> str | None:
+    return npm.missing("@vercel/cosmosdb-server")
+
+
+def _probe_cosmos_real() -> str | None:
+    named = all(os.environ.get(f"SESSIONARY_TEST_COSMOS_{name}") for name in ("ENDPOINT", "DATABASE"))
+    return None if named else "SESSIONARY_TEST_COSMOS_ENDPOINT and _DATABASE name no account to test with"
+
+
 PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
@@ -114,6 +123,8 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "s3": objects.moto_missing,  # moto, an S3 from PyPI
     "azurite": objects.azurite_missing,  # Microsoft's Azure Blob from npm
     "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
+    "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
+    "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
 }
 
 _probe = cache(lambda lane: PROBES[lane]())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".servers"
 PACKAGES = {
+    "@vercel/cosmosdb-server": "1.0.1",  # Cosmos DB, by people who are not Microsoft
     "azurite": "3.37.0",  # Azure Blob, by Microsoft
     "s3rver": "3.7.1",  # an S3 that ignores conditions
 }

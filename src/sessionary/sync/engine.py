@@ -147,7 +147,7 @@ class Engine:
         for name in sorted({*here, *heads}):
             ref = here.get(name)
             known = self.states.agreed(name)
-            record = heads.get(name)
+            record = _at_least(heads[name], known) if name in heads else None
             if ref is not None:
                 report.outcomes += self._guarded(ref, partial(self._stands, ref, known, record))
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
@@ -281,6 +281,7 @@ class Engine:
         for record in records:
             try:
                 agreed = self._recovered(record.name)
+                record = _at_least(record, agreed)
                 unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
                 head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
             except SessionaryError as error:
@@ -373,3 +374,14 @@ class Engine:
         return outcome_of(
             head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
         )
+
+
+def _at_least(record: HeadRecord, agreed: Agreed | None) -> HeadRecord:
+    """A head as it was read, or the agreed one if that came later: a store may show a state that was."""
+    if agreed is None or record.etag == agreed.etag:
+        return record
+    try:
+        older = decode(record.name, record.data).count < agreed.head.count
+    except SessionaryError:
+        return record
+    return HeadRecord(record.name, encode(agreed.head), agreed.etag) if older else record
