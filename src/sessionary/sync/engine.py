@@ -281,14 +281,14 @@ class Engine:
         for record in records:
             try:
                 agreed = self._recovered(record.name)
-                record = _at_least(record, agreed)
-                unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
-                head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
+                newest = _at_least(record, agreed)
+                unchanged = agreed is not None and agreed.etag == newest.etag and self._is_whole(agreed)
+                head = agreed.head if agreed is not None and unchanged else decode(newest.name, newest.data)
             except SessionaryError as error:
                 report.outcomes.append(self._failed(record.name, None, error))
                 continue
             if self._concerns(head):
-                found[record.name] = record, agreed if unchanged else None, head
+                found[newest.name] = newest, agreed if unchanged else None, head
         while found:
             line = [next(iter(found))]
             while (above := self._above(found[line[-1]][2])) in found and above not in line:
