@@ -30,6 +30,7 @@ from benchmarks import (
     searching,
     startup,
     surgery,
+    sync_cosmos,
     turns,
     work,
 )
@@ -55,6 +56,7 @@ ALL: tuple[Benchmark, ...] = (
     *mailbox.BENCHMARKS,
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
+    *sync_cosmos.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

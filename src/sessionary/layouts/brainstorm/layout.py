@@ -172,7 +172,7 @@ def _summary_of(ref: SessionRef, row: Row) -> Summary:
         ref,
         AGENT,
         row.last_question,
-        None,
+        row.parent,
         row.messages,
         row.turns,
         row.iteration,

@@ -1,0 +1,250 @@
+"""Which Cosmos DB to use: the values, checked when they are given, and where people keep them.
+
+Nothing of Azure is imported here, and nothing is asked of the network: a program that only might synchronise pays
+for none of it.
+
+Settings are taken from the environment and from the user's own settings file. The settings file of a project is
+never read: whoever writes a repository could otherwise send the sessions of everyone who clones it to a database
+of theirs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.errors import Invalid, StorageFailed
+
+SETTINGS: Final = Path("~/.amplifier/settings.yaml")
+SECTION: Final = "session_storage"
+DATABASE: Final = "amplifier-db"
+CONTAINER: Final = "sessionary"
+"""Not ``sessions``: the original made one of that name, with another partition key, which cannot be changed."""
+
+EMULATOR_KEY: Final = (
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+)
+"""The key that Microsoft prints in the manual of its emulator. No secret: every emulator takes it."""
+
+_PREFIX: Final = "AMPLIFIER_COSMOS_"
+_FIELDS: Final = ("endpoint", "database", "container", "key", "auth_method")
+_OFF: Final = frozenset({"0", "false", "no", "off"})
+_BY_CREDENTIAL: Final = frozenset({"default_credential", "managed_identity", "service_principal"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CosmosConfig:
+    """One container of an Azure Cosmos DB account (API for NoSQL), and how to get in.
+
+    Without key and credential, `azure.identity.DefaultAzureCredential` is asked: environment, managed identity,
+    ``az login``. On an ``http://`` endpoint, which only emulators have, the emulators' published key is used instead.
+
+    Args:
+        endpoint: the account's address, as ``https://NAME.documents.azure.com:443/``.
+        database: name of the database.
+        container: name of the container; ``sync init`` makes both.
+        key: an account key. It is never shown.
+        credential: an object of `azure.identity`, or any other with a ``get_token``.
+
+    Raises:
+        Invalid: a value cannot be right; the message never holds the key.
+    """
+
+    endpoint: str
+    database: str
+    container: str
+    key: str | None = None
+    credential: Any = None
+
+    def __post_init__(self) -> None:
+        _check_endpoint(self.endpoint)
+        _check_name("database", self.database)
+        _check_name("container", self.container)
+        if self.key is not None:
+            _check_key(self.key)
+        if self.credential is not None:
+            self._check_credential()
+
+    def __repr__(self) -> str:
+        way = "key" if self.key else "credential" if self.credential else ""
+        hidden = f", {way}=<hidden>" if way else ""
+        return (
+            f"CosmosConfig(endpoint={self.endpoint!r}, database={self.database!r}, "
+            f"container={self.container!r}{hidden})"
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the endpoint is one without TLS: an emulator."""
+        return urlsplit(self.endpoint).scheme.lower() == "http"
+
+    def _check_credential(self) -> None:
+        if self.key is not None:
+            raise Invalid("key and credential are both given", hint="give one of the two")
+        if not callable(getattr(self.credential, "get_token", None)):
+            raise Invalid(
+                f"a credential has a method get_token; {type(self.credential).__name__} has none",
+                hint="give an account key as key=, or an object of azure.identity as credential=",
+            )
+        if self.is_plain:
+            raise Invalid(
+                "a credential cannot be used with an http:// endpoint: tokens are only sent over TLS",
+                hint="use https://, or leave the credential out to use the key of the emulators",
+            )
+
+
+def load_cosmos_config_from_settings(
+    settings: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None
+) -> CosmosConfig | None:
+    """The database that the user has set up; None if there is none, so that everything stays local.
+
+    The environment (``AMPLIFIER_COSMOS_ENDPOINT``, ``_DATABASE``, ``_CONTAINER``, ``_KEY``, ``_AUTH_METHOD``) goes
+    before the section ``session_storage`` of the settings file, value by value::
+
+        session_storage:
+          mode: hybrid                  # local: nothing is synchronised
+          cosmos:
+            endpoint: https://NAME.documents.azure.com:443/
+            database: amplifier-db      # as is
+            container: sessionary       # as is
+            auth_method: default_credential   # or key, then with key: ...
+
+    A key of the file is used only with the endpoint of the file, so that it is never shown to another account.
+    ``mode: local`` and ``AMPLIFIER_ENABLE_SYNC=false`` turn all of it off.
+
+    Args:
+        settings: the settings file; `SETTINGS` if not given. It may be missing.
+        environ: the environment; that of the process if not given.
+
+    Raises:
+        Invalid: it is set up by half, or a value cannot be right; the message says where it comes from.
+        Corrupt: the settings file is no YAML.
+        StorageFailed: the settings file is there and cannot be read.
+    """
+    env = os.environ if environ is None else environ
+    path = Path(SETTINGS if settings is None else settings).expanduser()
+    if env.get("AMPLIFIER_ENABLE_SYNC", "").strip().lower() in _OFF:
+        return None
+    section = _section(path)
+    if section.get("mode") == "local":
+        return None
+    told = {name: env.get(_PREFIX + name.upper(), "").strip() for name in _FIELDS}
+    filed = _texts(section.get("cosmos"), path)
+    if told["endpoint"] and told["endpoint"] != filed.get("endpoint"):
+        filed.pop("key", None)
+    values = filed | {name: value for name, value in told.items() if value}
+    if not values.get("endpoint"):
+        _refuse_half(values, section, path)
+        return None
+    try:
+        return CosmosConfig(
+            values["endpoint"],
+            values.get("database") or DATABASE,
+            values.get("container") or CONTAINER,
+            key=_key(values),
+        )
+    except Invalid as error:
+        where = f"from {_PREFIX}* in the environment and {SECTION} in {path}"
+        raise Invalid(f"{error.message} ({where})", path=path, hint=error.hint) from None
+
+
+def _key(values: Mapping[str, str]) -> str | None:
+    key, method = values.get("key") or None, values.get("auth_method")
+    if method in _BY_CREDENTIAL:
+        return None
+    if method not in (None, "", "key"):
+        known = ", ".join(["key", *sorted(_BY_CREDENTIAL)])
+        raise Invalid(f"the auth_method {method!r} is not known", hint=f"one of {known}")
+    if method == "key" and key is None:
+        raise Invalid(
+            "the auth_method is key, and there is no key",
+            hint=f"set {_PREFIX}KEY; a key in the settings file goes only with the endpoint beside it",
+        )
+    return key
+
+
+def _refuse_half(values: Mapping[str, str], section: Mapping[str, Any], path: Path) -> None:
+    """Say so if there is a beginning of a set-up: to stay local in silence would look like being synchronised."""
+    if any(values.values()) or section.get("mode") in ("hybrid", "cloud"):
+        raise Invalid(
+            f"Cosmos DB is set up without an endpoint (from {_PREFIX}* in the environment and {SECTION} in {path})",
+            path=path,
+            hint=f"set {_PREFIX}ENDPOINT or {SECTION}.cosmos.endpoint, or mode: local",
+        )
+
+
+def _section(path: Path) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise StorageFailed(
+            f"{path} cannot be read: {error.strerror}", path=path, errno=error.errno
+        ) from error
+    whole = load_yaml(data, path=str(path))
+    section = whole.get(SECTION) if isinstance(whole, dict) else None
+    if section is not None and not isinstance(section, dict):
+        raise Invalid(
+            f"{SECTION} in {path} is no map", path=path, hint="write cosmos: and its values below it"
+        )
+    return section or {}
+
+
+def _texts(section: object, path: Path) -> dict[str, str]:
+    if section is None:
+        return {}
+    if not isinstance(section, dict):
+        raise Invalid(f"{SECTION}.cosmos in {path} is no map", path=path, hint="write endpoint: below it")
+    odd = [name for name in _FIELDS if not isinstance(section.get(name), str | None)]
+    if odd:
+        raise Invalid(f"{SECTION}.cosmos.{odd[0]} in {path} is no text", path=path, hint="put it in quotes")
+    return {name: (section.get(name) or "").strip() for name in _FIELDS}
+
+
+def _check_endpoint(endpoint: object) -> None:
+    hint = "as https://NAME.documents.azure.com:443/; az cosmosdb show --query documentEndpoint prints it"
+    if not isinstance(endpoint, str) or not endpoint:
+        raise Invalid("the endpoint of Cosmos DB is missing", hint=hint)
+    if "accountkey=" in endpoint.lower():
+        raise Invalid(
+            "the endpoint is a whole connection string", hint="give its AccountEndpoint and its AccountKey"
+        )
+    try:
+        parts = urlsplit(endpoint)
+        _ = parts.port  # a port that is no number is told only here
+    except ValueError:
+        raise Invalid(f"the endpoint {endpoint!r} is no address", hint=hint) from None
+    if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
+        raise Invalid(f"the endpoint {endpoint!r} is no https:// address", hint=hint)
+    if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise Invalid("an endpoint is only a host and a port: no user, path or query", hint=hint)
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise Invalid(f"the name of the {what} is missing")
+    if len(name) > 255 or name != name.strip() or any(sign in name for sign in "/\\?#\n\r\0"):
+        raise Invalid(
+            f"{name[:80]!r} cannot be the name of a {what}",
+            hint="up to 255 characters, no blank at the ends, none of / \\ ? #",
+        )
+
+
+def _check_key(key: object) -> None:
+    try:
+        if isinstance(key, str) and base64.b64decode(key, validate=True):
+            return
+    except (binascii.Error, ValueError):
+        pass
+    raise Invalid(
+        "the key of Cosmos DB is not one: it is to be base64",
+        hint="az cosmosdb keys list --query primaryMasterKey prints it",
+    ) from None
