@@ -69,6 +69,13 @@ class Presence:
         for folder in list(self._held):
             self.leave(folder)
 
+    def __del__(self) -> None:
+        for (
+            lock
+        ) in self._held.values():  # nobody says that it is left in good order: it is only not held any more
+            with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+                _let_go(lock)
+
     def forget(self) -> None:
         """In a forked child, which has opened nothing yet. The locks close themselves there."""
         self._held.clear()
