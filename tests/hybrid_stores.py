@@ -19,7 +19,7 @@ class Carried(HybridSessionStore):
     state = tempfile.TemporaryDirectory()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        side = {"remote": self.server.remote, "state_dir": self.state.name}
+        side: dict[str, Any] = {"remote": self.server.remote, "state_dir": self.state.name}
         super().__init__(*arguments, **side, **options)
 
     @classmethod
