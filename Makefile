@@ -13,7 +13,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check static fmt bench soak docs clean
+.PHONY: help venv servers demo test check static fmt bench soak docs clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 $(BENCH_STAMP): $(STAMP)
 	$(PIP) install -c constraints.txt --group bench
 	@touch $@
+
+servers: $(STAMP)  ## the servers from npm that some lanes of the tests talk to
+	$(BIN)/python -m tests.servers.npm
 
 demo: $(STAMP)  ## the main job, killed in the middle and recovered, in under a minute
 	$(BIN)/sessionary demo

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import npm
+
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
 REPO = Path(__file__).resolve().parent.parent
@@ -82,11 +84,22 @@ def _probe_original() -> str | None:
     return None if find_spec("amplifier_foundation") else "the package amplifier_foundation is not installed"
 
 
+def _probe_cosmos_npm() -> str | None:
+    return npm.missing("@vercel/cosmosdb-server")
+
+
+def _probe_cosmos_real() -> str | None:
+    named = all(os.environ.get(f"SESSIONARY_TEST_COSMOS_{name}") for name in ("ENDPOINT", "DATABASE"))
+    return None if named else "SESSIONARY_TEST_COSMOS_ENDPOINT and _DATABASE name no account to test with"
+
+
 PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
     "sigkill": _probe_sigkill,  # real processes, really killed
     "original": _probe_original,  # the original programs, to compare with
+    "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
+    "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
 }
 
 _probe = cache(lambda lane: PROBES[lane]())

@@ -18,11 +18,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
 
 @dataclass(slots=True)
 class Cost:
-    """What was asked of a remote: calls, repeated ones included, and bytes of blocks and heads."""
+    """What was asked of a remote: calls, repeated ones included, bytes of blocks and heads, and units charged."""
 
     requests: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
+    ru: float = 0.0
 
 
 class PatientRemote:
@@ -71,6 +72,7 @@ class PatientRemote:
         for left in reversed(range(self._tries)):
             self.cost.requests += 1
             self.cost.bytes_up += up
+            charged = _charged(self.inner)
             try:
                 return call()
             except RemoteError as error:
@@ -78,6 +80,13 @@ class PatientRemote:
                     raise
                 told = error.details.get("retry_after")
                 wait = told if isinstance(told, int | float) else pause * random.uniform(0.5, 1.0)
+            finally:
+                self.cost.ru += _charged(self.inner) - charged
             self._sleep(min(max(0.0, wait), LONGEST_PAUSE))
             pause *= 2
         raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _charged(remote: Remote) -> float:
+    """The units that a remote has been charged so far; 0 if it is of a kind that is not."""
+    return float(getattr(remote, "ru", 0.0))

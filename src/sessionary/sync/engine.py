@@ -156,7 +156,7 @@ class Engine:
         for name in sorted({*here, *heads}):
             ref = here.get(name)
             known = self.states.agreed(name)
-            record = heads.get(name)
+            record = _at_least(heads[name], known) if name in heads else None
             if ref is not None:
                 standing = self._standing(ref, known, record)
                 report.outcomes.append(Outcome(ref.session_id, self.projects.identity(ref), standing))
@@ -286,6 +286,7 @@ class Engine:
     def _pull(self, puller: Puller, record: HeadRecord, device: str) -> list[Outcome]:
         try:
             agreed = self._recovered(record.name)
+            record = _at_least(record, agreed)
             unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
             head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
         except SessionaryError as error:
@@ -350,3 +351,14 @@ class Engine:
         return outcome_of(
             head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
         )
+
+
+def _at_least(record: HeadRecord, agreed: Agreed | None) -> HeadRecord:
+    """A head as it was read, or the agreed one if that came later: a store may show a state that was."""
+    if agreed is None or record.etag == agreed.etag:
+        return record
+    try:
+        older = decode(record.name, record.data).count < agreed.head.count
+    except SessionaryError:
+        return record
+    return HeadRecord(record.name, encode(agreed.head), agreed.etag) if older else record

@@ -52,7 +52,8 @@ class Remote(Protocol):
     Every call MUST end within a bounded time. What went wrong MUST come as `RemoteError`, with ``retryable=True``
     if the same call may succeed later; ``details["retry_after"]`` may say after how many seconds. A call that raised
     may have been carried out all the same: each of the five may be repeated, whatever became of it before.
-    What a call acknowledged MUST survive a crash of the other side.
+    What a call acknowledged MUST survive a crash of the other side. A store that is paid for by the call MAY have an
+    attribute `ru`, the units it has charged so far; the caller adds up what its calls add to it.
 
     Whatever is stored MUST come back as the same bytes. Nothing of another tenant MUST ever be seen or changed.
     """
@@ -88,7 +89,7 @@ class Remote(Protocol):
         ...
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        """All heads, page by page as in `read_range`; a page SHOULD hold a hundred or more.
+        """All heads, page by page as in `read_range`; a page SHOULD hold a hundred or more. MAY be a moment old.
 
         A head that was there at the first page and is not changed meanwhile MUST come exactly once; one that is
         changed meanwhile MUST come at least once, in any of its versions.

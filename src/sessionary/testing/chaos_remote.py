@@ -87,6 +87,11 @@ class ChaosRemote:
     def list_heads(self, after: str | None = None) -> HeadPage:
         return self._call("list_heads", after or "", lambda: self.inner.list_heads(after))
 
+    @property
+    def ru(self) -> float:
+        """What the remote has charged."""
+        return float(getattr(self.inner, "ru", 0.0))
+
     def settle(self) -> None:
         """Carry out what is on its way still."""
         late, self._late = self._late, []

@@ -1,0 +1,239 @@
+"""Blocks and heads in one container of Azure Cosmos DB (API for NoSQL), through Microsoft's own SDK.
+
+Each is one item. Blocks lie in a partition for each space, heads in one for each tenant, so that everything that is
+asked for comes from a single partition:
+
+====== ==================== ============ ==========================================================================
+what   ``pk``               ``id``       bytes
+====== ==================== ============ ==========================================================================
+block  ``b!TENANT!SPACE``   the block's  ``b``: base64
+head   ``h!TENANT``         the head's   ``t``: as text, if it is printable ASCII (readable in the portal); else ``b``
+====== ==================== ============ ==========================================================================
+
+Only what the service decides at one place is relied on: that an id is new (409), and that an etag matches (412). An
+answer that was lost costs nothing: a block that is created again is there already, and a head that was swapped has
+another etag. Ranges are asked for by key and not by continuation token, so a page can be asked for by anyone again.
+Heads are read by query and not by point: of a head that is not there emulators say 500, where the service says 404.
+
+Tenants are kept apart by the names of partitions alone. Data roles of Cosmos DB reach down to a container and no
+further: whoever may read the container may read all of it. Give each tenant a container where that matters.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from sessionary.errors import Invalid, RemoteError
+from sessionary.sync.cosmos_config import CosmosConfig
+from sessionary.sync.remote import Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remotes.cosmos_link import Heard, Link
+
+if TYPE_CHECKING:
+    from azure.cosmos import ContainerProxy
+
+PATIENCE: Final = 120.0
+PAGE_BLOCKS, PAGE_HEADS = 100, 400
+"""The service cuts pages at 4 MB by itself."""
+
+LARGEST_ITEM: Final = (2 << 20) - (4 << 10)
+"""An item may have 2 MB; the service adds a few properties of its own."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
+_TAKEN, _CHANGED, _GONE = 409, 412, 404
+
+
+class CosmosRemote:
+    """One tenant's blocks and heads in a container.
+
+    Nothing is imported and nobody is asked before the first call. All calls may come from several threads.
+
+    Args:
+        config: which container, and the way in.
+        tenant: whose sessions; any text without ``!``, the same on all machines of the tenant.
+        patience: seconds after which a call is given up; a server that is silent is given up earlier.
+        page_blocks: how many blocks to ask for at once.
+        page_heads: how many heads to ask for at once.
+        now: the clock, to tell whether it is wrong.
+
+    Raises:
+        Invalid: the tenant cannot be a part of a key.
+    """
+
+    def __init__(
+        self,
+        config: CosmosConfig,
+        *,
+        tenant: str,
+        patience: float = PATIENCE,
+        page_blocks: int = PAGE_BLOCKS,
+        page_heads: int = PAGE_HEADS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        if not tenant or "!" in tenant or len(tenant.encode()) > 512:
+            raise Invalid(f"{tenant[:80]!r} cannot be a tenant", hint="1 to 512 bytes of text, without !")
+        self._link = Link(config, patience=patience, now=now)
+        self._tenant = tenant
+        self._heads = f"h!{tenant}"
+        self._page_blocks = page_blocks
+        self._page_heads = page_heads
+
+    def __repr__(self) -> str:
+        return f"CosmosRemote({self._link.config!r}, tenant={self._tenant!r})"
+
+    @property
+    def ru(self) -> float:
+        """The request units that the service has charged for the calls so far."""
+        return self._link.ru
+
+    def prepare(self, *, throughput: int | None = None) -> None:
+        """Make the database and the container if they are not there; both stay as they are if they are.
+
+        Nothing else ever makes them: who signs in with a data role may not, and a wrong name must not go unnoticed.
+
+        Args:
+            throughput: request units per second to reserve for the container; None for a serverless account, for a
+                database that shares its own, and for the service's default.
+
+        Raises:
+            RemoteError: the service refuses, or the container that is there belongs to somebody else.
+        """
+        self._link.prepare(throughput)
+
+    def close(self) -> None:
+        """Give back the connections. The next call opens new ones."""
+        self._link.close()
+
+    # -- the five verbs
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        item = _item(self._space(space), block, base64.b64encode(data).decode(), "b")
+        return self._create(item) is not None
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        rows, more = self._page(
+            "SELECT c.id, c.b FROM c WHERE c.pk = @pk AND c.id {} @first AND c.id < @stop ORDER BY c.id".format(
+                ">=" if after is None else ">"
+            ),
+            {"@pk": self._space(space), "@first": first if after is None else after, "@stop": stop},
+            self._page_blocks,
+        )
+        blocks = tuple(Block(row["id"], _bytes(row)) for row in rows)
+        return BlockPage(blocks, blocks[-1].id if more and blocks else None)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        rows, _ = self._page(
+            "SELECT c.id, c.t, c.b, c._etag FROM c WHERE c.pk = @pk AND c.id = @id",
+            {"@pk": self._heads, "@id": name},
+            1,
+        )
+        return _head(rows[0]) if rows else None
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        text = data.decode("ascii") if data.isascii() else ""
+        readable = bool(text) and text.isprintable()
+        item = _item(
+            self._heads, name, text if readable else base64.b64encode(data).decode(), "t" if readable else "b"
+        )
+        return self._create(item) if etag is None else self._replace(item, etag)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        rows, more = self._page(
+            "SELECT c.id, c.t, c.b, c._etag FROM c WHERE c.pk = @pk AND c.id > @after ORDER BY c.id",
+            {"@pk": self._heads, "@after": after or ""},
+            self._page_heads,
+        )
+        heads = tuple(map(_head, rows))
+        return HeadPage(heads, heads[-1].name if more and heads else None)
+
+    # -- what the service is asked for
+
+    def _create(self, item: dict[str, str]) -> str | None:
+        """The etag of a new item; None if its id is taken."""
+
+        def work(container: ContainerProxy, heard: Heard) -> str:
+            container.create_item(item, response_hook=heard)
+            return _etag(heard)
+
+        return self._link.ask(work, _TAKEN)
+
+    def _replace(self, item: dict[str, str], etag: str) -> str | None:
+        """The new etag of an item; None if it has another one by now, or is not there."""
+        from azure.core import MatchConditions
+
+        def work(container: ContainerProxy, heard: Heard) -> str:
+            container.replace_item(
+                item["id"],
+                item,
+                etag=etag,
+                match_condition=MatchConditions.IfNotModified,
+                response_hook=heard,
+            )
+            return _etag(heard)
+
+        return self._link.ask(work, _CHANGED, _GONE)
+
+    def _page(self, query: str, values: dict[str, str], count: int) -> tuple[list[dict[str, Any]], bool]:
+        """Some rows of a query over one partition, and whether there are more."""
+        named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
+
+        def work(container: ContainerProxy, heard: Heard) -> tuple[list[dict[str, Any]], bool]:
+            # Emulators ignore the partition key beside a query, and answer from all: it is in each query again.
+            pages: Any = container.query_items(
+                query,
+                parameters=named,
+                partition_key=values["@pk"],
+                max_item_count=count,
+                response_hook=heard,
+            ).by_page()
+            for page in pages:
+                rows = list(page)
+                more = pages.continuation_token is not None
+                if rows or not more:
+                    return rows, more
+            return [], False
+
+        found = self._link.ask(work)
+        assert found is not None, "no status was given for which there is no answer"
+        return found
+
+    def _space(self, space: str) -> str:
+        return f"b!{self._tenant}!{_checked(space)}"
+
+
+def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
+    if len(text) > LARGEST_ITEM:
+        raise RemoteError(f"{name} takes {len(text)} bytes as an item of Cosmos DB, which has 2 MB at most")
+    return {"id": _checked(name), "pk": pk, field: text}
+
+
+def _checked(name: str) -> str:
+    # A name of dots alone would be resolved away where the SDK puts it into an address.
+    if not _NAME.match(name) or not name.strip("."):
+        raise Invalid(
+            f"{name[:80]!r} cannot be a name on a remote", hint="letters, digits, . _ - and not only dots"
+        )
+    return name
+
+
+def _etag(heard: Heard) -> str:
+    if heard.etag is None:
+        raise ValueError("the answer to a write has no etag")
+    return heard.etag
+
+
+def _head(row: dict[str, Any]) -> HeadRecord:
+    return HeadRecord(row["id"], _bytes(row), row["_etag"])
+
+
+def _bytes(row: dict[str, Any]) -> bytes:
+    try:
+        if "t" in row:
+            return bytes(row["t"], "ascii")
+        return base64.b64decode(row["b"], validate=True)
+    except (KeyError, TypeError, binascii.Error, UnicodeEncodeError) as error:
+        raise RemoteError(f"the item {row.get('id')!r} in Cosmos DB is none of ours") from error

@@ -1,0 +1,217 @@
+"""The way to one container of Cosmos DB: opened when it is first needed, checked once, bounded in time, and metered.
+
+The client of the SDK goes to the network as soon as it is made, and so must not be made where an agent starts. Signing
+in, the account and the container are looked at with the first call, in three requests:
+
+* An account that writes in several regions is refused. There a swap is decided in the region that it reaches, and the
+  loser of two is thrown away later: two devices would both have won.
+* A container with another partition key is refused; it belongs to somebody else.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from sessionary.errors import RemoteError, Unsupported
+from sessionary.sync.cosmos_config import EMULATOR_KEY, CosmosConfig
+from sessionary.sync.remotes.cosmos_faults import from_client, from_service
+from sessionary.sync.remotes.deadline import within
+
+if TYPE_CHECKING:
+    from azure.cosmos import ContainerProxy, CosmosClient
+
+_T = TypeVar("_T")
+PARTITION_KEY: Final = "/pk"
+
+INDEXING: Final[dict[str, Any]] = {
+    "indexingMode": "consistent",
+    "automatic": True,
+    "includedPaths": [{"path": f"{PARTITION_KEY}/?"}],
+    "excludedPaths": [{"path": "/*"}],
+}
+"""Only what is asked for: the partition, and the id, which is always indexed. Further terms cost with each write."""
+
+CONNECT: Final = 5.0
+SILENCE: Final = 20.0
+
+
+class Heard:
+    """What the headers of the answers to one call said: it is called by the SDK with each of them."""
+
+    def __init__(self) -> None:
+        self.ru = 0.0
+        self.etag: str | None = None
+
+    def __call__(self, headers: Mapping[str, Any], body: object = None) -> None:
+        try:
+            self.ru += float(headers.get("x-ms-request-charge") or 0)
+        except ValueError:
+            pass  # a price that is no number: it is for information only
+        self.etag = headers.get("etag") or self.etag
+
+
+class Link:
+    """A container, and the calls to it.
+
+    Args:
+        config: which one.
+        patience: seconds after which a call is given up.
+        now: the clock, to tell whether it is wrong.
+
+    Attributes:
+        ru: request units charged so far, by all calls.
+    """
+
+    def __init__(
+        self,
+        config: CosmosConfig,
+        *,
+        patience: float,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.config = config
+        self.ru = 0.0
+        self._where = f"Cosmos DB {config.database}/{config.container}"
+        self._patience = patience
+        self._now = now
+        self._opening = threading.Lock()
+        self._metering = threading.Lock()
+        self._client: CosmosClient | None = None
+        self._credential: Any = None
+        self._container: ContainerProxy | None = None
+
+    def ask(self, work: Callable[[ContainerProxy, Heard], _T], *answers: int) -> _T | None:
+        """What a piece of work with the container returns; None if the service answers with one of these statuses.
+
+        Raises:
+            RemoteError: everything else that went wrong.
+            Unsupported: the SDK is not installed.
+        """
+        heard = Heard()
+        return self._bounded(lambda: work(self._opened(), heard), heard, answers)
+
+    def prepare(self, throughput: int | None) -> None:
+        """Make database and container if they are not there."""
+        self._bounded(lambda: self._prepared(throughput), Heard(), ())
+
+    def close(self) -> None:
+        """Give back the connections; the next call opens new ones."""
+        with self._opening:
+            client, self._client, self._container = self._client, None, None
+            credential, self._credential = self._credential, None
+        if client is not None:
+            client.close()
+        if credential is not None:
+            credential.close()
+
+    def _bounded(self, work: Callable[[], _T], heard: Heard, answers: tuple[int, ...]) -> _T | None:
+        _need_sdk()
+        from azure.core.exceptions import AzureError, HttpResponseError
+
+        try:
+            return within(self._patience, work, self._where)
+        except HttpResponseError as error:
+            heard(getattr(error, "headers", None) or {})
+            if error.status_code in answers:
+                return None
+            if error.status_code is None or error.status_code < 400:  # an answer, but none that can be read
+                raise from_client(error, self._where) from error
+            raise from_service(error, self._where, self._now()) from error
+        except (AzureError, OSError, ValueError, KeyError, TypeError) as error:
+            # The latter are what the SDK makes of an answer that is none of the service's: a portal, a proxy.
+            raise from_client(error, self._where) from error
+        finally:
+            with self._metering:
+                self.ru += heard.ru
+
+    # -- opening
+
+    def _opened(self) -> ContainerProxy:
+        with self._opening:
+            if self._container is None:
+                database = self._connected().get_database_client(self.config.database)
+                container = database.get_container_client(self.config.container)
+                self._check_key(container.read())
+                self._container = container
+            return self._container
+
+    def _prepared(self, throughput: int | None) -> None:
+        from azure.cosmos import PartitionKey
+
+        with self._opening:
+            database = self._connected().create_database_if_not_exists(self.config.database)
+            container = database.create_container_if_not_exists(
+                self.config.container,
+                PartitionKey(PARTITION_KEY),
+                indexing_policy=INDEXING,
+                offer_throughput=throughput,
+            )
+            self._check_key(container.read())
+            self._container = container
+
+    def _connected(self) -> CosmosClient:
+        if self._client is None:
+            client = self._new_client()
+            account = client.get_database_account()
+            if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:
+                client.close()
+                raise RemoteError(
+                    f"{self._where}: the account writes in several regions, so that no swap is decided for good",
+                    hint="turn multi-region writes off: az cosmosdb update --enable-multiple-write-locations false",
+                )
+            self._client = client
+        return self._client
+
+    def _new_client(self) -> CosmosClient:
+        from azure.cosmos import CosmosClient
+
+        # The SDK warns on stderr, through the handler of last resort, of what is told here as an error.
+        logging.getLogger("azure").addHandler(logging.NullHandler())
+        options: dict[str, Any] = {
+            "connection_timeout": min(CONNECT, self._patience / 2),
+            "read_timeout": min(SILENCE, self._patience / 2),
+            "retry_total": 1,  # the caller is patient itself, and paces itself; 0 would be taken for the default
+            "retry_throttle_total": 1,
+            "no_response_on_write": True,
+            "user_agent_suffix": "sessionary",
+        }
+        if self.config.is_plain:
+            # Emulators say that they are at an https:// address, whichever they were reached by.
+            options["enable_endpoint_discovery"] = False
+        return CosmosClient(self.config.endpoint, self._way_in(), **options)
+
+    def _way_in(self) -> Any:
+        if self.config.key is not None:
+            return self.config.key
+        if self.config.credential is not None:
+            return self.config.credential
+        if self.config.is_plain:
+            return EMULATOR_KEY
+        if self._credential is None:
+            from azure.identity import DefaultAzureCredential
+
+            self._credential = DefaultAzureCredential()
+        return self._credential
+
+    def _check_key(self, properties: Mapping[str, Any]) -> None:
+        paths = (properties.get("partitionKey") or {}).get("paths")
+        if paths != [PARTITION_KEY]:
+            raise RemoteError(
+                f"{self._where}: the container has the partition key {paths}, and not {PARTITION_KEY}: it is not ours",
+                hint="name another container",
+            )
+
+
+def _need_sdk() -> None:
+    try:
+        import azure.cosmos
+        import azure.identity  # noqa: F401
+    except ImportError as error:
+        raise Unsupported(
+            f"Cosmos DB needs the package {error.name or 'azure-cosmos'}",
+            hint="pip install 'sessionary[cosmos]'",
+        ) from error
