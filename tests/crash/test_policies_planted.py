@@ -15,9 +15,11 @@ from sessionary.layouts.maestro.receiving import MaestroRecipient
 from sessionary.layouts.orchestrator.receiving import FeatureRecipient
 from sessionary.sync import bundles, engine, owners, placing, pushing, writing
 from sessionary.sync.comparing import Comparison
+from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, merge
 from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
+from sessionary.sync.survey import opened
 from sessionary.sync.writing import Writer
 from tests.crash.policy_stages import STAGES, Stage, sweep
 
@@ -112,7 +114,7 @@ def the_other_bundle_replaces_ours(patch: pytest.MonkeyPatch) -> None:
     def replace(self: Writer, theirs: Any, here: Any) -> None:
         present = self._surveyor.items(self._ref)
         right(self, theirs, here)
-        with writing.opened(self._fs, here) as file:
+        with opened(self._fs, here) as file:
             others = set(bundles.unpack_items(theirs.all(file)))
         for path, one in present.items():
             if one not in others:
@@ -151,8 +153,6 @@ def a_take_over_is_not_told(patch: pytest.MonkeyPatch) -> None:
 
 
 def tombstones_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    decode = engine.decode
-
     def living(name: str, data: bytes) -> Any:
         return msgspec.structs.replace(decode(name, data), deleted=False)
 
