@@ -20,7 +20,7 @@ class Carried(HybridSessionStore):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         side: dict[str, Any] = {"remote": self.server.remote, "state_dir": self.state.name}
-        super().__init__(*arguments, **side, **options)
+        super().__init__(*arguments, **(side | options))
 
     @classmethod
     def over(cls, fs: Fs, *arguments: Any, **options: Any) -> Self:

@@ -87,13 +87,13 @@ def _probe_original() -> str | None:
 def _probe_postgres() -> str | None:
     from tests.servers import postgres
 
-    return _why_not(postgres)
+    return _why_not(postgres.server)
 
 
 def _probe_postgres_of_system() -> str | None:
-    from tests.servers import postgres_of_system
+    from tests.servers import postgres
 
-    return _why_not(postgres_of_system)
+    return _why_not(postgres.of_system)
 
 
 def _why_not(server: Callable[[], object]) -> str | None:

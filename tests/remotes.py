@@ -9,14 +9,14 @@ import pytest
 
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.testing.sync_torture import Address
-from tests import servers
+from tests.servers.postgres import fresh_schema, server
 
 _numbers = itertools.count()
 
 
 def postgres() -> Address:
     """A tenant that is new to PostgreSQL."""
-    arguments = {"conninfo": servers.postgres().conninfo, "schema": _postgres_schema()}
+    arguments = {"conninfo": server().conninfo, "schema": _postgres_schema()}
     return _address(
         "sessionary.sync.remotes.postgres:PostgresRemote", **arguments, tenant=f"t{next(_numbers)}"
     )
@@ -24,8 +24,8 @@ def postgres() -> Address:
 
 @cache
 def _postgres_schema() -> str:
-    schema = servers.fresh_schema()
-    remote = PostgresRemote(servers.postgres().conninfo, tenant="owner", schema=schema)
+    schema = fresh_schema()
+    remote = PostgresRemote(server().conninfo, tenant="owner", schema=schema)
     remote.prepare()
     remote.close()
     return schema

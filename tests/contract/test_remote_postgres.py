@@ -16,19 +16,19 @@ from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.testing.bad_network import BadNetwork
 from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
-from tests import servers
+from tests.servers import postgres
 
 COLUMNS = "(tenant, space, id, data)"
 
 
 @pytest.mark.lane("postgres")
 class TestPostgres(RemoteTests):
-    server = staticmethod(servers.postgres)
+    server = staticmethod(postgres.server)
 
     @pytest.fixture(autouse=True)
     def store(self) -> Iterator[None]:
         self.conninfo = self.server().conninfo
-        self.schema = servers.fresh_schema()
+        self.schema = postgres.fresh_schema()
         self.raw = psycopg.connect(self.conninfo, autocommit=True)
         self.opened: list[PostgresRemote] = []
         assert self.remote().prepare()
@@ -106,7 +106,7 @@ class TestPostgres(RemoteTests):
 
 @pytest.mark.lane("postgres-of-system")
 class TestPostgresOfTheSystem(TestPostgres):
-    server = staticmethod(servers.postgres_of_system)
+    server = staticmethod(postgres.of_system)
 
 
 @pytest.mark.lane("postgres")
@@ -115,8 +115,8 @@ class TestRolesOfTenants:
 
     @pytest.fixture(autouse=True)
     def store(self) -> Iterator[None]:
-        self.conninfo = servers.postgres().conninfo
-        self.schema = servers.fresh_schema()
+        self.conninfo = postgres.server().conninfo
+        self.schema = postgres.fresh_schema()
         self.roles = [f"{self.schema}_{name}" for name in ("ann", "bob@example.org", "stranger")]
         self.raw = psycopg.connect(self.conninfo, autocommit=True)
         owner = PostgresRemote(self.conninfo, tenant="owner", schema=self.schema)
@@ -237,8 +237,8 @@ class TestSerializable(TestPostgres):
 class TestBadNetwork:
     @pytest.fixture(autouse=True)
     def store(self) -> Iterator[None]:
-        server = servers.postgres()
-        schema = servers.fresh_schema()
+        server = postgres.server()
+        schema = postgres.fresh_schema()
 
         def reach() -> socket.socket:
             connection = socket.socket(socket.AF_UNIX)
@@ -323,7 +323,7 @@ class TestBadNetwork:
 @pytest.mark.lane("postgres")
 @pytest.mark.parametrize("wrong", [{"user": "nobody-of-that-name"}, {"dbname": "nothing"}])
 def test_a_wrong_address_is_refused_for_good(wrong: dict[str, str]) -> None:
-    remote = PostgresRemote(make_conninfo(servers.postgres().conninfo, **wrong), tenant="me")
+    remote = PostgresRemote(make_conninfo(postgres.server().conninfo, **wrong), tenant="me")
     with pytest.raises(RemoteError, match="does not exist") as caught:
         remote.read_head("one")
     assert not caught.value.retryable

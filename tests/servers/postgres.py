@@ -10,7 +10,7 @@ _numbers = itertools.count()
 
 
 @cache
-def postgres() -> PostgresServer:
+def server() -> PostgresServer:
     """A PostgreSQL server.
 
     Raises:
@@ -20,7 +20,7 @@ def postgres() -> PostgresServer:
 
 
 @cache
-def postgres_of_system() -> PostgresServer:
+def of_system() -> PostgresServer:
     """One of another version."""
     return _started(1)
 
