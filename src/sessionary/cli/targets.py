@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sessionary.errors import Invalid, NotFound, Unsupported
 from sessionary.layouts.amplifier.ids import PROJECTS
-from sessionary.layouts.orchestrator.names import HISTORY
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
@@ -87,6 +86,8 @@ def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
 
 def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
     """The session whose history a file is, if that is one of another kind than an agent's; else None."""
+    from sessionary.layouts.orchestrator.names import HISTORY  # here, since a list needs nothing of that layout
+
     try:
         found = workspace.at(file.absolute().parent)
     except NotFound:
