@@ -237,16 +237,17 @@ def _names(fs: Fs, folder: str) -> list[str]:
         raise storage_failed(error, "look into", folder) from error
 
 
-def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
+def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | None = None) -> Crumb:
     """Read one file, whatever is in it: what cannot be read is told, never raised.
 
     Args:
         fs: the file system.
         found: the file.
         now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default asked when needed.
+        fd: the file, if it is open already; it is left open.
     """
     try:
-        data = _read(fs, found.path)
+        data = _read(fs, found.path) if fd is None else _content(fs, fd)
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
@@ -312,10 +313,14 @@ def _read(fs: Fs, path: str) -> bytes:
     """The bytes of a small file in three calls; a large one takes two more. Raises OSError."""
     fd = fs.open(path, READ)
     try:
-        data = fs.pread(fd, _BLOCK, 0)
-        return data if len(data) < _BLOCK else read_all(fs, fd)
+        return _content(fs, fd)
     finally:
         fs.close(fd)
+
+
+def _content(fs: Fs, fd: int) -> bytes:
+    data = fs.pread(fd, _BLOCK, 0)
+    return data if len(data) < _BLOCK else read_all(fs, fd)
 
 
 def _age(fs: Fs, path: str, now: float | None) -> float:
