@@ -1,8 +1,8 @@
 """Breadcrumb files: write one that no other can overwrite, read one whatever is in it, list those of a session.
 
-A breadcrumb is a file that is made once and never changed. It is written under a temporary name and linked to its
-own, which fails if the name is taken; then the breadcrumb moves on by a microsecond, in name and field. So no sender
-needs a lock, and none can displace another's message.
+A breadcrumb is a file that is made once and never changed. It is whole before it gets its name, and naming it fails
+if the name is taken; then the breadcrumb moves on by a microsecond, in name and field. So no sender needs a lock, and
+none can displace another's message.
 
 A file that cannot be parsed may be one that a sender of another language is still writing: for five seconds it
 counts as not yet written, afterwards as damaged.
