@@ -116,14 +116,22 @@ class Box:
             return False
         return True
 
-    def read(self, place: Place) -> Crumb | None:
+    def look_again(self) -> bool:
+        """True if more messages have come since the last time.
+
+        Raises:
+            StorageFailed: a folder cannot be read.
+        """
+        return self.folders.refresh(self.ledger.names)
+
+    def read(self, place: Place, fd: int | None = None) -> Crumb | None:
         """What the file in a place holds; None if there is nothing to do with it.
 
-        That is a file which is gone, and a message which was applied or given up under another name.
+        That is a file which is gone, and a message which was applied or given up under another name. `fd` is the file,
+        if it is open already.
         """
-        crumb = read_crumb(
-            self.fs, CrumbFile(place.name, place.depth, place.path), now=self.now().timestamp()
-        )
+        file = CrumbFile(place.name, place.depth, place.path)
+        crumb = read_crumb(self.fs, file, now=self.now().timestamp(), fd=fd)
         if crumb.missing:
             self.folders.leave(place)
             return None

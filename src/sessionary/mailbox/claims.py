@@ -7,20 +7,23 @@ lock goes with its process, so no claim has to be timed out, and a handler may t
 from __future__ import annotations
 
 import os
-import weakref
 from contextlib import suppress
 
 from sessionary.disk.fs import EXCLUSIVE, READ, UNLOCK, Fs, storage_failed
 
-_claims: weakref.WeakSet[Claim] = weakref.WeakSet()
+_claims: set[Claim] = set()  # those that are held
 
 
 class Claim:
-    """The claim on one message file, until it is let go."""
+    """The claim on one message file, until it is let go.
+
+    Attributes:
+        fd: the file, open for reading.
+    """
 
     def __init__(self, fs: Fs, fd: int) -> None:
+        self.fd = fd
         self._fs = fs
-        self._fd = fd
         _claims.add(self)
 
     @classmethod
@@ -37,7 +40,7 @@ class Claim:
         except OSError as error:
             raise storage_failed(error, "claim", path) from error
         try:
-            fs.lock(claim._fd, EXCLUSIVE)
+            fs.lock(claim.fd, EXCLUSIVE)
         except OSError as error:
             claim.let_go()
             if isinstance(error, BlockingIOError):
@@ -50,16 +53,18 @@ class Claim:
 
         Closing alone would not do: a child that a handler has forked shares the lock until it comes to close its copy.
         """
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
+            _claims.discard(self)
             with suppress(OSError):
                 self._fs.lock(fd, UNLOCK)
             self._fs.close(fd)
 
     def forget(self) -> None:
         """In a forked child: close the copy of the descriptor. Unlocking it would unlock the parent's."""
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
+            _claims.discard(self)
             self._fs.close(fd)
 
 

@@ -238,7 +238,7 @@ class Folders:
         fresh = [name for name in unknown if self._is_message(name)]
         depth.queued.update(fresh)
         self._queue += (
-            Place(name, depth.depth, depth.label, os.path.join(depth.path, name)) for name in fresh
+            Place(name, depth.depth, depth.label, f"{depth.path}{os.sep}{name}") for name in fresh
         )
 
     def _add_depth(self, root: Root, name: str) -> None:

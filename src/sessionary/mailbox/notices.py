@@ -30,7 +30,7 @@ _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _MASK = _CREATED | _MOVED_HERE | _WRITTEN
 _HEAD = struct.Struct("iIII")
 _BUFFER = 1 << 16
-_DOT = ord(".")
+_NOBODYS = frozenset(b".#")
 _alive: weakref.WeakSet[Notices] = weakref.WeakSet()
 
 
@@ -153,14 +153,15 @@ def notices(folder: str, concerns: Callable[[str], bool]) -> Notices | None:
 def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
     """Watch, mask and name of the events in a buffer, as inotify(7) lays them out. Hidden names are left out.
 
-    Most events are of such: every producer makes a temporary file, writes it and closes it.
+    Most events are of such: every producer makes a temporary file, writes it and closes it. One that has no name yet
+    is called by ``#`` and its number.
     """
     at, end = 0, len(data)
     while at < end:
         number, mask, _, length = _HEAD.unpack_from(data, at)
         name = at + _HEAD.size
         at = name + length
-        if not length or data[name] != _DOT:
+        if not length or data[name] not in _NOBODYS:
             yield number, mask, os.fsdecode(data[name:at].rstrip(b"\0"))
 
 

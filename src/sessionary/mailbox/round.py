@@ -2,7 +2,9 @@
 
 Results are written in batches, because a flush takes longer than most handlers and one of them makes any number of
 lines durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so a slow handler has each of
-its results written at once, and a crash repeats little. Nothing counts as applied before its flush has returned.
+its results written at once, and a crash repeats little. Until its first batch is written, a round also takes what has
+come meanwhile: the more messages share a flush, the less it costs. Nothing counts as applied before its flush has
+returned.
 """
 
 from __future__ import annotations
@@ -76,6 +78,8 @@ class Round:
         self._max_attempts = 1 if self._once else max_attempts
         self._handled = 0
         self._batch: list[Entry] = []
+        self._committed = False
+        self._visited: set[Place] = set()
         self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
         self._claims: list[Claim] = []
         self._began = 0.0
@@ -88,16 +92,28 @@ class Round:
                 delivered again.
         """
         try:
-            for place in self._box.folders.queue():
-                if limit is not None and self._handled >= limit:
-                    break
-                self._visit(place)
+            self._pass(limit)
+            while self._may_grow(limit) and self._box.look_again():
+                self._pass(limit)
         finally:  # what was handled is written down, whatever ends the loop: an interrupt too
             try:
                 self._commit()
                 self._box.attempts.flush()
             finally:
                 self._let_go()
+
+    def _pass(self, limit: int | None) -> None:
+        for place in self._box.folders.queue():
+            if limit is not None and self._handled >= limit:
+                break
+            if place not in self._visited:
+                self._visited.add(place)
+                self._visit(place)
+
+    def _may_grow(self, limit: int | None) -> bool:
+        """True while what has come meanwhile may share the flush of the first batch; the rest is for later rounds."""
+        full = limit is not None and self._handled >= limit
+        return bool(self._batch) and not (self._committed or self._once or full or self._is_due())
 
     def _visit(self, place: Place) -> None:
         if not self._box.wants(place):
@@ -106,7 +122,7 @@ class Round:
             self._deliver(place)
         elif (claim := self._claim(place)) is not None:
             self._claims.append(claim)
-            if not self._deliver(place):
+            if not self._deliver(place, claim.fd):
                 self._claims.pop().let_go()
         if self._batch and (self._once or self._is_due()):
             self._commit()
@@ -125,9 +141,9 @@ class Round:
                 return None
         return claim
 
-    def _deliver(self, place: Place) -> bool:
+    def _deliver(self, place: Place, fd: int | None = None) -> bool:
         """Read the message and give it to the handler; True if there is something to write down."""
-        crumb = self._box.read(place)
+        crumb = self._box.read(place, fd)
         if crumb is None:
             return False
         if crumb.breadcrumb is None:
@@ -164,6 +180,7 @@ class Round:
         """Write down what was handled; it counts once it is durable."""
         batch, self._batch = self._batch, []  # one that fails is not written a second time
         if batch:
+            self._committed = True
             self.applied += self._box.ledger.append(batch)
         self._let_go()
 

@@ -1,8 +1,8 @@
 """Breadcrumb files: write one that no other can overwrite, read one whatever is in it, list those of a session.
 
-A breadcrumb is a file that is made once and never changed. It is written under a temporary name and linked to its
-own, which fails if the name is taken; then the breadcrumb moves on by a microsecond, in name and field. So no sender
-needs a lock, and none can displace another's message.
+A breadcrumb is a file that is made once and never changed. It is whole before it gets its name, and naming it fails
+if the name is taken; then the breadcrumb moves on by a microsecond, in name and field. So no sender needs a lock, and
+none can displace another's message.
 
 A file that cannot be parsed may be one that a sender of another language is still writing: for five seconds it
 counts as not yet written, afterwards as damaged.
@@ -247,16 +247,17 @@ def _names(fs: Fs, folder: str) -> list[str]:
         raise storage_failed(error, "look into", folder) from error
 
 
-def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None) -> Crumb:
+def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | None = None) -> Crumb:
     """Read one file, whatever is in it: what cannot be read is told, never raised.
 
     Args:
         fs: the file system.
         found: the file.
         now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default asked when needed.
+        fd: the file, if it is open already; it is left open.
     """
     try:
-        data = _read(fs, found.path)
+        data = _read(fs, found.path) if fd is None else _content(fs, fd)
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
@@ -330,10 +331,14 @@ def _read(fs: Fs, path: str) -> bytes:
     """The bytes of a small file in three calls; a large one takes two more. Raises OSError."""
     fd = fs.open(path, READ)
     try:
-        data = fs.pread(fd, _BLOCK, 0)
-        return data if len(data) < _BLOCK else read_all(fs, fd)
+        return _content(fs, fd)
     finally:
         fs.close(fd)
+
+
+def _content(fs: Fs, fd: int) -> bytes:
+    data = fs.pread(fd, _BLOCK, 0)
+    return data if len(data) < _BLOCK else read_all(fs, fd)
 
 
 def _age(fs: Fs, path: str, now: float | None) -> float:

@@ -22,6 +22,7 @@ from sessionary.layouts.maestro.family import Node
 from sessionary.layouts.maestro.gathering import DateRange, summarise
 from sessionary.layouts.maestro.names import SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
+from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import iso, stamp_of, utc_now
 from sessionary.model import Problem
@@ -30,6 +31,7 @@ AnyPath = str | os.PathLike[str]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_memory = Memory()  # of these functions, which have no store that lasts
 _log = logging.getLogger("sessionary.maestro")
 
 
@@ -98,7 +100,7 @@ def list_sessions(
     base_path: AnyPath | None = None, session_type: str | None = None, status: str | None = None
 ) -> list[WorkSession]:
     """Every work session that can be read, at any depth, of a type or a status if one is given."""
-    found = _store(base_path).scan()
+    found = _store(base_path).scan(_memory)
     _warn(found.problems)
     return [
         session

@@ -15,8 +15,10 @@ from typing import NamedTuple
 from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
+from sessionary.layouts.maestro.remembering import Memory
 
 _FILES = (".json", ".jsonl", ".tmp", ".md")
+_USUAL = frozenset({SESSION, BREADCRUMBS})  # what every session has, and what is none
 
 
 class Place(NamedTuple):
@@ -38,27 +40,34 @@ class Place(NamedTuple):
         return SESSION in self.names
 
 
-def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterator[Place]:
+def walk(
+    fs: Fs, root: str, closed: list[StorageFailed] | None = None, memory: Memory | None = None
+) -> Iterator[Place]:
     """Every folder below the root that may be a session or hold some, parents before children, never `breadcrumbs`.
 
     Args:
         fs: the file system.
         root: the root; if it is not there, nothing is.
         closed: gets the errors of folders that cannot be looked into; without it the first one is raised.
+        memory: what earlier walks have read of the folders.
     """
-    waiting = [(name, f"{root}/{name}", 1) for name in sorted(_names(fs, root, closed) or (), reverse=True)]
+    top = _names(fs, root, closed, memory) or ()
+    waiting = [(name, f"{root}/{name}", 1) for name in sorted(top, reverse=True) if _may_be_session(name)]
     while waiting:
         name, folder, depth = waiting.pop()
-        if name[0] == "." or name == BREADCRUMBS or (depth > 1 and name.endswith(_FILES)):
-            continue
-        if depth > 1 and _is_link(fs, folder):
-            continue  # it may lead back up
-        names = _names(fs, folder, closed)
+        if depth > 1 and (name.endswith(_FILES) or _is_link(fs, folder)):
+            continue  # a link may lead back up
+        names = _names(fs, folder, closed, memory)
         if names is None:
             continue
         yield Place(name, folder, names)
-        if len(names) > names.count(SESSION):
-            waiting += [(below, f"{folder}/{below}", depth + 1) for below in sorted(names, reverse=True)]
+        if len(names) > 2 or not _USUAL.issuperset(names):
+            below = sorted(filter(_may_be_session, names), reverse=True)
+            waiting += [(each, f"{folder}/{each}", depth + 1) for each in below]
+
+
+def _may_be_session(name: str) -> bool:
+    return name[0] != "." and name not in _USUAL
 
 
 def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
@@ -96,9 +105,11 @@ def _is_link(fs: Fs, path: str) -> bool:
         return True  # gone since its name was read
 
 
-def _names(fs: Fs, folder: str, closed: list[StorageFailed] | None) -> list[str] | None:
+def _names(
+    fs: Fs, folder: str, closed: list[StorageFailed] | None, memory: Memory | None
+) -> list[str] | None:
     try:
-        return fs.listdir(folder)
+        return fs.listdir(folder) if memory is None else memory.listdir(fs, folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

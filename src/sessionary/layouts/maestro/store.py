@@ -31,6 +31,7 @@ from sessionary.layouts.maestro.documents import (
     create_document,
     edit_session,
     locked,
+    parse_session,
     read_session,
     save_session,
 )
@@ -41,6 +42,7 @@ from sessionary.layouts.maestro.origin import git_facts
 from sessionary.layouts.maestro.placement import find_folder, mailboxes, walk
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, state_of
+from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.times import iso, utc_now
 from sessionary.model import Problem
 
@@ -83,6 +85,7 @@ class WorkStore:
         self.prices = prices
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
+        self._memory = Memory()
         self.new_id: Callable[[], str] = lambda: str(uuid.uuid4())
 
     @classmethod
@@ -241,16 +244,23 @@ class WorkStore:
             if session_type in (None, session.session_type) and status in (None, session.status)
         ]
 
-    def scan(self) -> Scan:
-        """Read every session.json below the root. One that is bad hides none of the others."""
+    def scan(self, memory: Memory | None = None) -> Scan:
+        """Read every session.json below the root. One that is bad hides none of the others.
+
+        What was read is remembered, and not opened again while its stats are the same.
+
+        Args:
+            memory: where; by default this store's own.
+        """
+        memory = memory or self._memory
         found = Scan()
         closed: list[StorageFailed] = []
-        for place in walk(self.fs, self._root, closed):
+        for place in walk(self.fs, self._root, closed, memory):
             if not place.is_session:
                 continue
             path = f"{place.folder}/{SESSION}"
             try:
-                found.sessions.append(read_session(path, fs=self.fs))
+                found.sessions.append(parse_session(memory.read(self.fs, path), path))
             except NotFound:
                 continue
             except SessionaryError as error:

@@ -1,0 +1,113 @@
+"""A memory of lists: it spares reading what has not changed, and never says anything else than reading would."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import NotFound
+from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.remembering import LARGEST, Memory
+from sessionary.testing.wrapper import WrappedFs
+
+LATER = 60.0  # seconds: what was written a moment ago counts as settled for a memory whose clock goes so far ahead
+
+
+class Counting(WrappedFs):
+    """Counts the calls that look into something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if name in ("open", "listdir"):
+            self.calls.append(name)
+        return super().call(name, *arguments, **options)
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory(lambda: time.time() + LATER)
+
+
+def test_what_has_not_changed_is_not_opened_again(tmp_path: Path, memory: Memory) -> None:
+    for _ in range(3):
+        WorkStore(tmp_path).create("work_task", purpose="p")
+    fs = Counting()
+    store = WorkStore.over(fs, tmp_path)
+    first = store.scan(memory)
+    assert fs.calls.count("open") == 3
+    fs.calls.clear()
+    again = store.scan(memory)
+    assert fs.calls == []
+    assert again.sessions == first.sessions
+    assert again.folders == first.folders
+    assert [session.baseline for session in again.sessions] == [s.baseline for s in first.sessions]
+
+
+def test_each_list_has_records_of_its_own(tmp_path: Path, memory: Memory) -> None:
+    store = WorkStore(tmp_path)
+    store.create("work_task", metadata={"a": {"b": 1}})
+    store.scan(memory).sessions[0].metadata["a"]["b"] = 2
+    assert store.scan(memory).sessions[0].metadata["a"] == {"b": 1}
+
+
+def test_every_change_is_seen(tmp_path: Path, memory: Memory) -> None:
+    store = WorkStore(tmp_path)
+    session = store.create("work_task")
+    assert len(store.scan(memory).sessions) == 1
+    store.pause(session.session_id)
+    assert store.scan(memory).sessions[0].status == "paused"
+    child = store.create("fix", session.session_id)
+    assert {found.session_id for found in store.scan(memory).sessions} == {
+        session.session_id,
+        child.session_id,
+    }
+    path = Path(store.folder(child.session_id), "session.json")
+    path.write_bytes(b"{")
+    assert [problem.code for problem in store.scan(memory).problems] == ["bad_session"]
+    path.unlink()
+    found = store.scan(memory)
+    assert ([each.session_id for each in found.sessions], found.problems) == ([session.session_id], [])
+
+
+def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path, memory: Memory) -> None:
+    path = tmp_path / "session.json"
+    path.write_bytes(b"one")
+    found = path.stat()
+    assert memory.read(OS_FS, str(path)) == b"one"
+    while path.stat().st_ctime_ns == found.st_ctime_ns:  # a tick of the clock of the file system
+        path.write_bytes(b"two")
+        os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert memory.read(OS_FS, str(path)) == b"two"
+
+
+def test_what_was_touched_a_moment_ago_is_not_remembered(tmp_path: Path) -> None:
+    WorkStore(tmp_path).create("work_task")
+    fs = Counting()
+    store = WorkStore.over(fs, tmp_path)
+    for _ in range(2):
+        fs.calls.clear()
+        assert len(store.scan().sessions) == 1
+        assert fs.calls.count("open") == 1
+        assert fs.calls.count("listdir") == 2
+
+
+def test_what_is_large_is_read_again(tmp_path: Path, memory: Memory) -> None:
+    path = tmp_path / "session.json"
+    path.write_bytes(b"x" * (LARGEST + 1))
+    fs = Counting()
+    for _ in range(2):
+        assert len(memory.read(fs, str(path))) == LARGEST + 1
+    assert fs.calls == ["open", "open"]
+
+
+def test_what_is_not_there_is_told(tmp_path: Path, memory: Memory) -> None:
+    with pytest.raises(NotFound):
+        memory.read(OS_FS, f"{tmp_path}/session.json")
+    with pytest.raises(FileNotFoundError):
+        memory.listdir(OS_FS, f"{tmp_path}/folder")
