@@ -1,6 +1,7 @@
 """Work sessions: what a save keeps, which statuses follow, how a result is handed over, what a list does not hide."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -140,13 +141,16 @@ for number in range(int(sys.argv[4])):
 """
 
 
+@pytest.mark.timeout(300)
 def test_eight_processes_add_keys_and_all_are_there(tmp_path: Path) -> None:
+    """In a soak as often as in the proof that the original fails: 300 times each."""
+    each = 300 if os.environ.get("SESSIONARY_SOAK") else 15
     store = WorkStore(tmp_path)
     session_id = store.create("fix").session_id
     command = [sys.executable, "-c", ADDER, str(tmp_path), session_id]
-    running = [subprocess.Popen([*command, str(number), "15"]) for number in range(8)]
+    running = [subprocess.Popen([*command, str(number), str(each)]) for number in range(8)]
     assert [process.wait() for process in running] == [0] * 8
-    assert len(store.load(session_id).metadata.keys() - {"cookie", "git_branch", "git_root"}) == 120
+    assert len(store.load(session_id).metadata.keys() - {"cookie", "git_branch", "git_root"}) == 8 * each
 
 
 @pytest.mark.lane("samples")

@@ -1,0 +1,267 @@
+"""Odd trees: rings, orphans, strays, one id twice, another kind of session. Nothing is lost, and each is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import Invalid, InvalidId, NotFound
+from sessionary.layouts.maestro import WorkStore, create_breadcrumb, save_session
+from sessionary.layouts.maestro.layout import MaestroLayout
+from sessionary.layouts.maestro.merging import merge
+from sessionary.layouts.maestro.records import Breadcrumb
+
+STAMP = "20260301_09000{}_000000"
+
+
+def put(root: Path, place: str, parent: str | None = None, **more: Any) -> Path:
+    """A session at a place below the root, by its document alone; its id is the last name of the place."""
+    folder = root / place
+    folder.mkdir(parents=True)
+    document = {"session_id": folder.name, "session_type": "fix", "parent_session_id": parent, **more}
+    (folder / "session.json").write_text(json.dumps(document))
+    return folder
+
+
+def leave(folder: Path, number: int, depth: int = 0, **more: Any) -> Breadcrumb:
+    """A breadcrumb below a folder, by hand."""
+    crumb = create_breadcrumb(f"{number}", "r", [], [], None, depth, "opus", {"input": 1, "output": 1})
+    crumb.timestamp = STAMP.format(number)
+    document = {**crumb.__dict__, **more}
+    path = folder / "breadcrumbs" / str(depth) / f"{crumb.timestamp}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document))
+    return crumb
+
+
+def drawn(store: WorkStore) -> list[tuple[str, int, str | None]]:
+    return [
+        (node.session.session_id, depth, node.flag) for root in store.tree() for node, depth in root.walk()
+    ]
+
+
+def codes(root: Path, session: str) -> list[str]:
+    layout = MaestroLayout(root)
+    (ref,) = [ref for ref in layout.discover() if ref.session_id == session]
+    return sorted(problem.code for problem in layout.check(ref))
+
+
+def test_a_ring_is_cut_before_its_oldest_session_and_all_of_it_is_shown(tmp_path: Path) -> None:
+    for name, parent, day in (("a", "c", 3), ("b", "a", 1), ("c", "b", 2), ("below", "c", 4)):
+        put(tmp_path, name, parent, created=f"2026-03-0{day}")
+    assert drawn(WorkStore(tmp_path)) == [
+        ("b", 0, "cycle"),
+        ("c", 1, None),
+        ("a", 2, None),
+        ("below", 2, None),
+    ]
+    assert "parent_cycle" in codes(tmp_path, "a")
+    assert "parent_cycle" not in codes(tmp_path, "below")
+    assert WorkStore(tmp_path).depth("below") == 3
+
+
+def test_a_session_that_is_its_own_parent_is_shown(tmp_path: Path) -> None:
+    put(tmp_path, "self", "self")
+    put(tmp_path, "other")
+    assert drawn(WorkStore(tmp_path)) == [("other", 0, None), ("self", 0, "cycle")]
+    assert "parent_cycle" in codes(tmp_path, "self")
+
+
+def test_an_orphan_is_listed_flagged_and_told_with_all_below_it(tmp_path: Path) -> None:
+    put(tmp_path, "orphan", "gone")
+    put(tmp_path, "orphan/child", "orphan")
+    assert drawn(WorkStore(tmp_path)) == [("orphan", 0, "orphan"), ("child", 1, None)]
+    assert "orphan" in codes(tmp_path, "orphan")
+    assert "orphan" not in codes(tmp_path, "child")
+
+
+def test_an_orphan_is_begun_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    with pytest.raises(NotFound):
+        store.create("fix", "gone")
+    assert not list(tmp_path.iterdir())
+    orphan = store.create("fix", "gone", allow_orphan=True).session_id
+    assert Path(store.folder(orphan)) == tmp_path / "gone" / orphan
+    assert drawn(store) == [(orphan, 0, "orphan")]
+
+
+def test_a_grandchild_in_a_stub_of_its_parent_and_breadcrumbs_at_the_top_are_merged(tmp_path: Path) -> None:
+    """The tree as the original writes it: P/C, C/G, and the breadcrumbs of C in C."""
+    put(tmp_path, "P")
+    child = put(tmp_path, "P/C", "P")
+    put(tmp_path, "C/G", "C")
+    leave(tmp_path / "C", 1)
+    leave(child, 2)
+    leave(tmp_path / "G", 3)
+    store = WorkStore(tmp_path)
+    assert drawn(store) == [("P", 0, None), ("C", 1, None), ("G", 2, None)]
+    assert [crumb.prompt for crumb in store.list_breadcrumbs("C")] == ["1", "2"]
+    assert [crumb.prompt for crumb in store.list_breadcrumbs("G")] == ["3"]
+    assert store.list_breadcrumbs("P") == []
+    assert {"stray_breadcrumbs"} == set(codes(tmp_path, "C"))
+    assert {"stray_breadcrumbs", "stray_session"} == set(codes(tmp_path, "G"))
+    (summary,) = [each for each in MaestroLayout(tmp_path).summaries() if each.ref.session_id == "C"]
+    assert summary.turns == 2
+
+
+def test_a_new_breadcrumb_of_a_child_lies_with_the_child(tmp_path: Path) -> None:
+    put(tmp_path, "P")
+    child = put(tmp_path, "P/C", "P")
+    store = WorkStore(tmp_path)
+    path = store.write_breadcrumb(create_breadcrumb("p", "r", [], [], "P", 1, "m", {}), "C")
+    assert Path(path).parent == child / "breadcrumbs" / "1"
+
+
+def test_an_id_that_is_there_twice_is_shown_twice_and_told(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    put(tmp_path, "b")
+    put(tmp_path, "b/a", "b")
+    put(tmp_path, "a/below", "a")
+    store = WorkStore(tmp_path)
+    assert sorted(each.session_id for each in store.list_sessions()) == ["a", "a", "b", "below"]
+    assert sorted(name for name, _, _ in drawn(store)) == ["a", "a", "b", "below"]
+    layout = MaestroLayout(tmp_path)
+    told = [(ref.folder, problem.code) for ref in layout.discover() for problem in layout.check(ref)]
+    twice = sorted(folder for folder, code in told if code == "duplicate_session")
+    assert twice == [f"{tmp_path}/a", f"{tmp_path}/b/a"]
+
+
+def test_a_copy_of_a_breadcrumb_is_told(tmp_path: Path) -> None:
+    folder = put(tmp_path, "a")
+    first = leave(folder, 1)
+    leave(folder, 2, breadcrumb_id=first.breadcrumb_id)
+    assert codes(tmp_path, "a") == ["duplicate_breadcrumb"]
+
+
+def test_the_older_kind_of_session_is_named_and_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "good")
+    older = tmp_path / "older"
+    older.mkdir()
+    text = '{"id": "older", "root_task": "t", "subtasks": [], "status": "failed"}'
+    (older / "session.json").write_text(text)
+    store = WorkStore(tmp_path)
+    scan = store.scan()
+    assert [each.session_id for each in scan.sessions] == ["good"]
+    assert [(problem.code, problem.path) for problem in scan.problems] == [
+        ("legacy_session", f"{tmp_path}/older/session.json")
+    ]
+    assert [summary.ref.session_id for summary in MaestroLayout(tmp_path).summaries()] == ["good"]
+    session = store.load("good")
+    session.purpose = "over it"
+    with pytest.raises(ValueError, match="older kind"):
+        save_session(session, older / "session.json")
+    assert (older / "session.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[1, 2]", "no_session"),
+        ("7", "no_session"),
+        ('{"session_id": "x"}', "no_session"),
+        ('{"session_id": "x", "session_type": "fix", "metadata": []}', "no_session"),
+        ('{"session_id": "x", "session_type": "fix", "status": "asleep"}', "no_session"),
+        ('{"session_id": "x", "session_ty', "bad_session"),
+        ("", "bad_session"),
+        ("\x00" * 100, "bad_session"),
+    ],
+)
+def test_one_bad_document_hides_no_other_session(text: str, code: str, tmp_path: Path) -> None:
+    put(tmp_path, "good")
+    bad = put(tmp_path, "bad")
+    put(tmp_path, "bad/below", "bad")
+    (bad / "session.json").write_text(text)
+    scan = WorkStore(tmp_path).scan()
+    assert sorted(each.session_id for each in scan.sessions) == ["below", "good"]
+    assert [problem.code for problem in scan.problems] == [code]
+
+
+def test_a_missing_modified_is_the_oldest_and_ties_go_to_the_younger(tmp_path: Path) -> None:
+    same = "2026-03-01T09:00:00"
+    put(tmp_path, "without")
+    put(tmp_path, "no-time", modified="yesterday")
+    put(tmp_path, "one", modified=same, created="2026-02-01")
+    put(
+        tmp_path,
+        "one/two",
+        "one",
+        modified="2026-03-01T10:00:00+01:00",
+        created="2026-02-02",
+        status="completed",
+    )
+    store = WorkStore(tmp_path)
+    assert store.find("latest").session_id == "two"  # nested, closed, and of another zone
+    leave(tmp_path / "without", 9)
+    assert store.find("latest").session_id == "two"  # breadcrumbs change no session
+
+
+def test_right_after_sub_work_begins_the_latest_is_the_parent_which_was_paused_last(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    parent = store.create("work_task").session_id
+    child = store.start_subwork(parent, "look").session_id
+    assert store.find("latest").session_id == parent
+    store.interrupt(child)
+    assert store.find("latest").session_id == child
+
+
+@pytest.mark.parametrize(
+    "wrong", ["..", "../x", "a/b", "a\\b", "", " ", ".hid", "x\x1b[2J", "x\n", "breadcrumbs", "é" * 200]
+)
+def test_an_id_that_is_no_folder_name_is_refused_everywhere(wrong: str, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    store = WorkStore(root)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    for call in (
+        lambda: store.load(wrong),
+        lambda: store.find(wrong),
+        lambda: store.folder(wrong),
+        lambda: store.create("fix", wrong, allow_orphan=True),
+        lambda: store.write_breadcrumb(crumb, wrong, allow_unknown=True),
+        lambda: store.post(crumb, wrong),
+        lambda: store.breadcrumbs(wrong),
+        lambda: WorkStore.over(OS_FS, root, new_id=lambda: wrong).create("fix"),
+    ):
+        with pytest.raises(InvalidId):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("depth", [-1, True, 1.0, "0", None])
+def test_a_depth_is_a_whole_number_of_nought_or_more(depth: Any, tmp_path: Path) -> None:
+    crumb = create_breadcrumb("p", "r", [], [], None, depth, "m", {})
+    with pytest.raises(Invalid, match="depth_level"):
+        WorkStore(tmp_path).write_breadcrumb(crumb, "s", allow_unknown=True)
+
+
+@pytest.mark.parametrize("stamp", ["", "../../x", "yesterday", "20261301_000000_000000", None])
+def test_a_time_that_is_none_names_no_file(stamp: Any, tmp_path: Path) -> None:
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    crumb.timestamp = stamp
+    with pytest.raises(Invalid, match="is no time"):
+        WorkStore(tmp_path).write_breadcrumb(crumb, "s", allow_unknown=True)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_three_documents_become_one() -> None:
+    base = {
+        "status": "running",
+        "metadata": {"a": 1, "b": 1, "gone": 1},
+        "children_wsession_ids": ["x"],
+        "old": 1,
+    }
+    mine = {"status": "paused", "metadata": {"a": 2, "b": 1}, "children_wsession_ids": ["x", "mine"]}
+    theirs = {
+        "status": "running",
+        "metadata": {"a": 3, "b": 4, "gone": 1, "new": 5},
+        "children_wsession_ids": ["x", "theirs"],
+        "old": 1,
+        "late": 2,
+    }
+    assert merge(base, mine, theirs) == {
+        "status": "paused",
+        "metadata": {"a": 2, "b": 4, "new": 5},
+        "children_wsession_ids": ["x", "theirs", "mine"],
+        "late": 2,
+    }
