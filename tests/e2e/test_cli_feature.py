@@ -285,6 +285,7 @@ def test_a_list_with_a_conflict_is_refused_and_never_written_over(run: Run, plan
     said = run("list")
     assert FEATURE in said.out
     assert "conflict" in said.err
+    assert run("repair", FEATURE)[:2] == (3, "")
     assert run("repair", "--rebuild-index").code == 3
     assert index.read_bytes() == before
     assert len(list(planned.home.glob("active-features.yaml.candidate-*"))) == 1
