@@ -340,6 +340,7 @@ POINTS: Points = {
         "conflicts in active-features.yaml are resolved manually": (
             "test_a_conflicted_list_is_never_merged_nor_overwritten",
             "test_two_equal_rows_are_only_told",
+            "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_a_list_with_a_conflict_is_refused_and_never_written_over",
         ),
         "history logs are immutable": ("test_existing_lines_are_never_changed",),
@@ -371,6 +372,8 @@ POINTS: Points = {
         "data format": ("test_all_faults_of_a_state_are_told_at_once",),
         "corruption and inconsistencies": (
             "test_one_broken_feature_hides_no_other",
+            "test_a_file_that_cannot_be_read_hides_no_other_feature",
+            "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_faults_of_plan_and_list_have_their_lines",
             "test_validate_tells_of_everything",
             "test_an_active_task_that_is_not_open_is_told",
@@ -393,6 +396,7 @@ POINTS: Points = {
         ),
         "2: missing files": (
             "test_missing_files_are_made_anew",
+            "test_a_plan_that_cannot_be_repaired_is_told",
             "test_a_missing_row_is_added_with_its_status",
             "test_a_missing_row_of_the_list_is_named_and_added",
         ),

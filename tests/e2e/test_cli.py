@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,9 @@ from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OsFs
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from tests.e2e.driving import COMMAND, ROOT, SPAWNED, Make, Result, Run, documented, lines, put
 
-ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
-SPAWNED = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
 NESTED = "9c1d2e3f4a5b6c7d-1111222233334444_file-ops"
 
 SPOKEN = "2026-03-01T09:00:00.000+00:00"
@@ -46,24 +45,6 @@ HOSTILE = (
 )
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-Make = Callable[..., Path]
-
-
-def lines(*messages: Mapping[str, Any]) -> bytes:
-    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
@@ -79,17 +60,10 @@ def make(home: Path) -> Make:
         files: Mapping[str, bytes] | None = None,
         **fields: Any,
     ) -> Path:
-        folder = home / "projects" / project / "sessions" / session_id
-        folder.mkdir(parents=True)
         stored = {"session_id": session_id, "created": SPOKEN, "bundle": "bundle:x", **fields}
-        (folder / "transcript.jsonl").write_bytes(lines(*(messages or (HELLO, CALL, RESULT, DONE))))
-        (folder / "metadata.json").write_text(json.dumps(stored))
-        for name, data in (files or {}).items():
-            (folder / name).write_bytes(data)
-        then = (datetime.now(UTC) - age).timestamp()
-        for path in (*folder.iterdir(), folder):
-            os.utime(path, (then, then))
-        return folder
+        said = lines(*(messages or (HELLO, CALL, RESULT, DONE)))
+        mine = {"transcript.jsonl": said, "metadata.json": json.dumps(stored).encode(), **(files or {})}
+        return put(home, session_id, project, mine, age)
 
     return make
 
@@ -113,9 +87,6 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return Result(code, out, err)
 
     return run
-
-
-COMMAND = [sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())"]
 
 
 def real(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -736,27 +707,17 @@ def _read(descriptor: int) -> bytes:
 
 # The contract with scripts
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli-json.md"
-
-
-def documented(section: str, table: int = 0) -> set[str]:
-    """The fields of a table of a section of docs/cli-json.md."""
-    text = PAGE.read_text("utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    tables = text.split("|---|---|---|\n")[1:]
-    rows = tables[table].partition("\n\n")[0].splitlines()
-    return {name.strip("` ") for row in rows for name in row.split("|")[1].split(",")}
-
 
 def test_every_field_is_documented_and_every_documented_field_is_there(make: Make, run: Run) -> None:
     make(ROOT, HELLO, CALL)
     (row,) = run("list", "--json").json
-    assert set(row) == documented("sessionary list")
+    assert set(row) == documented("sessionary list")[0]
     shown = run("show", ROOT, "--json").json
-    assert set(shown) == documented("sessionary show")
-    assert set(shown["messages"][0]) == documented("sessionary show", 1)
+    assert set(shown) == documented("sessionary show")[0]
+    assert set(shown["messages"][0]) == documented("sessionary show")[1]
     checked = run("check", "--json").json
-    assert set(checked) == documented("sessionary check")
-    assert set(checked["problems"][0]) == documented("sessionary check", 1)
+    assert set(checked) == documented("sessionary check")[0]
+    assert set(checked["problems"][0]) == documented("sessionary check")[1]
     failed = json.loads(run("show", "gone", "--json").err)
-    assert set(failed) <= documented("Failures")
+    assert set(failed) <= documented("Failures")[0]
     assert {"error", "message", "exit_code"} <= set(failed)

@@ -1,15 +1,10 @@
 """`sessionary brainstorm`: every command, its JSON, its exit codes, its prompts, and what it refuses."""
 
 import json
-import os
-import select
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import pytest
@@ -19,23 +14,10 @@ from sessionary import BrainstormStore
 from sessionary.cli import main
 from sessionary.cli.brainstorm_cmd import brainstorm_command
 from sessionary.cli.text import cells
+from tests.e2e.driving import Result, Run, Terminal, terminal_for
 
-COMMAND = (sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())")
 LONG_AGO = datetime(2026, 1, 9, 10, 30, tzinfo=UTC)
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc"
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -528,62 +510,12 @@ def test_every_command_has_an_example() -> None:
 # -- on a terminal
 
 
-class Terminal:
-    """A command with a terminal for all three streams, 80 columns wide."""
-
-    def __init__(self, *words: str, **environment: str) -> None:
-        pty = pytest.importorskip("pty")
-        self._master, slave = pty.openpty()
-        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        surroundings = {**kept, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "PAGER": "", **environment}
-        self._process = subprocess.Popen(
-            [*COMMAND, "brainstorm", *words], stdin=slave, stdout=slave, stderr=slave, env=surroundings
-        )
-        os.close(slave)
-        self.shown = ""
-
-    def expect(self, text: str) -> None:
-        """Read until a text has been shown."""
-        deadline = time.monotonic() + 60
-        while text not in self.shown:
-            assert time.monotonic() < deadline, self.shown
-            assert self._more(), self.shown
-
-    def type(self, text: str) -> None:
-        os.write(self._master, f"{text}\n".encode())
-
-    def end(self) -> int:
-        while self._more():
-            pass
-        os.close(self._master)
-        return self._process.wait(60)
-
-    def _more(self) -> bool:
-        if not select.select([self._master], [], [], 60)[0]:
-            return False
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # the other end is closed
-            return False
-        self.shown += data.decode().replace("\r\n", "\n")
-        return bool(data)
-
-
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
-    if os.name != "posix":
-        pytest.skip("no pseudo terminals")
-    started: list[Terminal] = []
-
-    def start(command: str, *words: str, **environment: str) -> Terminal:
-        started.append(Terminal(command, "--root", str(tmp_path), *words, **environment))
-        return started[-1]
-
-    yield start
-    for one in started:
-        if one._process.poll() is None:
-            one._process.kill()
-            one._process.wait()
+    with terminal_for("brainstorm") as start:
+        yield lambda command, *words, **surroundings: start(
+            command, "--root", str(tmp_path), *words, **surroundings
+        )
 
 
 def test_a_launch_asks_which_of_two(talk: BrainstormStore, terminal: Callable[..., Terminal]) -> None:

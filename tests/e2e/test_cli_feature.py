@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import pytest
@@ -14,6 +14,7 @@ from sessionary import FeatureStore
 from sessionary.cli import main
 from sessionary.cli.feature_cmd import feature_command
 from sessionary.cli.text import cells
+from tests.e2e.driving import Result, Run, Terminal, terminal_for
 
 FEATURE = "sign-in-2025-01-09"
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc"
@@ -27,24 +28,6 @@ PHASES: list[dict[str, Any]] = [
         ],
     }
 ]
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def block(self) -> Any:
-        """The contract's own block about an error."""
-        return json.loads(self.err)["error_context"]
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -269,7 +252,8 @@ def test_a_state_that_was_destroyed_comes_back_from_the_history(run: Run, planne
     assert run("validate", FEATURE, "--json").json["problems"][0]["code"] == "bad_state"
     assert run("validate").code == 13
     done = run("repair", FEATURE)
-    assert done.code == 0 or done.code == 3
+    assert done.code == 0
+    assert "restored the state from 2 entries of the history" in done.out
     assert planned.load(FEATURE) == before
     (kept,) = state.parent.glob("state.yaml.corrupt-*")
     assert kept.read_bytes() == b"garbage: ["
@@ -301,7 +285,8 @@ def test_a_list_with_a_conflict_is_refused_and_never_written_over(run: Run, plan
     said = run("list")
     assert FEATURE in said.out
     assert "conflict" in said.err
-    run("repair", "--rebuild-index")
+    assert run("repair", FEATURE)[:2] == (3, "")
+    assert run("repair", "--rebuild-index").code == 3
     assert index.read_bytes() == before
     assert len(list(planned.home.glob("active-features.yaml.candidate-*"))) == 1
 
@@ -459,3 +444,84 @@ def test_other_commands_do_not_load_yaml(tmp_path: Path) -> None:
     assert loads_yaml(tmp_path, "feature", "plan", FEATURE, "--from", "plan.yaml")
     for words in (["--version"], ["-h"], ["list", "--home", "."], ["feature", "-h"], ["brainstorm", "-h"]):
         assert not loads_yaml(tmp_path, *words), words
+
+
+# -- on a terminal
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    with terminal_for("feature") as start:
+        yield lambda command, *words, **surroundings: start(
+            command, "--root", str(tmp_path), *words, **surroundings
+        )
+
+
+def test_a_terminal_shows_what_a_pipe_gets_within_its_width(
+    planned: FeatureStore, run: Run, terminal: Callable[..., Terminal]
+) -> None:
+    planned.task(FEATURE, "T1", "in_progress")
+    planned.append(FEATURE, {"command": "implement", "arguments": "日本 " * 60, "error": "no " * 80})
+    for words in (
+        ["list"],
+        ["status", FEATURE],
+        ["history", FEATURE],
+        ["plan", FEATURE],
+        ["history", FEATURE, "--stats"],
+        ["validate"],
+    ):
+        screen = terminal(*words, NO_COLOR="1")
+        assert screen.end() == 0, words
+        assert screen.shown == run(*words).out, words
+        assert max(map(cells, screen.shown.splitlines())) <= 80, words
+
+
+def test_a_long_history_and_a_long_list_go_through_the_pager(
+    planned: FeatureStore, terminal: Callable[..., Terminal]
+) -> None:
+    for number in range(40):
+        planned.append(FEATURE, {"command": f"run-{number}"})
+        planned.create(f"f-{number}-2025-01-09")
+    for command, words in (("history", [FEATURE]), ("list", [])):
+        screen = terminal(command, *words, PAGER="sed s/^/P/", NO_COLOR="1")
+        assert screen.end() == 0
+        assert sum(line.startswith("P") for line in screen.shown.splitlines()) > 30
+        assert "\nP" not in ended(terminal(command, *words, "--json", PAGER="sed s/^/P/"))
+
+
+def ended(screen: Terminal) -> str:
+    assert screen.end() == 0
+    return screen.shown
+
+
+def test_colours_can_be_turned_off(planned: FeatureStore, terminal: Callable[..., Terminal]) -> None:
+    assert planned.load(FEATURE).model_in_use == "sonnet"
+    for words in (["list"], ["status", FEATURE], ["plan", FEATURE]):
+        assert "\x1b[" in ended(terminal(*words)), words
+        assert "\x1b[" not in ended(terminal(*words, NO_COLOR="1")), words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("create",),
+        ("update", FEATURE),
+        ("task", FEATURE, "T1", "in_progress"),
+        ("pause", FEATURE),
+        ("resume", FEATURE),
+        ("complete", FEATURE),
+        ("archive", FEATURE),
+        ("repair", FEATURE),
+        ("migrate", FEATURE),
+        ("ack", "opus"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_asks_anything(
+    words: tuple[str, ...], planned: FeatureStore, terminal: Callable[..., Terminal]
+) -> None:
+    assert planned.plan(FEATURE)["phases"]
+    screen = terminal(*words, NO_COLOR="1")
+    refused = {"create": 2, "ack": 2, "archive": 12}
+    assert screen.end() == refused.get(words[0], 0)  # nothing was typed, and it has ended
+    assert screen.shown

@@ -3,24 +3,15 @@
 import json
 import os
 import shlex
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import path_slug
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
+from tests.e2e.driving import Result, Run, documented
 
 
 @pytest.fixture
@@ -76,19 +67,6 @@ def test_mv_says_both_names_and_how_to_take_it_back(tmp_path: Path, run: Run) ->
     assert main(words[1:]) == 0
     folder = tmp_path / "home" / "projects" / path_slug(old) / "sessions" / "s1"
     assert json.loads((folder / "metadata.json").read_bytes())["working_dir"] == f"{old}/src"
-
-
-def documented(section: str) -> list[set[str]]:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "cli-json.md").read_text("utf-8")
-    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return [
-        {
-            name.strip("` ")
-            for row in table.partition("\n\n")[0].splitlines()
-            for name in row.split("|")[1].split(",")
-        }
-        for table in text.split("|---|---|---|\n")[1:]
-    ]
 
 
 def test_the_json_of_mv_is_as_documented(tmp_path: Path, run: Run) -> None:

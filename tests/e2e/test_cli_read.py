@@ -2,25 +2,22 @@
 
 import json
 import os
-import select
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from sessionary.cli import main
 from sessionary.cli.text import cells
 from tests import lanes
+from tests.e2e.driving import COMMAND, ROOT, SPAWNED, Make, Result, Run, lines, on_terminal, put
 
-ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "77aa99bb-0000-4000-8000-000000000002"
 FORK = "5e5e5e5e-0000-4000-8000-000000000003"
-SPAWNED = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
 
 HELLO = {"role": "user", "content": "Fix the login race", "timestamp": "2026-03-01T09:00:00+00:00"}
 CALL = {
@@ -41,28 +38,6 @@ DONE = {"role": "assistant", "content": "Done.", "timestamp": "2026-03-01T10:00:
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b needle \ud83d 日本"
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def rows(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-Run = Callable[..., Result]
-Make = Callable[..., Path]
-
-
-def lines(*records: Mapping[str, Any]) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
@@ -78,16 +53,13 @@ def make(home: Path) -> Make:
         events: Sequence[Mapping[str, Any]] = (),
         **fields: Any,
     ) -> Path:
-        folder = home / "projects" / project / "sessions" / session_id
-        folder.mkdir(parents=True)
-        (folder / "transcript.jsonl").write_bytes(lines(*(messages or (HELLO, CALL, RESULT, DONE))))
-        (folder / "metadata.json").write_text(json.dumps({"session_id": session_id, **fields}))
+        mine = {
+            "transcript.jsonl": lines(*(messages or (HELLO, CALL, RESULT, DONE))),
+            "metadata.json": json.dumps({"session_id": session_id, **fields}).encode(),
+        }
         if events:
-            (folder / "events.jsonl").write_bytes(lines(*events))
-        then = (datetime.now(UTC) - age).timestamp()
-        for path in (*folder.iterdir(), folder):
-            os.utime(path, (then, then))
-        return folder
+            mine["events.jsonl"] = lines(*events)
+        return put(home, session_id, project, mine, age)
 
     return make
 
@@ -109,9 +81,6 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return Result(code, *capsys.readouterr())
 
     return run
-
-
-COMMAND = [sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())"]
 
 
 # search
@@ -673,32 +642,6 @@ def test_damaged_logs_are_told(make: Make, run: Run) -> None:
 
 
 # terminals
-
-
-class Screen(NamedTuple):
-    out: str
-    code: int
-
-
-def on_terminal(*command: str, **environment: str) -> Screen:
-    """Run a command with a terminal for its output and its errors, and read all that it shows."""
-    pty = pytest.importorskip("pty")
-    master, slave = pty.openpty()
-    everything = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
-    with subprocess.Popen(list(command), stdin=slave, stdout=slave, stderr=slave, env=everything) as process:
-        os.close(slave)
-        shown, deadline = b"", time.monotonic() + 60
-        while time.monotonic() < deadline:
-            ready, _, _ = select.select([master], [], [], 1)
-            try:
-                data = os.read(master, 65536) if ready else b"-"
-            except OSError:  # the other end is closed
-                break
-            if not data:
-                break
-            shown += data if ready else b""
-        os.close(master)
-        return Screen(shown.decode().replace("\r\n", "\n"), process.wait(30))
 
 
 def test_a_result_on_a_terminal_goes_through_the_pager_and_the_rest_follows(make: Make, home: Path) -> None:

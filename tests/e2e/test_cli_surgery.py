@@ -5,40 +5,23 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.layouts.amplifier import SessionStore
+from tests.e2e.driving import ROOT, SPAWNED, Make, Result, Run, lines, put
 
-ROOT = "3f0c81d2-0000-4000-8000-000000000001"
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
-SPAWNED = "0000000000000000-9c1d2e3f4a5b6c7d_explorer"
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b"
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-Make = Callable[..., Path]
 Tree = dict[str, bytes | None]
-
-
-def lines(*records: Mapping[str, Any]) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
 def turn(number: int, *, answered: bool = True) -> list[dict[str, Any]]:
@@ -88,16 +71,14 @@ def make(home: Path) -> Make:
         files: Mapping[str, bytes] | None = None,
         **fields: Any,
     ) -> Path:
-        folder = home / "projects" / project / "sessions" / session_id
-        folder.mkdir(parents=True)
         said = [*turn(1), *turn(2), *turn(3)] if messages is None else messages
-        (folder / "transcript.jsonl").write_bytes(lines(*said) if transcript is None else transcript)
         stored = {"session_id": session_id, "created": "2026-03-01T09:00:00Z", "turn_count": 3, **fields}
-        (folder / "metadata.json").write_text(json.dumps(stored))
-        (folder / "events.jsonl").write_bytes(events(3, session_id))
-        for name, data in (files or {}).items():
-            (folder / name).write_bytes(data)
-        return folder
+        mine = {
+            "transcript.jsonl": lines(*said) if transcript is None else transcript,
+            "metadata.json": json.dumps(stored).encode(),
+            "events.jsonl": events(3, session_id),
+        }
+        return put(home, session_id, project, {**mine, **(files or {})})
 
     return make
 

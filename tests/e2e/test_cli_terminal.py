@@ -2,26 +2,17 @@
 
 import json
 import os
-import select
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from sessionary.cli.app import COMMANDS
+from tests.e2e.driving import COMMAND, on_terminal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no pseudo terminals")
-
-COMMAND = (sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())")
-
-
-class Screen(NamedTuple):
-    out: str
-    code: int
 
 
 @pytest.fixture
@@ -32,27 +23,6 @@ def home(tmp_path: Path) -> Path:
         (folder / "transcript.jsonl").write_text('{"role": "user", "content": "Hi there"}\n' * 30)
         (folder / "metadata.json").write_text(json.dumps({"session_id": f"s{number:02}"}))
     return tmp_path / "home"
-
-
-def on_terminal(*command: str, **environment: str) -> Screen:
-    """Run a command with a terminal for all three streams, and read what it shows."""
-    pty = pytest.importorskip("pty")
-    master, slave = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if name not in ("PAGER", "LESS", "NO_COLOR")}
-    everything = {**kept, "TERM": "xterm", "COLUMNS": "80", "LINES": "24", **environment}
-    with subprocess.Popen(list(command), stdin=slave, stdout=slave, stderr=slave, env=everything) as process:
-        os.close(slave)
-        shown, deadline = b"", time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if not select.select([master], [], [], 1)[0]:
-                continue
-            try:
-                data = os.read(master, 65536)
-            except OSError:  # the other end is closed
-                break
-            shown += data
-        os.close(master)
-        return Screen(shown.decode().replace("\r\n", "\n"), process.wait(30))
 
 
 LONG = {

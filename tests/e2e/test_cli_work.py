@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -21,30 +21,13 @@ from sessionary.cli.text import cells
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.maestro import Breadcrumb, WorkStore, create_breadcrumb
 from sessionary.layouts.maestro.names import LOG
+from tests.e2e.driving import COMMAND, Result, Run
 
-COMMAND = [sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())"]
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b 日本"
 ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e]")
 ROOT_ID, CHILD_ID, GRANDCHILD_ID, OTHER_ID = (
     f"{letter * 8}-0000-4000-8000-000000000001" for letter in "abcd"
 )
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> Any:
-        return json.loads(self.err)
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from sessionary.cli import changing, in_project, output
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.messages import jump_summary, saved
+from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
 
 
@@ -47,11 +48,7 @@ def answer_command(
     settings = given.set_by(options)  # what cannot be meant is refused before anybody is asked
     answers = list(texts) or _asked(store, slug, json_)
     session = store.answer(slug, answers, duration=minutes, **settings)
-    if json_:
-        output.value(drawn.as_object(session))
-        return 0
-    output.line(harmless(saved(in_project.short_path(session.path), lang)))
-    return 0
+    return _told(session, lang, json_)
 
 
 def _asked(store: BrainstormStore, slug: str, json_: bool) -> list[str]:
@@ -135,11 +132,7 @@ def update_command(
             "say what is to be set: --phase, --persona, --mode, --ems, --axis or --summary"
         )
     session = given.store_in(root).update(slug, **settings)
-    if json_:
-        output.value(drawn.as_object(session))
-        return 0
-    output.line(harmless(saved(in_project.short_path(session.path), lang)))
-    return 0
+    return _told(session, lang, json_)
 
 
 @click.command(
@@ -187,9 +180,15 @@ def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool)
     """Complete a session, or give it up. It cannot be opened again."""
     store = given.store_in(root)
     session = store.abandon(slug) if abandon else store.finish(slug)
+    if not json_:
+        in_project.warn(session.problems)
+    return _told(session, lang, json_)
+
+
+def _told(session: Brainstorm, lang: str, json_: bool) -> int:
+    """Say that a session is stored, and where."""
     if json_:
         output.value(drawn.as_object(session))
-        return 0
-    in_project.warn(session.problems)
-    output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    else:
+        output.line(harmless(saved(in_project.short_path(session.path), lang)))
     return 0

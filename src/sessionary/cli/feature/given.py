@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from sessionary.cli import changing, output
-from sessionary.cli.in_project import warn
+from sessionary.cli import changing, in_project, output
 from sessionary.layouts.orchestrator.home import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
 
@@ -24,6 +26,18 @@ require_ack = click.option(
 )
 
 
+def writing(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of a command that writes; it is given the store, which knows for whom it writes."""
+
+    @functools.wraps(command)
+    def called(root: Path, agent: str, require_ack: Path | None, **rest: Any) -> int:
+        return command(store_in(root, agent, require_ack), **rest)
+
+    for option in (in_project.as_json, require_ack, agent, in_project.root):
+        called = option(called)
+    return called
+
+
 def store_in(root: Path, agent: str = DEFAULT_AGENT, require_ack: Path | None = None) -> FeatureStore:
     """The store of a project."""
     return FeatureStore(root, agent=agent, require_ack=require_ack)
@@ -35,6 +49,6 @@ def told(store: FeatureStore, text: str, document: dict[str, object], *, json_: 
         problems = [problem.as_dict() for problem in store.last_report.problems]
         output.value({**document, "problems": problems})
         return 0
-    warn(store.last_report.problems)
+    in_project.warn(store.last_report.problems)
     output.lines(changing.done(text))
     return 0

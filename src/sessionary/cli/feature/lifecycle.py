@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from sessionary.cli import in_project
@@ -26,14 +24,10 @@ Example:
 """,
 )
 @given.feature
-@in_project.root
-@given.agent
-@given.require_ack
-@in_project.as_json
-def pause_command(feature_id: str, root: Path, agent: str, require_ack: Path | None, json_: bool) -> int:
+@given.writing
+def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Let a feature rest."""
-    store = given.store_in(root, agent, require_ack)
-    return _tell(store, feature_id, "paused", changed=store.pause(feature_id, agent=agent), json_=json_)
+    return _tell(store, feature_id, "paused", changed=store.pause(feature_id), json_=json_)
 
 
 @click.command(
@@ -45,17 +39,11 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
 @click.option("--reopen", is_flag=True, help="Go on with a completed feature.")
-@given.agent
-@given.require_ack
-@in_project.as_json
-def resume_command(
-    feature_id: str, root: Path, reopen: bool, agent: str, require_ack: Path | None, json_: bool
-) -> int:
+@given.writing
+def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Go on with a feature that rests."""
-    store = given.store_in(root, agent, require_ack)
-    changed = store.resume(feature_id, reopen=reopen, agent=agent)
+    changed = store.resume(feature_id, reopen=reopen)
     return _tell(store, feature_id, "active", changed=changed, json_=json_)
 
 
@@ -67,15 +55,10 @@ Example:
 """,
 )
 @given.feature
-@in_project.root
-@given.agent
-@given.require_ack
-@in_project.as_json
-def complete_command(feature_id: str, root: Path, agent: str, require_ack: Path | None, json_: bool) -> int:
+@given.writing
+def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Mark a feature as completed."""
-    store = given.store_in(root, agent, require_ack)
-    changed = store.complete(feature_id, agent=agent)
-    return _tell(store, feature_id, "completed", changed=changed, json_=json_)
+    return _tell(store, feature_id, "completed", changed=store.complete(feature_id), json_=json_)
 
 
 @click.command(
@@ -86,13 +69,9 @@ Example:
 """,
 )
 @given.feature
-@in_project.root
-@given.agent
-@given.require_ack
-@in_project.as_json
-def archive_command(feature_id: str, root: Path, agent: str, require_ack: Path | None, json_: bool) -> int:
+@given.writing
+def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Put a completed feature away, whole, under .archive/. Its row stays in the list."""
-    store = given.store_in(root, agent, require_ack)
-    place = str(store.archive(feature_id, agent=agent))
+    place = str(store.archive(feature_id))
     text = f"{feature_id} lies in {harmless(in_project.short_path(place))}"
     return given.told(store, text, {"feature_id": feature_id, "path": place}, json_=json_)

@@ -87,7 +87,7 @@ def _tell(done: Repaired) -> None:
         output.lines(changing.done(action))
     for path in done.kept:
         changing.tell("kept", in_project.short_path(path))
-    if not done.actions:
+    if not done.actions and in_project.exit_code(done.problems) == 0:
         output.lines(changing.done("nothing to repair"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import SchemaError
 from sessionary.layouts.orchestrator.rules import TASK_STATUSES
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
 
@@ -29,23 +29,18 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
 @click.option(
     "--from", "source", type=click.File("rb"), metavar="FILE", help="Replace its phases; - is stdin."
 )
 @click.option("--name", help="Another name of the feature; goes with --from.")
 @click.option("--description", help="Another description; goes with --from.")
-@given.agent
-@given.require_ack
-@in_project.as_json
+@given.writing
 def plan_command(
+    store: FeatureStore,
     feature_id: str,
-    root: Path,
     source: Any,
     name: str | None,
     description: str | None,
-    agent: str,
-    require_ack: Path | None,
     json_: bool,
 ) -> int:
     """Print the plan, or replace its phases.
@@ -53,14 +48,13 @@ def plan_command(
     With --from they are those of a YAML or JSON file. It is a list of phases, or a map that has it under
     `phases`. How far a task is changes by `task` alone.
     """
-    store = given.store_in(root, agent, require_ack)
     if source is None:
         if name is not None or description is not None:
             raise click.UsageError("--name and --description go with --from")
         plan = store.plan(feature_id)
     else:
         phases = _phases(source.read(), source.name)
-        plan = store.save_plan(feature_id, phases, name=name, description=description, agent=agent)
+        plan = store.save_plan(feature_id, phases, name=name, description=description)
     if json_:
         output.value(plan)
         return 0
@@ -121,31 +115,25 @@ Examples:
 @given.feature
 @click.argument("task_id", metavar="TASK")
 @click.argument("status", type=click.Choice(TASK_STATUSES), metavar="STATUS")
-@in_project.root
 @click.option(
     "--artifact", "artifacts", multiple=True, metavar="NAME", help="What it has made; may be repeated."
 )
 @click.option("--reopen", is_flag=True, help="Go on with a completed task.")
-@given.agent
-@given.require_ack
-@in_project.as_json
+@given.writing
 def task_command(
+    store: FeatureStore,
     feature_id: str,
     task_id: str,
     status: str,
-    root: Path,
     artifacts: tuple[str, ...],
     reopen: bool,
-    agent: str,
-    require_ack: Path | None,
     json_: bool,
 ) -> int:
     """Move a task to another status.
 
     STATUS is pending, in_progress, completed or blocked. A completed task stays so, unless --reopen.
     """
-    store = given.store_in(root, agent, require_ack)
-    changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen, agent=agent)
+    changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen)
     words = status.replace("_", " ")
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
     document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from sessionary.cli import in_project, output
+from sessionary.cli import output
 from sessionary.cli.feature import given
 from sessionary.layouts.orchestrator.rules import MODELS
 from sessionary.layouts.orchestrator.status import state_dict
+from sessionary.layouts.orchestrator.store import FeatureStore
 
 
 @click.command(
@@ -22,22 +22,13 @@ Examples:
 """,
 )
 @click.argument("name", required=False, metavar="[NAME]")
-@in_project.root
 @click.option(
     "--id", "feature_id", metavar="ID", help="Lower-case words and a date (default: NAME and today)."
 )
 @click.option("--description", default="", help="What it is about.")
-@given.agent
-@given.require_ack
-@in_project.as_json
+@given.writing
 def create_command(
-    name: str | None,
-    root: Path,
-    feature_id: str | None,
-    description: str,
-    agent: str,
-    require_ack: Path | None,
-    json_: bool,
+    store: FeatureStore, name: str | None, feature_id: str | None, description: str, json_: bool
 ) -> int:
     """Begin a feature, and print its id.
 
@@ -45,8 +36,7 @@ def create_command(
     """
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
-    store = given.store_in(root, agent, require_ack)
-    made = store.create(feature_id, name=name, description=description, agent=agent)
+    made = store.create(feature_id, name=name, description=description)
     if json_:
         output.value({"feature_id": made, "path": str(store.home / made)})
     else:
@@ -63,25 +53,20 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
 @click.option("--task", metavar="TASK", help="The task that is worked on.")
 @click.option("--no-task", is_flag=True, help="No task is worked on.")
 @click.option("--model", type=click.Choice(MODELS), help="The model that works on it.")
 @click.option("--command", default="update-state", show_default=True, help="What the history calls it.")
 @click.option("--arguments", metavar="TEXT", help="The arguments in the history (default: what was set).")
-@given.agent
-@given.require_ack
-@in_project.as_json
+@given.writing
 def update_command(
+    store: FeatureStore,
     feature_id: str,
-    root: Path,
     task: str | None,
     no_task: bool,
     model: str | None,
     command: str,
     arguments: str | None,
-    agent: str,
-    require_ack: Path | None,
     json_: bool,
 ) -> int:
     """Set what is given of the state. Each update is one line of the history, even if nothing changes."""
@@ -92,7 +77,6 @@ def update_command(
         fields["active_task"] = task
     if model is not None:
         fields["model_in_use"] = model
-    store = given.store_in(root, agent, require_ack)
-    state = store.update(feature_id, command=command, arguments=arguments, agent=agent, **fields)
+    state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
     return given.told(store, text, {"feature_id": feature_id, **state_dict(state)}, json_=json_)

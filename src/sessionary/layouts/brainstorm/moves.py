@@ -146,9 +146,10 @@ def rescore(
         Invalid: a value that the format does not allow.
     """
     if axes is not None:
-        unknown = sorted(set(axes) ^ set(AXES))
-        if unknown:
-            raise Invalid(f"axes do not fit: {', '.join(unknown)}", hint=f"give all of {', '.join(AXES)}")
+        if wrong := sorted(set(axes) - set(AXES)):
+            raise Invalid(f"there is no axis {', '.join(wrong)}", hint=f"there are {', '.join(AXES)}")
+        if missing := [name for name in AXES if name not in axes]:
+            raise Invalid(f"axes are missing: {', '.join(missing)}", hint="give all of them at once")
         for name, value in axes.items():
             whole(value, 0, 100, name)
         session["ems_axes"] = {name: axes[name] for name in AXES}

@@ -5,14 +5,17 @@ A class of its own only for its length; `BrainstormStore` is the one to use.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from sessionary.layouts.brainstorm import rounds
 from sessionary.layouts.brainstorm.moves import Session
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.writing import Shelf
+
+T = TypeVar("T")
 
 
 class NoteTaking:
@@ -36,19 +39,16 @@ class NoteTaking:
 
         Durability: as `answer`.
         """
-
-        def step(session: Session, now: datetime) -> None:
-            rounds.technique(
-                session,
-                technique,
-                category=category,
-                reason=reason,
-                applied=applied,
-                source=source,
-                weak_axes=weak_axes,
-            )
-
-        return self._shelf.change(slug, "technique", step, now)[0]
+        note = partial(
+            rounds.technique,
+            slug=technique,
+            category=category,
+            reason=reason,
+            applied=applied,
+            source=source,
+            weak_axes=weak_axes,
+        )
+        return self._note(slug, "technique", note, now)[0]
 
     def party(
         self,
@@ -74,18 +74,15 @@ class NoteTaking:
             personas: who took part; by default those who contributed.
             now: the time.
         """
-
-        def step(session: Session, now: datetime) -> int:
-            return rounds.party_round(
-                session,
-                topic,
-                contributions,
-                synthesis=synthesis,
-                user_question=user_question,
-                personas=personas,
-            )
-
-        return self._shelf.change(slug, "party", step, now)[1]
+        note = partial(
+            rounds.party_round,
+            topic=topic,
+            contributions=contributions,
+            synthesis=synthesis,
+            user_question=user_question,
+            personas=personas,
+        )
+        return self._note(slug, "party", note, now)[1]
 
     def panel(
         self,
@@ -113,28 +110,23 @@ class NoteTaking:
             experts: who took part; by default those who contributed.
             now: the time.
         """
-
-        def step(session: Session, now: datetime) -> int:
-            return rounds.panel_round(
-                session,
-                topic,
-                contributions,
-                phase=phase,
-                convergent=convergent,
-                tensions=tensions,
-                experts=experts,
-            )
-
-        return self._shelf.change(slug, "panel", step, now)[1]
+        note = partial(
+            rounds.panel_round,
+            topic=topic,
+            contributions=contributions,
+            phase=phase,
+            convergent=convergent,
+            tensions=tensions,
+            experts=experts,
+        )
+        return self._note(slug, "panel", note, now)[1]
 
     def idea(self, slug: str, content: str, *, score: int | None = None, now: datetime | None = None) -> int:
         """Note an idea with its score, 0 to 10; returns its number.
 
         Durability: as `answer`.
         """
-        return self._shelf.change(
-            slug, "idea", lambda session, now: rounds.add_idea(session, content, score), now
-        )[1]
+        return self._note(slug, "idea", partial(rounds.add_idea, content=content, score=score), now)[1]
 
     def score_idea(self, slug: str, number: int, score: int, *, now: datetime | None = None) -> Brainstorm:
         """Give an idea another score, 0 to 10.
@@ -144,6 +136,10 @@ class NoteTaking:
         Raises:
             NotFound: there is no idea of that number.
         """
-        return self._shelf.change(
-            slug, "idea", lambda session, now: rounds.score_idea(session, number, score), now
-        )[0]
+        return self._note(slug, "idea", partial(rounds.score_idea, number=number, score=score), now)[0]
+
+    def _note(
+        self, slug: str, operation: str, note: Callable[[Session], T], now: datetime | None
+    ) -> tuple[Brainstorm, T]:
+        """A change that does not look at the clock; the session then, and what the change gave."""
+        return self._shelf.change(slug, operation, lambda session, _: note(session), now)

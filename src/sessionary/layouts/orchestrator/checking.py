@@ -8,9 +8,9 @@ from typing import Any
 
 from sessionary.disk.fs import Fs
 from sessionary.layouts.orchestrator import names, planfile, rules
-from sessionary.layouts.orchestrator.history import History, odd_entries, read_history
+from sessionary.layouts.orchestrator.history import History, odd_entries
 from sessionary.layouts.orchestrator.indexfile import IndexFile
-from sessionary.layouts.orchestrator.reading import is_folder, look_or_none, read_state
+from sessionary.layouts.orchestrator.reading import history_of, is_folder, look_or_none, read_plan, read_state
 from sessionary.layouts.orchestrator.replaying import last_operation, operations_back
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.times import parse
@@ -18,11 +18,7 @@ from sessionary.model import Problem, Severity
 
 
 def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
-    """Everything that is not as it should be in one feature.
-
-    Raises:
-        StorageFailed: a file of it is there and cannot be read.
-    """
+    """Everything that is not as it should be in one feature."""
     feature_id = os.path.basename(folder)
     reason = names.why_irregular(feature_id)
     if reason:
@@ -30,9 +26,9 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         yield note("irregular_id", folder, words, "none needed; new features get a regular id")
     state = read_state(fs, folder)
     yield from state.problems
-    plan = planfile.read_plan(fs, folder)
+    plan = read_plan(fs, folder)
     yield from plan.problems
-    history = read_history(fs, f"{folder}/{names.HISTORY}")
+    history = history_of(fs, folder)
     yield from history_problems(history)
     if not is_folder(fs, f"{folder}/{names.ARTIFACTS}"):
         words = "there is no folder for artifacts"
@@ -117,7 +113,7 @@ def store_problems(
         remedy = "check owner and mode of the folder"
         yield Problem("not_writable", Severity.stops_resume, home, None, None, words, remedy)
     path = f"{home}/{names.INDEX}"
-    if index.data is None and ids:
+    if index.data is None and index.error is None and ids:
         words = f"there is no list of features, but there are {len(ids)}"
         remedy = "`sessionary feature repair --rebuild-index` writes it"
         yield Problem("no_index", Severity.hides_data, path, None, None, words, remedy)

@@ -49,7 +49,7 @@ class New(NamedTuple):
 def create(fs: Fs, index: Index, new: New) -> str:
     """Make a feature and return its id. See `FeatureStore.create` for what holds when it fails."""
     with index.held(make=True):
-        found = index.read()
+        found = index.load()
         if found.error is not None:
             raise found.error
         feature_id = _free(fs, index.home, found, new)

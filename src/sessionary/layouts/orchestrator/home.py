@@ -164,7 +164,9 @@ class FeatureHome:
 
 
 def readable_plan(found: planfile.PlanFile, folder: str) -> planfile.PlanFile:
-    """The plan, unless nobody can read it: nothing is written over such a file. Raises Corrupt."""
+    """The plan, unless nobody can read it: nothing is written over such a file. Raises Corrupt or StorageFailed."""
+    if found.error is not None:
+        raise found.error
     if not found.readable:
         raise Corrupt(found.problems[0].message, path=f"{folder}/{names.PLAN}", hint=found.problems[0].repair)
     return found

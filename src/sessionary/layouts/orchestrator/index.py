@@ -12,8 +12,10 @@ from typing import Any
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
+from sessionary.errors import StorageFailed
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.indexfile import IndexFile, Row, parse_index, with_row, written
+from sessionary.layouts.orchestrator.reading import unreadable
 from sessionary.layouts.orchestrator.rules import ACTIVE
 
 
@@ -33,13 +35,20 @@ class Index:
         self._fs = fs
         self._lock = FileLock(f"{home}/{names.INDEX_LOCK}", fs)
 
-    def read(self) -> IndexFile:
-        """The list as it is now. Takes no lock: the file is replaced as a whole.
+    def load(self) -> IndexFile:
+        """The list as it is now, for a write. Takes no lock: the file is replaced as a whole.
 
         Raises:
             StorageFailed: it is there and cannot be read.
         """
         return parse_index(read_bytes(self._fs, self.path), self.path)
+
+    def read(self) -> IndexFile:
+        """As `load`, for whoever only looks: that it cannot be read is its `error`."""
+        try:
+            return self.load()
+        except StorageFailed as error:
+            return IndexFile(None, {}, {}, [unreadable(error)], error)
 
     @contextmanager
     def held(self, *, make: bool = False) -> Iterator[None]:
@@ -77,7 +86,7 @@ class Index:
             StorageFailed, Locked: it cannot be written.
         """
         with self.held():
-            self.put_locked(self.read(), feature_id, changes, began)
+            self.put_locked(self.load(), feature_id, changes, began)
 
     def put_locked(self, found: IndexFile, feature_id: str, changes: Mapping[str, Any], began: str) -> None:
         """As `put`, with the lock held and the list just read."""

@@ -18,8 +18,7 @@ from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
-from sessionary.layouts.orchestrator import checking, names, planfile, reading
-from sessionary.layouts.orchestrator.history import read_history
+from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary, health
 
@@ -129,10 +128,7 @@ class FeatureLayout:
             raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        try:
-            yield from checking.feature_problems(self._fs, ref.folder)
-        except StorageFailed as error:
-            yield _unreadable(error)
+        yield from checking.feature_problems(self._fs, ref.folder)
 
     def _ref(self, folder: str) -> SessionRef:
         home = os.path.dirname(folder)
@@ -156,19 +152,12 @@ class FeatureLayout:
         return summary, remembered(summary, folder, files, now) if lasting else None
 
     def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
-        problems: list[Problem] = []
-        state, plan, values = None, planfile.PlanFile(None, {}, {}, [], True), []
-        try:
-            found = reading.read_state(self._fs, ref.folder)
-            state = found.state
-            plan = planfile.read_plan(self._fs, ref.folder)
-            path = f"{ref.folder}/{names.HISTORY}"
-            history = read_history(self._fs, path)
-            values = history.values
-            problems += [*found.problems, *plan.problems]
-            problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
-        except StorageFailed as error:
-            problems.append(_unreadable(error))
+        found = reading.read_state(self._fs, ref.folder)
+        plan = reading.read_plan(self._fs, ref.folder)
+        history = reading.history_of(self._fs, ref.folder)
+        state, values = found.state, history.values
+        problems = [*found.problems, *plan.problems]
+        problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
         head = plan.document.get("feature")
         head = head if isinstance(head, dict) else {}
         created = state.started_at if state else parse(head.get("created_at"))
@@ -222,12 +211,6 @@ def _newest(files: dict[str, os.stat_result]) -> datetime | None:
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
-def _unreadable(error: StorageFailed) -> Problem:
-    return Problem(
-        "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
-    )
-
-
 def _closed(ref: SessionRef, error: StorageFailed) -> Summary:
-    problems = [_unreadable(error)]
+    problems = [reading.unreadable(error)]
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)

@@ -121,7 +121,7 @@ class FeatureOperator(FeatureReader):
 
     def _touch_row(self, feature_id: str, state: StateFile, at: datetime) -> None:
         with self._index.held():
-            found = self._index.read()
+            found = self._index.load()
             known = parse(found.rows.get(feature_id, {}).get("last_active"))
             if known is None or not timedelta(0) <= at - known < TOUCH_EVERY:
                 began = stamp(state.state.started_at or at)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import Fs, read_bytes
-from sessionary.errors import Corrupt, SchemaError
+from sessionary.errors import Corrupt, SchemaError, StorageFailed
 from sessionary.layouts.orchestrator import rules
 from sessionary.layouts.orchestrator.times import parse, stamp
 from sessionary.model import Problem, Severity
@@ -31,6 +31,7 @@ class PlanFile(NamedTuple):
         tasks: the tasks by id, in their order; of two with one id the first.
         problems: what is wrong or unusual.
         readable: False if the file is there and holds no plan: then nothing may be written over it.
+        error: why the system does not let it be read; else None.
     """
 
     data: bytes | None
@@ -38,6 +39,7 @@ class PlanFile(NamedTuple):
     tasks: dict[str, dict[str, Any]]
     problems: list[Problem]
     readable: bool
+    error: StorageFailed | None = None
 
 
 def read_plan(fs: Fs, folder: str) -> PlanFile:

@@ -116,7 +116,7 @@ class FeatureReader(FeatureHome):
             folder = self._folder(feature_id)
             state = reading.read_state(self._fs, folder)
             plan = reading.read_plan(self._fs, folder, self.timeout)
-            history = read_history(self._fs, f"{folder}/{names.HISTORY}")
+            history = reading.history_of(self._fs, folder)
             index = self._index.read()
             counts, progress = status.counted_tasks(plan.tasks)
             head = plan.document.get("feature")
@@ -173,7 +173,7 @@ class FeatureReader(FeatureHome):
         for feature_id in reading.feature_ids(self._fs, home):
             folder = f"{home}/{feature_id}"
             state = reading.read_state(self._fs, folder)
-            now = reading.status_of_feature(self._fs, folder, index)
+            now = reading.status_of_feature(self._fs, folder, index, reading.history_of)
             rows.append(FeatureRow(feature_id, now, state.state, archived, state.problems))
         return rows
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -34,14 +34,12 @@ class StateReading:
 
 
 def read_state(fs: Fs, folder: str) -> StateReading:
-    """The state of a feature; what is wrong with it is told, never raised.
-
-    Raises:
-        StorageFailed: it is there and cannot be read.
-    """
+    """The state of a feature; what is wrong with it is told, never raised."""
     feature_id = os.path.basename(folder)
     try:
         found = statefile.read_state(fs, folder, feature_id)
+    except StorageFailed as error:
+        return StateReading(None, [unreadable(error)], error)
     except (NotFound, Corrupt, Invalid, Unsupported) as error:
         return StateReading(None, _no_state(folder, error), error)
     return StateReading(found.state, found.problems)
@@ -79,10 +77,35 @@ def plan_lock(fs: Fs, folder: str, timeout: float) -> Iterator[None]:
         yield
 
 
-def read_plan(fs: Fs, folder: str, timeout: float) -> planfile.PlanFile:
-    """The plan of a feature, under the shared lock."""
-    with plan_lock(fs, folder, timeout):
-        return planfile.read_plan(fs, folder)
+def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> planfile.PlanFile:
+    """The plan of a feature, under the shared lock if `timeout` is given; what is wrong with it is told, never raised.
+
+    Raises:
+        Locked: a writer held it all the time.
+    """
+    try:
+        if timeout is None:
+            return planfile.read_plan(fs, folder)
+        with plan_lock(fs, folder, timeout):
+            return planfile.read_plan(fs, folder)
+    except StorageFailed as error:
+        return planfile.PlanFile(None, {}, {}, [unreadable(error)], False, error)
+
+
+def history_of(fs: Fs, folder: str) -> History:
+    """The history of a feature; that it cannot be read is told, never raised."""
+    path = f"{folder}/{names.HISTORY}"
+    try:
+        return read_history(fs, path)
+    except StorageFailed as error:
+        return History(path, problems=[unreadable(error)])
+
+
+def unreadable(error: StorageFailed) -> Problem:
+    """What to tell of a file that the system refuses to read. It hides no other file, and no other feature."""
+    return Problem(
+        "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
+    )
 
 
 def status_in(found: IndexFile, feature_id: str, history: History | None = None) -> str:
@@ -95,11 +118,21 @@ def status_in(found: IndexFile, feature_id: str, history: History | None = None)
     return status or str(found.rows.get(feature_id, {}).get("status") or ACTIVE)
 
 
-def status_of_feature(fs: Fs, folder: str, found: IndexFile) -> str:
-    """As `status_in`; the history is read only if the list says nothing."""
+def status_of_feature(
+    fs: Fs, folder: str, found: IndexFile, history: Callable[[Fs, str], History] | None = None
+) -> str:
+    """As `status_in`; the history is read only if the list says nothing.
+
+    Whoever only looks gives `history_of`, by which a history that cannot be read says nothing.
+
+    Raises:
+        StorageFailed: it cannot be read.
+    """
     feature_id = os.path.basename(folder)
-    listed = found.error is None and feature_id in found.rows
-    return status_in(found, feature_id, None if listed else read_history(fs, f"{folder}/{names.HISTORY}"))
+    if found.error is None and feature_id in found.rows:
+        return status_in(found, feature_id)
+    read = history(fs, folder) if history else read_history(fs, f"{folder}/{names.HISTORY}")
+    return status_in(found, feature_id, read)
 
 
 def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool:

@@ -18,7 +18,7 @@ from sessionary.layouts.orchestrator.feature import Feature, make_folder
 from sessionary.layouts.orchestrator.history import mended, read_history
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.indexfile import KEY, IndexFile, Row
-from sessionary.layouts.orchestrator.reading import feature_ids, status_of_feature
+from sessionary.layouts.orchestrator.reading import feature_ids, read_plan, status_of_feature
 from sessionary.layouts.orchestrator.replaying import UNKNOWN, Replayed, replay, started
 from sessionary.layouts.orchestrator.rules import ACTIVE, DEFAULT_MODEL
 from sessionary.layouts.orchestrator.times import parse, stamp
@@ -78,6 +78,10 @@ def _repair_plan(feature: Feature, now: datetime, done: Repaired) -> None:
         plan = planfile.new_plan(feature.feature_id, feature.feature_id, "", _day(feature.feature_id) or now)
         atomic.create(path, dump_yaml(plan), fs=feature.fs)
         done.actions.append("made an empty plan")
+    elif not (found := read_plan(feature.fs, feature.folder)).readable:
+        done.problems += (
+            found.problems
+        )  # it was written by hand or by a planner: nobody else can tell what it was
 
 
 def _repair_state(feature: Feature, now: datetime, done: Repaired) -> statefile.FeatureState:
@@ -116,7 +120,7 @@ def _rebuild_state(feature: Feature, now: datetime, done: Repaired) -> statefile
 
 
 def _started(feature: Feature, told: Replayed) -> datetime | None:
-    row = feature.index.read().rows.get(feature.feature_id, {})
+    row = feature.index.load().rows.get(feature.feature_id, {})
     plan = planfile.read_plan(feature.fs, feature.folder).document.get("feature")
     created = plan.get("created_at") if isinstance(plan, dict) else None
     return started(told, row.get("started_at"), created) or _day(feature.feature_id)
@@ -125,7 +129,7 @@ def _started(feature: Feature, told: Replayed) -> datetime | None:
 def _repair_row(feature: Feature, state: statefile.FeatureState, done: Repaired) -> None:
     index = feature.index
     with index.held():
-        found = index.read()
+        found = index.load()
         if found.error is not None:
             done.problems += found.problems
             return
@@ -139,7 +143,7 @@ def _repair_row(feature: Feature, state: statefile.FeatureState, done: Repaired)
 def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
     """Write the list from the folders and from what can be read of it. See `FeatureStore.rebuild_index`."""
     with index.held():
-        found = index.read()
+        found = index.load()
         rows = list(found.rows.values())
         for feature_id in feature_ids(fs, index.home):
             if feature_id not in found.rows:

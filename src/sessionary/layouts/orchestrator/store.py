@@ -297,7 +297,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
             NotFound, Locked, StorageFailed: as `update`.
         """
         with self._writing(feature_id, agent) as feature:
-            now = reading.status_of_feature(self._fs, feature.folder, self._index.read())
+            now = reading.status_of_feature(self._fs, feature.folder, self._index.load())
             if now != rules.COMPLETED:
                 raise TransitionError(
                     f"feature {feature_id} is {now} and cannot be archived",
@@ -338,7 +338,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
         self, feature_id: str, command: str, status: str, agent: str | None, *, reopen: bool = False
     ) -> bool:
         with self._writing(feature_id, agent) as feature:
-            index = self._index.read()
+            index = self._index.load()
             if index.error is not None:
                 raise index.error
             now = reading.status_of_feature(self._fs, feature.folder, index)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.errors import Conflict, Corrupt, Invalid, NotFound, SchemaError, Unsupported
+from sessionary.errors import Conflict, Corrupt, Invalid, NotFound, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.orchestrator.history import parse_history
 from tests.unit.layouts.orchestrator.conftest import ID, NOON
 
@@ -660,3 +660,65 @@ def test_milliseconds_are_not_taken_for_nanoseconds() -> None:
     from sessionary.layouts.orchestrator.entries import milliseconds
 
     assert [milliseconds(each) for each in rows] == [3_600_000, 900_000]
+
+
+def test_a_plan_that_cannot_be_repaired_is_told(store: Any, feature: Any) -> None:
+    """Section "Recovery Procedures", 2: what is there is not recreated."""
+    plan = feature / "implementation-plan.yaml"
+    for broken, code in ((b"phases: [\n", "bad_plan"), (b"- what a model answered\n", "bad_plan")):
+        plan.write_bytes(broken)
+        done = store.repair(ID)
+        assert (done.actions, codes(done.problems)) == ([], {code})
+        assert plan.read_bytes() == broken
+    no_file(plan)
+    assert codes(store.repair(ID).problems) == {"unreadable_file"}
+
+
+# -- what the system refuses to read
+
+
+def no_file(path: Path) -> None:
+    """A folder where a file belongs: nobody, not even the superuser, can read that."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+@pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml", "history.jsonl"])
+def test_a_file_that_cannot_be_read_hides_no_other_feature(name: str, store: Any, feature: Any) -> None:
+    """Section "On Read": report corruption; everything else is there."""
+    store.create("other-2025-01-09")
+    no_file(feature / name)
+    rows = {row.feature_id: row for row in store.list_features()}
+    assert set(rows) == {ID, "other-2025-01-09"}
+    assert (rows[ID].state is None) == (name == "state.yaml")
+    told = [problem for problem in store.validate() if problem.severity > 1]
+    assert [(problem.code, problem.path) for problem in told] == [("unreadable_file", str(feature / name))]
+    status = store.status(ID)
+    assert "unreadable_file" in codes(status.problems)
+    assert (status.name == "AI orchestrator") == (name != "implementation-plan.yaml")
+    question = {
+        "state.yaml": store.load,
+        "implementation-plan.yaml": store.plan,
+        "history.jsonl": store.history,
+    }
+    with pytest.raises(StorageFailed) as caught:
+        question[name](ID)
+    assert caught.value.error_context
+    assert caught.value.error_context["operation"] == "read"
+    assert list((feature / name).iterdir()) == []
+
+
+def test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing(store: Any, feature: Any, home: Any) -> None:
+    """Sections "On Read" and "Conflict Resolution": the folders count, and nothing is written over it."""
+    store.pause(ID)
+    no_file(home / "active-features.yaml")
+    assert [(row.feature_id, row.status) for row in store.list_features()] == [(ID, "paused")]
+    assert codes(store.last_report.problems) == {"unreadable_file"}
+    assert codes(store.validate()) == {"unreadable_file"}
+    assert store.update(ID, model_in_use="opus").model_in_use == "opus"
+    for call, argument in ((store.create, "x-2025-01-09"), (store.resume, ID)):
+        with pytest.raises(StorageFailed) as caught:
+            call(argument)
+        assert caught.value.outcome == "not_committed"
+    assert not (home / "x-2025-01-09").exists()
+    assert list((home / "active-features.yaml").iterdir()) == []
