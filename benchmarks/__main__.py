@@ -30,6 +30,7 @@ from benchmarks import (
     searching,
     startup,
     surgery,
+    sync,
     turns,
 )
 from benchmarks.harness import Benchmark, settle
@@ -53,6 +54,7 @@ ALL: tuple[Benchmark, ...] = (
     *mailbox.BENCHMARKS,
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
+    *sync.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 
