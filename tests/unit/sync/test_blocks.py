@@ -166,7 +166,9 @@ def test_short_lines_between_two_requests_do_not_hide_the_first_one_from_the_sec
     log = b"\n".join(lines) + b"\n"
     stored = blocks(log)
     assert len(log) > 4_000_000
-    assert sum(len(data) for _, _, data in stored) < 300_000  # of random bytes in hex, half of 30 * 10 kB at best
+    assert (
+        sum(len(data) for _, _, data in stored) < 300_000
+    )  # of random bytes in hex, half of 30 * 10 kB at best
     assert read_back(stored) == log
 
 
