@@ -30,6 +30,7 @@ from benchmarks import (
     searching,
     startup,
     surgery,
+    sync,
     sync_cosmos,
     turns,
     work,
@@ -56,6 +57,7 @@ ALL: tuple[Benchmark, ...] = (
     *mailbox.BENCHMARKS,
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
+    *sync.BENCHMARKS,
     *sync_cosmos.BENCHMARKS,
     *startup.BENCHMARKS,
 )
