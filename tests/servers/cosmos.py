@@ -141,7 +141,9 @@ class Bench:
         self._guard = threading.Lock()
         self._open: dict[str, list[CosmosRemote]] = {}
         self._asked = 0
-        self.connect("nobody").prepare()
+        first = CosmosRemote(server.config, tenant="nobody")  # with all patience: machines are slow at times
+        first.prepare()
+        first.close()
 
     def tenant(self, name: str) -> str:
         """What a tenant of this test is called on the server."""
