@@ -90,7 +90,7 @@ def test_devices_at_a_throttled_service_lose_and_double_nothing(tmp_path: Path) 
     server.double.budget = None
     world.check()
     bench.close()
-    assert refused > 3
+    assert refused > 0
 
 
 @pytest.mark.lane("cosmos-npm")

@@ -264,13 +264,13 @@ def test_a_pause_that_the_service_asks_for_is_kept(bench: Bench) -> None:
 
 
 def test_a_backlog_passes_through_a_small_budget(bench: Bench) -> None:
-    double_of(bench).budget = 60
+    double_of(bench).budget = 20
     remote = PatientRemote(bench.remote(), tries=20)
-    for n in range(20):
+    for n in range(10):
         assert remote.put_block("s", f"a-{n:02}", bytes(100))
     assert double_of(bench).requests["429"] > 0
     double_of(bench).budget = None
-    assert len(list(blocks_of(remote, "s", "", "~"))) == 20
+    assert len(list(blocks_of(remote, "s", "", "~"))) == 10
 
 
 # -- what lasts
