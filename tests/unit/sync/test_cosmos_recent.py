@@ -100,6 +100,22 @@ def test_a_second_list_is_one_request_for_what_has_changed(bench: Bench) -> None
     assert {name for name, data in found.items() if data == b"new"} == {"h03", "h04", "later"}
 
 
+def test_a_thousand_heads_come_in_three_requests_and_then_in_one() -> None:
+    bench = Bench(Double())
+    double = double_of(bench).double
+    double.clock_offset = -OVERLAP - 100.0
+    for n in range(1000):
+        bench.server.put({"id": f"h{n:04}", "pk": f"h!{bench.tenant('me')}", "t": "x" * 500})
+    double.clock_offset = 0.0
+    remote = bench.connect()
+    remote.swap_head("new", b"x", None)
+    for requests in (3, 1):
+        before = double.requests["read"]
+        assert len(list(heads_of(remote))) == 1001
+        assert double.requests["read"] - before == requests
+    bench.close()
+
+
 def test_the_time_decides_when_everything_is_listed_again(bench: Bench) -> None:
     now = [NOW]
     remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), now=lambda: now[0])

@@ -184,9 +184,10 @@ class CosmosRemote:
 
     def _replace(self, item: dict[str, str], etag: str) -> str | None:
         """The new etag of an item; None if it has another one by now, or is not there."""
-        from azure.core import MatchConditions
 
         def work(container: ContainerProxy, heard: Heard) -> str:
+            from azure.core import MatchConditions
+
             container.replace_item(
                 item["id"],
                 item,
