@@ -371,12 +371,17 @@ def sweep(stage: Stage, root: Path) -> int:
         place = root / f"run{count}"
         shutil.copytree(root / "prepared", place)
         hub.put_back(kept)
-        for path in place.glob("*/state/*/*.json"):
-            path.write_text(path.read_text().replace(str(root / "prepared"), str(place)))
+        moved(place, root / "prepared")
         world = PolicyWorld(place, hub.remote, kinds=(stage.kind,), block=BLOCK).like(prepared)
         _cut_off(world, stage, plan, fault)
         shutil.rmtree(place)
     return count
+
+
+def moved(place: Path, before: Path) -> None:
+    """What the devices remember names folders; the copies lie elsewhere."""
+    for path in place.glob("*/state/*/*.json"):
+        path.write_text(path.read_text().replace(str(before), str(place)))
 
 
 def _cut_off(world: PolicyWorld, stage: Stage, plan: dict[int, str], fault: Fault | None) -> None:

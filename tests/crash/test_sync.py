@@ -2,6 +2,7 @@
 
 import os
 import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, STAGES, Hub, Stage, again, moved_states, sweep
 
+SKEWS = (timedelta(), timedelta(days=3), timedelta(days=-3))
 SEEDS = 4000 if os.environ.get("SESSIONARY_SOAK") else 60
 
 
@@ -59,7 +61,9 @@ def test_devices_on_a_bad_network_lose_and_double_nothing(half: int, tmp_path: P
         fate = random.Random(seed)
         server = MemoryServer(page_bytes=2000, page_heads=3)
         logs = fate.random() < 0.4
-        world = World(tmp_path / str(seed), server.remote, fate.choice((2, 3)), block=600, logs=logs)
+        world = World(
+            tmp_path / str(seed), server.remote, fate.choice((2, 3)), block=600, logs=logs, skews=SKEWS
+        )
         live(world, fate, 40)
         try:
             world.check()
