@@ -23,7 +23,7 @@ from sessionary.testing.policy_world import (
     attempt_all,
 )
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.sync_stages import Hub
+from tests.crash.sync_stages import Hub, changing
 
 BLOCK = 400
 KILLS = 10**9 if os.environ.get("SESSIONARY_SOAK") else 16
@@ -353,8 +353,8 @@ def kills(stage: Stage, root: Path) -> Iterator[tuple[dict[int, str], Fault | No
     for n in range(1, remote.calls + 1):
         for effect in ("kill", "kill after", "lost"):
             yield {n: effect}, None
-    count = fs.counts["any"]
-    for n in range(1, count + 1, max(1, count // KILLS)):
+    places = changing(fs)
+    for n in places[:: max(1, len(places) // KILLS)]:
         yield {}, Fault("any", n, "kill")
     fs.bury()
 

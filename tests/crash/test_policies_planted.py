@@ -130,8 +130,8 @@ def the_list_is_no_concern_of_a_person(patch: pytest.MonkeyPatch) -> None:
 def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
     right = Puller._merge
 
-    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, device: str) -> Any:
-        outcome = right(self, record, head, ref, agreed, device)
+    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
+        outcome = right(self, record, head, ref, agreed, *rest)
         if outcome is not None and outcome.note == pushing.FOR_A_PERSON:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
