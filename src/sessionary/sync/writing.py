@@ -21,7 +21,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.comparing import Comparison, Verdict
 from sessionary.sync.heads import Head
-from sessionary.sync.incoming import Theirs, inline_bytes
+from sessionary.sync.incoming import Theirs
 from sessionary.sync.merging import Side, merge
 from sessionary.sync.placing import refuse_strange_items
 from sessionary.sync.rules import Rules, rule_of
@@ -76,7 +76,7 @@ class Writer:
                 self._replace(name, theirs, here, agreed)
             else:
                 assert here is not None
-                note = self._bring_together(name, theirs, here, agreed) if verdict is Verdict.MERGE else None
+                note = self._bring_together(name, found, here) if verdict is Verdict.MERGE else None
                 notes.append(self._keep_both(name, found, mine) if note is None else note)
         return "; ".join(filter(None, notes))
 
@@ -157,17 +157,18 @@ class Writer:
 
     # -- both are
 
-    def _bring_together(
-        self, name: str, theirs: Theirs, here: LocalPart, agreed: Agreed | None
-    ) -> str | None:
+    def _bring_together(self, name: str, found: Comparison, here: LocalPart) -> str | None:
         """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
         with opened(self._fs, here) as file:
             assert file is not None
-            mine, others = file.read(0, here.size), b"".join(theirs.all(file))
+            mine, others = file.read(0, here.size), b"".join(found.theirs[name].all(file))
         if self._rule(name).policy is Policy.FIELDS:
-            merged = self._layout.merged(name, _base(agreed, name), mine, others)
+            base = found.bases.get(name)
+            merged = self._layout.merged(name, base, mine, others)
             if merged is None:
                 return None
+            if base is None:  # who changed what is not known, so what gives way is kept
+                self._save_once(self._path(name), others if merged == mine else mine)
             self._put(name, self._revealed(name, merged, here), mine, here)
             return ""
         return self._merge_lines(name, mine, others, here)
@@ -301,12 +302,6 @@ def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes
         yield chunk
         at += len(chunk)
     yield from tail
-
-
-def _base(agreed: Agreed | None, name: str) -> bytes | None:
-    """What both sides had last of a document, where it lay in the head."""
-    parts = agreed.head.parts if agreed else ()
-    return next((inline_bytes(part) for part in parts if part.name == name and part.data is not None), None)
 
 
 def _was_redacted(agreed: Agreed | None, name: str) -> bool:
