@@ -1,6 +1,7 @@
 """Every remote passes the shared suite; and the suite fails remotes that do not keep the rules."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.folder_remote import FolderRemote
 from sessionary.testing.remote_suite import RemoteTests
 
 
@@ -31,6 +33,24 @@ class TestMemory(RemoteTests):
 class TestMemoryInSmallPages(TestMemory):
     def setup_method(self) -> None:
         self.server = MemoryServer(page_bytes=1, page_heads=1)
+
+
+class TestFolder(RemoteTests):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.root = tmp_path
+
+    def remote(self, tenant: str = "me") -> Any:
+        return FolderRemote(self.root, tenant, page=3)
+
+    def get_raw(self, space: str, block: str) -> Any:
+        path = self.root / "me" / "blocks" / space / block
+        return path.read_bytes() if path.exists() else None
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        path = self.root / "me" / "blocks" / space / block
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 class TestChaosAtRest(TestMemory):

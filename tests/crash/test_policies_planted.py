@@ -13,7 +13,7 @@ from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
 from sessionary.layouts.orchestrator.receiving import FeatureRecipient
-from sessionary.sync import bundles, engine, owners, placing, pushing, writing
+from sessionary.sync import bundles, comparing, engine, owners, placing, pushing, writing
 from sessionary.sync.comparing import Comparison
 from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, merge
@@ -96,7 +96,7 @@ def the_later_document_wins_whole(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_base", lambda agreed, name: None)
+    patch.setattr(comparing, "_add_base", lambda remote, result, agreed, name: None)
 
 
 def a_message_gets_the_name_of_another(patch: pytest.MonkeyPatch) -> None:
@@ -130,8 +130,8 @@ def the_list_is_no_concern_of_a_person(patch: pytest.MonkeyPatch) -> None:
 def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
     right = Puller._merge
 
-    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *how: Any) -> Any:
-        outcome = right(self, record, head, ref, agreed, *how)
+    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
+        outcome = right(self, record, head, ref, agreed, *rest)
         if outcome is not None and outcome.note == pushing.FOR_A_PERSON:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome

@@ -21,12 +21,12 @@ from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.comparing import Comparison, Verdict
 from sessionary.sync.heads import Head
-from sessionary.sync.incoming import Theirs, inline_bytes
+from sessionary.sync.incoming import Theirs
 from sessionary.sync.merging import Side, merge
 from sessionary.sync.placing import refuse_strange_items
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Agreed
-from sessionary.sync.survey import LocalPart, Surveyor, opened
+from sessionary.sync.survey import LocalPart, Surveyor, lines_until, opened
 
 _BLACK = (
     "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
@@ -76,7 +76,7 @@ class Writer:
                 self._replace(name, theirs, here, agreed)
             else:
                 assert here is not None
-                note = self._bring_together(name, theirs, here, agreed) if verdict is Verdict.MERGE else None
+                note = self._bring_together(name, found, here) if verdict is Verdict.MERGE else None
                 notes.append(self._keep_both(name, found, mine) if note is None else note)
         return "; ".join(filter(None, notes))
 
@@ -157,20 +157,19 @@ class Writer:
 
     # -- both are
 
-    def _bring_together(
-        self, name: str, theirs: Theirs, here: LocalPart, agreed: Agreed | None
-    ) -> str | None:
+    def _bring_together(self, name: str, found: Comparison, here: LocalPart) -> str | None:
         """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
-        if here.origin:
-            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
         with opened(self._fs, here) as file:
             assert file is not None
-            mine, others = file.read(0, here.size), b"".join(theirs.all(file))
+            mine, others = file.read(0, here.size), b"".join(found.theirs[name].all(file))
         if self._rule(name).policy is Policy.FIELDS:
-            merged = self._layout.merged(name, _base(agreed, name), mine, others)
+            base = found.bases.get(name)
+            merged = self._layout.merged(name, base, mine, others)
             if merged is None:
                 return None
-            self._put(name, merged, mine, here)
+            if base is None:  # who changed what is not known, so what gives way is kept
+                self._save_once(self._path(name), others if merged == mine else mine)
+            self._put(name, self._revealed(name, merged, here), mine, here)
             return ""
         return self._merge_lines(name, mine, others, here)
 
@@ -184,22 +183,44 @@ class Writer:
             Side(self._device, ours[common:]),
             Side(self._head.device, other[common:]),
         )
-        if merged.doubled:
-            self._save_once(self._path(name), b"".join(line + b"\n" for line in merged.doubled))
-        lines = [*ours[:common], *merged.lines]
+        every = self._revealed_lines([*ours[:common], *merged.lines, *merged.doubled], ours, here)
+        lines, doubled = every[: common + len(merged.lines)], every[common + len(merged.lines) :]
+        if doubled:
+            self._save_once(self._path(name), b"".join(line + b"\n" for line in doubled))
         self._put(name, b"".join(line + b"\n" for line in lines), mine, here)
-        if not merged.doubled:
+        if not doubled:
             return ""
-        count = len(merged.doubled)
+        count = len(doubled)
         return f"{count} messages were applied on two devices; {name} has the first line of each, the rest lies beside"
+
+    def _revealed(self, name: str, merged: bytes, here: LocalPart) -> bytes:
+        """A document that was brought together, with what is black in it as it is here."""
+        if not here.origin:
+            return merged
+        assert self._rules.redact is not None
+        data = self._rules.redact.restored(name, read_bytes(self._fs, here.origin) or b"", merged)
+        if data is None:
+            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
+        return data
+
+    def _revealed_lines(self, lines: list[bytes], ours: list[bytes], here: LocalPart) -> list[bytes]:
+        """Lines that were brought together, those of ours as they are here."""
+        if not here.origin:
+            return lines
+        with LineFile(here.origin, self._fs) as file:
+            whole = list(lines_until(file, here.stamp[1] - here.torn))
+        known: dict[bytes, list[bytes]] = {}
+        for black, line in zip(ours, whole, strict=True):
+            known.setdefault(black, []).append(line)
+        return [known[line].pop(0) if known.get(line) else line for line in lines]
 
     def _put(self, name: str, data: bytes, before: bytes, here: LocalPart) -> None:
         if data == before:
             return
         path = self._path(name)
         if here.torn:
-            with LineFile(here.path, self._fs) as file:
-                torn = file.read(here.size, here.torn)
+            with LineFile(here.origin or here.path, self._fs) as file:
+                torn = file.read(here.stamp[1] - here.torn, here.torn)
             atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
         atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, name))
 
@@ -281,12 +302,6 @@ def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes
         yield chunk
         at += len(chunk)
     yield from tail
-
-
-def _base(agreed: Agreed | None, name: str) -> bytes | None:
-    """What both sides had last of a document, where it lay in the head."""
-    parts = agreed.head.parts if agreed else ()
-    return next((inline_bytes(part) for part in parts if part.name == name and part.data is not None), None)
 
 
 def _was_redacted(agreed: Agreed | None, name: str) -> bool:

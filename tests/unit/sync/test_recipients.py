@@ -128,18 +128,14 @@ def test_a_discarded_parent_leaves_its_children(world: PolicyWorld) -> None:
     assert len(list((device.work / ".trash").glob("*/one/breadcrumbs/0/*.json"))) == 1
 
 
-def test_a_child_whose_parent_is_not_here_waits_in_its_folder_and_the_parent_fills_it(
-    world: PolicyWorld, tmp_path: Path
-) -> None:
+def test_a_parent_fills_the_folder_that_its_children_lie_in_already(world: PolicyWorld) -> None:
     a, b = world.devices
     a.begin("child", "one")
     world.sync(a)
-    engine = b.engine(WORK, world.remote())
-    engine._above = lambda head: ""  # type: ignore[method-assign]
-    engine.rules = engine.rules
-    b.begin("stub-only")
     (b.work / "one").mkdir()
+    (b.work / "one" / "left.txt").write_text("of somebody else")
     world.sync(b)
+    assert (b.work / "one" / "left.txt").read_text() == "of somebody else"
     assert (b.work / "one" / "child" / "session.json").exists()
     assert (b.work / "one" / "session.json").exists()
 
