@@ -270,9 +270,9 @@ def _side(
         return remote, f"other {tenant}"
 
     def connect() -> Remote:
-        from sessionary.sync.remotes.cosmos import CosmosRemote  # type: ignore[import-not-found]
+        from sessionary.sync.remotes.cosmos import CosmosRemote
 
-        return CosmosRemote(config, tenant=tenant)  # type: ignore[no-any-return]
+        return CosmosRemote(config, tenant=tenant)
 
     return connect, f"cosmos {config.endpoint} {config.database} {config.container} {tenant}"
 

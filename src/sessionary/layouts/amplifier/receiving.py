@@ -83,20 +83,20 @@ class StoreRecipient(AmplifierRecipient):
 
     def __init__(self, base_dir: Path, project: str, fs: Fs = OS_FS) -> None:
         super().__init__(base_dir, fs)
-        self.project = project
+        self._project = project
 
     def at(self, folder: Path) -> SessionRef | None:
         ref = super().at(folder)
-        return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self.project)
+        return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self._project)
 
-    def place(self, project: str | None, session_id: str) -> SessionRef:
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         check_new_id(session_id)
-        if project != self.project:
-            raise Invalid(f"this store holds the sessions of {self.project}, not of {project}")
+        if project != self._project:
+            raise Invalid(f"this store holds the sessions of {self._project}, not of {project}")
         return SessionRef(self.name, session_id, f"{self.home}/{session_id}", project)
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         closed: list[StorageFailed] = []
-        yield self.project, str(self.home), self._names(str(self.home), closed)
+        yield self._project, str(self.home), self._names(str(self.home), closed)
         if closed:
             raise closed[0]
