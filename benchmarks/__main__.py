@@ -21,6 +21,7 @@ from benchmarks import (
     concurrency,
     events,
     features,
+    hybrid,
     listing,
     load,
     mailbox,
@@ -58,6 +59,7 @@ ALL: tuple[Benchmark, ...] = (
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
     *sync.BENCHMARKS,
+    *hybrid.BENCHMARKS,
     *sync_cosmos.BENCHMARKS,
     *startup.BENCHMARKS,
 )

@@ -19,8 +19,8 @@ class Carried(HybridSessionStore):
     state = tempfile.TemporaryDirectory()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        side: dict[str, Any] = {"remote": self.server.remote, "state_dir": self.state.name}
-        super().__init__(*arguments, **(side | options))
+        options |= {"remote": self.server.remote, "state_dir": self.state.name}
+        super().__init__(*arguments, **options)
 
     @classmethod
     def over(cls, fs: Fs, *arguments: Any, **options: Any) -> Self:

@@ -86,7 +86,9 @@ def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
 
 def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
     """The session whose history a file is, if that is one of another kind than an agent's; else None."""
-    from sessionary.layouts.orchestrator.names import HISTORY  # here, since a list needs nothing of that layout
+    from sessionary.layouts.orchestrator.names import (
+        HISTORY,
+    )  # here, since a list needs nothing of that layout
 
     try:
         found = workspace.at(file.absolute().parent)

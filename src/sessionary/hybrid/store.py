@@ -69,8 +69,8 @@ class HybridSessionStore(SessionStore):
         cosmos_config: which database; None for a store that is local only: its `sync` and `pull` do nothing.
         sync_enabled: False for one that is local only, whatever else is given.
         state_dir: where this machine remembers who it is and what the other side has; by default
-            ``$XDG_STATE_HOME/sessionary``, else ``~/.local/state/sessionary``. Disposable: without it everything is
-            compared anew.
+            ``$XDG_STATE_HOME/sessionary/sync``, else ``~/.local/state/sessionary/sync``. Disposable: without it
+            everything is compared anew.
         durability: as of `SessionStore`.
         on_conflict: as of `SessionStore`.
         remote: any other side in place of a `cosmos_config`: makes the connection when it is first needed, and once
@@ -278,12 +278,14 @@ def _side(
 
 
 def _state_dir(given: str | os.PathLike[str] | None) -> str:
-    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state") if given is None else os.fspath(given)
+    if given is not None:
+        return os.path.abspath(os.path.expanduser(given))
+    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if folder is None:
         raise Invalid(
             "there is no place to remember what the other side has", hint="give state_dir, or set HOME"
         )
-    return os.path.abspath(os.path.expanduser(folder))
+    return os.path.join(folder, "sync")
 
 
 _stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()
