@@ -23,7 +23,7 @@ from sessionary.testing.policy_world import (
     attempt_all,
 )
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.sync_stages import Hub
+from tests.crash.sync_stages import Hub, changing
 
 BLOCK = 400
 KILLS = 10**9 if os.environ.get("SESSIONARY_SOAK") else 16
@@ -353,8 +353,8 @@ def kills(stage: Stage, root: Path) -> Iterator[tuple[dict[int, str], Fault | No
     for n in range(1, remote.calls + 1):
         for effect in ("kill", "kill after", "lost"):
             yield {n: effect}, None
-    count = fs.counts["any"]
-    for n in range(1, count + 1, max(1, count // KILLS)):
+    places = changing(fs)
+    for n in places[:: max(1, len(places) // KILLS)]:
         yield {}, Fault("any", n, "kill")
     fs.bury()
 
@@ -371,12 +371,17 @@ def sweep(stage: Stage, root: Path) -> int:
         place = root / f"run{count}"
         shutil.copytree(root / "prepared", place)
         hub.put_back(kept)
-        for path in place.glob("*/state/*/*.json"):
-            path.write_text(path.read_text().replace(str(root / "prepared"), str(place)))
+        moved(place, root / "prepared")
         world = PolicyWorld(place, hub.remote, kinds=(stage.kind,), block=BLOCK).like(prepared)
         _cut_off(world, stage, plan, fault)
         shutil.rmtree(place)
     return count
+
+
+def moved(place: Path, before: Path) -> None:
+    """What the devices remember names folders; the copies lie elsewhere."""
+    for path in place.glob("*/state/*/*.json"):
+        path.write_text(path.read_text().replace(str(before), str(place)))
 
 
 def _cut_off(world: PolicyWorld, stage: Stage, plan: dict[int, str], fault: Fault | None) -> None:

@@ -15,9 +15,11 @@ from sessionary.layouts.maestro.receiving import MaestroRecipient
 from sessionary.layouts.orchestrator.receiving import FeatureRecipient
 from sessionary.sync import bundles, engine, owners, placing, pushing, writing
 from sessionary.sync.comparing import Comparison
+from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, merge
 from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
+from sessionary.sync.survey import opened
 from sessionary.sync.writing import Writer
 from tests.crash.policy_stages import STAGES, Stage, sweep
 
@@ -112,7 +114,7 @@ def the_other_bundle_replaces_ours(patch: pytest.MonkeyPatch) -> None:
     def replace(self: Writer, theirs: Any, here: Any) -> None:
         present = self._surveyor.items(self._ref)
         right(self, theirs, here)
-        with writing.opened(self._fs, here) as file:
+        with opened(self._fs, here) as file:
             others = set(bundles.unpack_items(theirs.all(file)))
         for path, one in present.items():
             if one not in others:
@@ -128,8 +130,8 @@ def the_list_is_no_concern_of_a_person(patch: pytest.MonkeyPatch) -> None:
 def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
     right = Puller._merge
 
-    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, device: str) -> Any:
-        outcome = right(self, record, head, ref, agreed, device)
+    def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
+        outcome = right(self, record, head, ref, agreed, *rest)
         if outcome is not None and outcome.note == pushing.FOR_A_PERSON:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
@@ -151,8 +153,6 @@ def a_take_over_is_not_told(patch: pytest.MonkeyPatch) -> None:
 
 
 def tombstones_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    decode = engine.decode
-
     def living(name: str, data: bytes) -> Any:
         return msgspec.structs.replace(decode(name, data), deleted=False)
 

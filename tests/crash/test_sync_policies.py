@@ -4,12 +4,16 @@ import os
 import random
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.policy_world import PolicyWorld, live_on
-from tests.crash.policy_stages import STAGES, Stage, sweep
+from sessionary.testing.recorder import RecordingFs
+from sessionary.testing.sweeps import crash_sweep
+from tests.crash.policy_stages import BLOCK, STAGES, Stage, moved, sweep
+from tests.crash.sync_stages import Hub
 
 SEEDS = 2000 if os.environ.get("SESSIONARY_SOAK") else 12
 SKEWS = (timedelta(), timedelta(days=3), timedelta(days=-3))
@@ -18,6 +22,38 @@ SKEWS = (timedelta(), timedelta(days=3), timedelta(days=-3))
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: str(stage.name))
 def test_files_are_brought_together_wherever_it_is_cut_off(stage: Stage, tmp_path: Path) -> None:
     assert sweep(stage, tmp_path) > 10
+
+
+PULLS = ["messages on both", "applied on both", "logged on both", "other fields on both", "answered on both"]
+
+
+@pytest.mark.parametrize("name", PULLS)
+def test_a_power_cut_while_files_are_brought_together_loses_nothing(name: str, tmp_path: Path) -> None:
+    stage = next(stage for stage in STAGES if stage.name == name)
+    hub, prepared, kept = Hub(), list[PolicyWorld](), list[Any]()
+
+    def world_in(folder: str) -> PolicyWorld:
+        return PolicyWorld(Path(folder), hub.remote, kinds=(stage.kind,), block=BLOCK)
+
+    def setup(folder: str) -> None:
+        prepared.append(world_in(folder))
+        stage.prepare(prepared[0])
+        kept.append(hub.kept())
+
+    def operation(fs: RecordingFs) -> None:
+        for engine in prepared[0].devices[0].engines(hub.remote(), fs):
+            stage.work(engine)
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        hub.put_back(kept[0])
+        moved(Path(folder), prepared[0].root)
+        world = world_in(folder).like(prepared[0])
+        world.check()
+        stage.verify(world)
+
+    report = crash_sweep(setup, operation, check, tmp_path, limit=2)
+    assert report.states > 10
+    assert not report.violations, report.describe()
 
 
 @pytest.mark.parametrize("half", range(4))

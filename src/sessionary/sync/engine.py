@@ -17,24 +17,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
 from sessionary.disk.fs import OS_FS, Fs, look
-from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError
+from sessionary.errors import Conflict, Invalid, Locked, NotFound, RemoteError, SessionaryError
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
-from sessionary.sync.comparing import kind_of
+from sessionary.sync.comparing import compare, kind_of
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Outcome, Report, Standing, outcome_of
-from sessionary.sync.rules import Projects, Rules, SameNames
+from sessionary.sync.rules import Projects, Rules, SameNames, rule_of
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import Surveyor, match
 
@@ -153,6 +154,50 @@ class Engine:
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
                 report.outcomes.append(outcome)
         return report
+
+    def resolve(self, ref: SessionRef, keep: str) -> Report:
+        """Say who is right about a file of which nobody but a person may say it.
+
+        Args:
+            ref: the session that is held back for that.
+            keep: ``mine``: what is here, as a person has brought it together; or ``theirs``: what is on the other
+                side. What is here is then kept beside it.
+
+        Durability: as `push`, or as `pull`.
+
+        Raises:
+            Invalid: `keep` is neither, or there is nothing to decide: of everything else a pull keeps both.
+            RemoteError, StorageFailed, Locked: as `push` and `pull`.
+        """
+        with self._working() as report:
+            name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
+            agreed, record = self._recovered(name), self.remote.read_head(name)
+            if (
+                keep not in ("mine", "theirs")
+                or record is None
+                or not self._awaits_person(ref, agreed, record)
+            ):
+                raise Invalid(
+                    f"there is nothing to decide about {ref.session_id}",
+                    operation="resolve",
+                    session=ref.session_id,
+                    hint="say `mine` or `theirs` of what is held back for a person; of all else a pull keeps both",
+                )
+            head = decode(name, record.data)
+            if keep == "mine":
+                self.states.agree(name, Agreed(head, record.etag, {}, ref.folder))
+                outcome = self._pusher().push(name, ref, self.states.agreed(name))
+            else:
+                outcome = self._puller().pull(record, head, ref, self.states.device(), decided=True)
+            report.outcomes.append(outcome)
+            return report
+
+    def _awaits_person(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> bool:
+        rule = rule_of(self.layout)
+        mine = self._surveyor.survey(ref)
+        head = decode(record.name, record.data)
+        found = compare(self._fs, self.remote, mine, agreed, head, self.rules, rule)
+        return found.awaits_person(rule)
 
     # -- around them
 
@@ -314,13 +359,21 @@ class Engine:
         if unchanged is not None:
             return [outcome_of(head, Standing.IN_STEP)]
         try:
-            project = self.layout.project() or self.projects.local(head.project)
-            ref = self.layout.place(project, head.session, head.parent)
+            ref = self._place(record.name, head)
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, Standing.HELD_BACK, why)]
             return self._guarded(ref, partial(puller.pull, record, head, ref, device))
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
+
+    def _place(self, name: str, head: Head) -> SessionRef:
+        """Where a session lies here, or belongs: one that was carried before stays in the clone that it lies in."""
+        agreed = self.states.agreed(name)
+        ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
+        if ref is not None and ref.session_id == head.session:
+            return ref
+        project = self.layout.project() or self.projects.local(head.project)
+        return self.layout.place(project, head.session, head.parent)
 
     def _is_whole(self, agreed: Agreed) -> bool:
         """False if the session is here without a file that was agreed on: it is to come back."""
@@ -351,6 +404,8 @@ class Engine:
         return Outcome(ref.session_id, self.projects.identity(ref), self._standing(ref, known, record))
 
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
+        if record is not None and (known is None or record.etag != known.etag):
+            decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
         if known is None:
             return Standing.NEVER if record is None else Standing.BEHIND
         mine = self._surveyor.survey(ref)
@@ -361,6 +416,8 @@ class Engine:
         moved = record is not None and record.etag != known.etag
         if moved:
             return Standing.BEHIND if same else Standing.DIVERGED
+        if same and not self._is_whole(known):
+            return Standing.BEHIND
         return Standing.IN_STEP if same else Standing.AHEAD
 
     def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:

@@ -57,8 +57,12 @@ class Puller:
         self._surveyor = Surveyor(fs, layout, rules, states.copies)
         self._placer = Placer(fs, layout)
 
-    def pull(self, record: HeadRecord, head: Head, ref: SessionRef, device: str) -> Outcome:
+    def pull(
+        self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, decided: bool = False
+    ) -> Outcome:
         """Make a session here what the other side has, without losing what only this side has.
+
+        With `decided` a person has said that the other side is right where a person must say it.
 
         Raises:
             Invalid: a file of the head can be no file of such a session.
@@ -73,7 +77,7 @@ class Puller:
                 return outcome_of(head, Standing.IN_STEP, "trashed elsewhere")
             return self._place(record, head, ref, device)
         for _ in range(TRIES):
-            outcome = self._merge(record, head, ref, agreed, device)
+            outcome = self._merge(record, head, ref, agreed, device, decided)
             if outcome is not None:
                 return outcome
         raise Locked(f"{ref.folder} changes all the time", operation="pull", session=ref.session_id)
@@ -107,7 +111,13 @@ class Puller:
     # -- a session that is here
 
     def _merge(
-        self, record: HeadRecord, head: Head, ref: SessionRef, agreed: Agreed | None, device: str
+        self,
+        record: HeadRecord,
+        head: Head,
+        ref: SessionRef,
+        agreed: Agreed | None,
+        device: str,
+        decided: bool = False,
     ) -> Outcome | None:
         """Compare, fetch, take the session, look again, write. None if it has changed in between."""
         mine = self._surveyor.survey(ref)
@@ -126,6 +136,8 @@ class Puller:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
                 return self._give_way(record, head, ref, found, agreed, mine, device)
+            if decided:
+                writer.give_up_ours(found)
             if found.awaits_person(self._rule):
                 writer.show(found, mine)
                 return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)

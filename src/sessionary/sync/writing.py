@@ -87,6 +87,13 @@ class Writer:
                 with opened(self._fs, mine[name]) as file:
                     self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
 
+    def give_up_ours(self, found: Comparison) -> None:
+        """A person has decided: what waits for one here gives way, and is kept beside."""
+        for name, verdict in found.verdicts.items():
+            if verdict is Verdict.CONFLICT and self._rule(name).policy is Policy.PERSON:
+                atomic.keep_aside(self._path(name), "conflict", fs=self._fs, now=self._now)
+                found.verdicts[name] = Verdict.THEIRS
+
     # -- one side is right
 
     def _path(self, name: str) -> str:

@@ -108,7 +108,7 @@ class PolicyDevice:
         """Begin a work session."""
         folder = (self.work_folder(parent) if parent else self.work) / session
         (folder / "breadcrumbs" / "0").mkdir(parents=True)
-        self.tell(session, folder, session_type="work_task", parent_session_id=parent)
+        self.tell(session, folder=folder, session_type="work_task", parent_session_id=parent)
 
     def work_folder(self, session: str) -> Path:
         """Where a work session lies."""
@@ -123,12 +123,13 @@ class PolicyDevice:
             if not any(part.startswith(".") for part in path.relative_to(self.work).parts):
                 yield path.parent
 
-    def tell(self, session: str, folder: Path | None = None, at: datetime = EPOCH, **changes: Any) -> None:
+    def tell(self, session: str, at: datetime = EPOCH, *, folder: Path | None = None, **changes: Any) -> None:
         """Change the document of a work session."""
         path = (folder or self.work_folder(session)) / "session.json"
-        told = json.loads(path.read_text()) if path.exists() else {"session_id": session, "status": "running"}
-        told |= {"modified": at.isoformat(), **changes}
-        path.write_text(json.dumps(told))
+        told: dict[str, Any] = {"session_id": session, "status": "running"}
+        if path.exists():
+            told = json.loads(path.read_text())
+        path.write_text(json.dumps({**told, "modified": at.isoformat(), **changes}))
 
     def drop(self, session: str, crumb: str, stamp: str, depth: int = 0) -> None:
         """Leave a message; where its name is taken, under the next one."""
@@ -190,7 +191,9 @@ class PolicyDevice:
     def set(self, feature: str, at: datetime, **changes: Any) -> None:
         """Set fields of the state of a feature."""
         path = self.features / feature / "state.yaml"
-        told = load_yaml(path.read_bytes()) if path.exists() else {"version": "1.0", "feature_id": feature}
+        told: dict[str, Any] = {"version": "1.0", "feature_id": feature}
+        if path.exists():
+            told = load_yaml(path.read_bytes())
         told["current_state"] = {**told.get("current_state", {}), **changes, "last_updated": _z(at)}
         path.write_bytes(dump_yaml(told))
 
@@ -400,9 +403,8 @@ def _use(world: PolicyWorld, device: PolicyDevice, fate: random.Random) -> None:
             feature, at, **fate.choice(({"active_task": f"t{fate.randrange(9)}"}, {"model_in_use": "opus"}))
         )
     elif chosen < 0.9:
-        device.tell(
-            session, at=at, **fate.choice(({"purpose": f"p{fate.randrange(99)}"}, {"status": "paused"}))
-        )
+        told: dict[str, Any] = fate.choice(({"purpose": f"p{fate.randrange(99)}"}, {"status": "paused"}))
+        device.tell(session, at, **told)
     else:
         world.storm(device, fate.choice(device.storms_there() or [f"storm-{fate.randrange(10**9)}"]))
 
