@@ -21,6 +21,7 @@ from benchmarks import (
     concurrency,
     events,
     features,
+    hybrid,
     listing,
     load,
     mailbox,
@@ -54,6 +55,7 @@ ALL: tuple[Benchmark, ...] = (
     *mailbox.BENCHMARKS,
     *brainstorms.BENCHMARKS,
     *features.BENCHMARKS,
+    *hybrid.BENCHMARKS,
     *sync_cosmos.BENCHMARKS,
     *startup.BENCHMARKS,
 )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TransitionError,
         Unsupported,
     )
+    from sessionary.hybrid import HybridSessionStore, PullResult, SyncResult
     from sessionary.layouts.amplifier import (
         EventReader,
         EventsLog,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     )
     from sessionary.layouts.orchestrator import FeatureStore
     from sessionary.mailbox import Mailbox, run_inbox
+    from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
 
 __version__ = "0.1.0"
 
@@ -76,15 +78,18 @@ _FACE = {
     "Breadcrumb": "sessionary.layouts.maestro",
     "Conflict": "sessionary.errors",
     "Corrupt": "sessionary.errors",
+    "CosmosConfig": "sessionary.sync.cosmos_config",
     "EventReader": "sessionary.layouts.amplifier",
     "EventsLog": "sessionary.layouts.amplifier",
     "FeatureStore": "sessionary.layouts.orchestrator",
     "ForkResult": "sessionary.layouts.amplifier",
+    "HybridSessionStore": "sessionary.hybrid",
     "Invalid": "sessionary.errors",
     "InvalidId": "sessionary.errors",
     "Locked": "sessionary.errors",
     "Mailbox": "sessionary.mailbox",
     "NotFound": "sessionary.errors",
+    "PullResult": "sessionary.hybrid",
     "RemoteError": "sessionary.errors",
     "Repaired": "sessionary.layouts.amplifier",
     "Restored": "sessionary.layouts.amplifier",
@@ -94,6 +99,7 @@ _FACE = {
     "SessionStore": "sessionary.layouts.amplifier",
     "SessionaryError": "sessionary.errors",
     "StorageFailed": "sessionary.errors",
+    "SyncResult": "sessionary.hybrid",
     "TransitionError": "sessionary.errors",
     "Undone": "sessionary.layouts.amplifier",
     "Unsupported": "sessionary.errors",
@@ -111,6 +117,7 @@ _FACE = {
     "list_session_forks": "sessionary.layouts.amplifier",
     "list_sessions": "sessionary.layouts.maestro",
     "load_breadcrumb": "sessionary.layouts.maestro",
+    "load_cosmos_config_from_settings": "sessionary.sync.cosmos_config",
     "load_session": "sessionary.layouts.maestro",
     "repair": "sessionary.layouts.amplifier",
     "restore_backup": "sessionary.layouts.amplifier",
@@ -129,15 +136,18 @@ __all__ = [
     "Breadcrumb",
     "Conflict",
     "Corrupt",
+    "CosmosConfig",
     "EventReader",
     "EventsLog",
     "FeatureStore",
     "ForkResult",
+    "HybridSessionStore",
     "Invalid",
     "InvalidId",
     "Locked",
     "Mailbox",
     "NotFound",
+    "PullResult",
     "RemoteError",
     "Repaired",
     "Restored",
@@ -147,6 +157,7 @@ __all__ = [
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
+    "SyncResult",
     "TransitionError",
     "Undone",
     "Unsupported",
@@ -165,6 +176,7 @@ __all__ = [
     "list_session_forks",
     "list_sessions",
     "load_breadcrumb",
+    "load_cosmos_config_from_settings",
     "load_session",
     "repair",
     "restore_backup",

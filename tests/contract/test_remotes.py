@@ -1,6 +1,9 @@
 """Every remote passes the shared suite; and the suite fails remotes that do not keep the rules."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.file_remote import FileRemote
 from sessionary.testing.remote_suite import RemoteTests
 
 
@@ -31,6 +35,25 @@ class TestMemory(RemoteTests):
 class TestMemoryInSmallPages(TestMemory):
     def setup_method(self) -> None:
         self.server = MemoryServer(page_bytes=1, page_heads=1)
+
+
+class TestFile(RemoteTests):
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "remote"
+        FileRemote(self.path)
+
+    def remote(self, tenant: str = "me") -> Any:
+        return FileRemote(self.path, tenant)
+
+    def get_raw(self, space: str, block: str) -> Any:
+        with closing(sqlite3.connect(self.path)) as base:
+            query = "SELECT data FROM blocks WHERE tenant = 'me' AND space = ? AND id = ?"
+            return next((row[0] for row in base.execute(query, (space, block))), None)
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        with closing(sqlite3.connect(self.path)) as base, base:
+            base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?)", (space, block, data))
 
 
 class TestChaosAtRest(TestMemory):

@@ -14,15 +14,18 @@ FACE = [
     "Breadcrumb",
     "Conflict",
     "Corrupt",
+    "CosmosConfig",
     "EventReader",
     "EventsLog",
     "FeatureStore",
     "ForkResult",
+    "HybridSessionStore",
     "Invalid",
     "InvalidId",
     "Locked",
     "Mailbox",
     "NotFound",
+    "PullResult",
     "RemoteError",
     "Repaired",
     "Restored",
@@ -32,6 +35,7 @@ FACE = [
     "SessionStore",
     "SessionaryError",
     "StorageFailed",
+    "SyncResult",
     "TransitionError",
     "Undone",
     "Unsupported",
@@ -50,6 +54,7 @@ FACE = [
     "list_session_forks",
     "list_sessions",
     "load_breadcrumb",
+    "load_cosmos_config_from_settings",
     "load_session",
     "repair",
     "restore_backup",
@@ -108,6 +113,19 @@ def test_importing_the_errors_loads_nothing_heavy() -> None:
 
 def test_importing_the_store_draws_nothing() -> None:
     assert loaded_after("from sessionary import SessionStore, EventsLog") & {"click", "rich", "yaml"} == set()
+
+
+SYNC = {"azure", "msgspec", "psycopg", "obstore", "yaml", "zstandard"}
+
+
+def test_importing_the_hybrid_store_loads_no_driver() -> None:
+    code = "from sessionary import HybridSessionStore, CosmosConfig, load_cosmos_config_from_settings"
+    assert loaded_after(code) & (SYNC - {"msgspec", "yaml"}) == set()
+
+
+def test_a_local_hybrid_store_loads_nothing_that_speaks_to_another_side() -> None:
+    code = "from sessionary import HybridSessionStore; HybridSessionStore('x').list_sessions()"
+    assert loaded_after(code) & (SYNC - {"msgspec"}) == set()
 
 
 def test_importing_the_yaml_stores_reads_no_yaml_yet() -> None:

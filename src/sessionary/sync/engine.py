@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from sessionary.disk.fs import OS_FS, Fs, look
+from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, Locked, NotFound, RemoteError, SessionaryError
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
@@ -65,6 +66,7 @@ class Engine:
         in_use: tells whether a running agent has a session open; such a session is pushed but not changed.
         quiet: seconds for which a session must have been left alone before a pull changes it.
         allow_many_deletions: carry deletions even where half of all sessions are gone at once.
+        patience: seconds to wait for another synchronisation of this machine to end.
         block: how many bytes of a file a block may hold, at most `blocks.BLOCK`.
         fs: the file system.
         now: the clock.
@@ -82,6 +84,7 @@ class Engine:
         in_use: Callable[[SessionRef], bool] = lambda ref: False,
         quiet: float = QUIET,
         allow_many_deletions: bool = False,
+        patience: float = TIMEOUT,
         block: int = BLOCK,
         fs: Fs = OS_FS,
         now: Callable[[], datetime] = _utc,
@@ -96,6 +99,7 @@ class Engine:
         self._surveyor = Surveyor(fs, layout, self.rules, self.states.copies)
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
+        self._patience = patience
         self._unanswered = 0
         self._fs = fs
         self._now = now
@@ -103,8 +107,12 @@ class Engine:
 
     # -- the three verbs
 
-    def push(self) -> Report:
+    def push(self, only: Iterable[SessionRef] | None = None) -> Report:
         """Send what is new here.
+
+        Args:
+            only: the sessions to look at, by somebody who knows which have changed; one of them that is gone was
+                deleted. By default all.
 
         Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the other
         side has each session as it was or as it is, never a mixture, and the next push does the rest.
@@ -114,11 +122,15 @@ class Engine:
             StorageFailed: the sessions cannot be listed.
         """
         with self._working() as report:
-            here = self._here(report)
+            asked = None if only is None else self._named(only, report)
+            here = self._here(report) if asked is None else self._there(asked)
             pusher = self._pusher()
             for name, ref in pusher.parents_first(here):
                 report.outcomes += self._guarded(ref, partial(self._push, pusher, name, ref))
-            for name, agreed in self._vanished(here, report):
+            gone = (
+                self._vanished(here, report) if asked is None else self._deleted(asked.keys() - here.keys())
+            )
+            for name, agreed in gone:
                 report.outcomes += self._guarded(self._ref(agreed), partial(self._bury, pusher, name, agreed))
             return report
 
@@ -207,15 +219,21 @@ class Engine:
         self.remote.cost = Cost()
         self._unanswered = 0
         try:
-            with lock.held(note="sync"):
+            with lock.held(self._patience, note="sync"):
                 yield Report(cost=self.remote.cost)
         finally:
             lock.close()
 
     def _here(self, report: Report) -> dict[str, SessionRef]:
         """The sessions here that the rules admit, by the names of their heads. Those of no known project are told."""
+        return self._named(self.layout.discover(), report)
+
+    def _there(self, asked: Mapping[str, SessionRef]) -> dict[str, SessionRef]:
+        return {name: ref for name, ref in asked.items() if self.layout.at(ref.path) is not None}
+
+    def _named(self, refs: Iterable[SessionRef], report: Report) -> dict[str, SessionRef]:
         found = {}
-        for ref in self.layout.discover():
+        for ref in refs:
             try:
                 project = self.projects.identity(ref)
             except NotFound as error:
@@ -305,6 +323,17 @@ class Engine:
             report.outcomes += [outcome_of(agreed.head, Standing.HELD_BACK, note) for _, agreed in gone]
             return []
         return gone
+
+    def _deleted(self, names: Iterable[str]) -> list[tuple[str, Agreed]]:
+        """Those of these sessions, which are not here, that the other side still has as far as is known."""
+        known = [(name, self.states.agreed(name)) for name in sorted(names)]
+        return [
+            (name, agreed)
+            for name, agreed in known
+            if agreed is not None
+            and not agreed.head.deleted
+            and is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
+        ]
 
     def _bury(self, pusher: Pusher, name: str, agreed: Agreed) -> Outcome:
         """Tell the other side of a session that was trashed here, unless it is back by now."""

@@ -49,6 +49,7 @@ class AmplifierLayout:
     capabilities: ClassVar[frozenset[Capability]] = frozenset(Capability)
     side_files: ClassVar[tuple[str, ...]] = (
         ".lock",
+        ".in-use",
         ".trash/",
         ".undo/",
         ".*.tmp",

@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sessionary.codec import encode_document
 from sessionary.disk import atomic
-from sessionary.disk.fs import not_found
-from sessionary.errors import Invalid
+from sessionary.disk.fs import OS_FS, Fs, not_found
+from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
@@ -81,3 +82,33 @@ class AmplifierRecipient(AmplifierLayout):
         root = os.path.dirname(ref.folder)
         target = trash_name(self._fs, root, ref.session_id, now)
         atomic.move_folder(ref.folder, target, fs=self._fs)
+
+
+class StoreRecipient(AmplifierRecipient):
+    """The sessions of one project, in whichever folder they lie.
+
+    Args:
+        base_dir: the folder that holds the folders of the sessions.
+        project: what the project is called.
+        fs: the file system.
+    """
+
+    def __init__(self, base_dir: Path, project: str, fs: Fs = OS_FS) -> None:
+        super().__init__(base_dir, fs)
+        self._project = project
+
+    def at(self, folder: Path) -> SessionRef | None:
+        ref = super().at(folder)
+        return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self._project)
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        check_new_id(session_id)
+        if project != self._project:
+            raise Invalid(f"this store holds the sessions of {self._project}, not of {project}")
+        return SessionRef(self.name, session_id, f"{self.home}/{session_id}", project)
+
+    def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
+        closed: list[StorageFailed] = []
+        yield self._project, str(self.home), self._names(str(self.home), closed)
+        if closed:
+            raise closed[0]

@@ -95,9 +95,10 @@ class SessionStore(Operations):
         durability: str = "full",
         on_conflict: OnConflict = "keep_both",
         now: Callable[[], datetime] | None = None,
+        **options: Any,
     ) -> Self:
-        """A store over another file system seam or clock: for proofs and doubles."""
-        store = cls(base_dir, durability=durability, on_conflict=on_conflict)
+        """A store over another file system seam or clock: for proofs and doubles. Takes what the class takes too."""
+        store = cls(base_dir, durability=durability, on_conflict=on_conflict, **options)
         store._fs = fs
         store._pool = pool_of(fs)
         store._now = now or store._now

@@ -1,0 +1,313 @@
+"""What carries the sessions of one store: the engine, bound to one project, one other side and one memory of it.
+
+The courier calls it behind the back of whoever writes, and `sync` and `pull` call it when they are asked. Only one of
+them is at work at a time. None of them may keep the store alive, so the store is not known here.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from glob import escape
+from pathlib import Path
+
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.lock import TIMEOUT
+from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
+from sessionary.hybrid.results import PullResult, SyncResult
+from sessionary.layouts.amplifier.presence import Presence, why_open
+from sessionary.layouts.amplifier.receiving import StoreRecipient
+from sessionary.model import SessionRef
+from sessionary.sync.courier import Courier, Delivered
+from sessionary.sync.engine import Engine
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.rules import Rules
+
+TURN = 60.0
+"""Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
+
+_log = logging.getLogger("sessionary.sync")
+_SENT = (Standing.PUSHED, Standing.TRASHED)
+_PARTED = (Standing.DIVERGED, Standing.BEHIND)
+_NOT_SENT = (Standing.FAILED, Standing.HELD_BACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which sessions are carried, and what is remembered where.
+
+    Attributes:
+        base_dir: the folder of the store, as an absolute path.
+        project: what its project is called on all machines.
+        state: where this machine remembers what the other side has.
+        logs: carry event logs too.
+        quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
+    """
+
+    base_dir: str
+    project: str
+    state: str
+    logs: bool
+    quiet: float
+
+    def ref(self, session: str) -> SessionRef:
+        """The session of this id, whether it is there or not."""
+        return SessionRef(StoreRecipient.name, session, f"{self.base_dir}/{session}", self.project)
+
+
+class Carrier:
+    """Carries the sessions of one store.
+
+    Args:
+        place: which, and where.
+        connect: makes the connection to the other side.
+
+    Attributes:
+        open: the ids of the sessions that the store has open.
+        presence: tells other programs of them.
+        fs: the file system.
+        now: the clock.
+        last: what the last push behind the store's back did.
+    """
+
+    def __init__(self, place: Place, connect: Callable[[], Remote]) -> None:
+        self.open: set[str] = set()
+        self.presence = Presence()
+        self.fs: Fs = OS_FS
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self.last: SyncResult | None = None
+        self._place = place
+        self._connect = connect
+        self._remote: Remote | None = None
+        self._inherited: list[Remote] = []
+        self._turn = threading.Lock()
+        self.courier = Courier(self._send)
+
+    def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
+        """Work over another file system and clock: for proofs and doubles."""
+        self.fs, self.now = fs, now
+        self.presence = Presence(fs)
+
+    # -- what is open
+
+    def opened(self, session: str, folder: str) -> None:
+        """The store has this session open, until it says otherwise."""
+        self.open.add(session)
+        self.presence.enter(folder)
+
+    def release(self, folder: str) -> None:
+        """It has it open no more."""
+        self.open.discard(folder.rpartition("/")[2])
+        self.presence.leave(folder)
+
+    def release_all(self) -> None:
+        """It has none open any more."""
+        self.open.clear()
+        self.presence.leave_all()
+
+    # -- behind the store's back
+
+    def look_through(self) -> None:
+        """See to what earlier programs may have left unsent, when there is nothing better to do."""
+        self.courier.look_through(self._ids)
+
+    def _ids(self) -> list[str]:
+        return [ref.session_id for ref in self._layout().discover()]
+
+    def _send(self, sessions: list[str]) -> Delivered:
+        over = self.courier.given_up
+
+        def pause(seconds: float) -> None:
+            over.wait(seconds)
+
+        remote = _Late(self._connected, over.is_set)
+        engine = self._engine(remote, patience=0, sleep=pause)
+        try:
+            with self._alone():
+                report = engine.push(map(self._place.ref, sessions))
+        except (Locked, StorageFailed) as error:
+            self.last = SyncResult(failed=len(sessions), errors=[error])
+            return Delivered(sessions, answered=False)
+        self.last = sync_result(report)
+        again = unsent(report)
+        if again and not over.is_set():
+            _log.warning("%d sessions could not be sent yet: %s", len(again), self.last.errors[:1])
+        return Delivered(again, answered=not again)
+
+    # -- what is asked for
+
+    def push(self) -> SyncResult:
+        """Send everything that is new here. What goes wrong is in the result."""
+        since = self.courier.clock()
+        try:
+            with self._alone():
+                report = self._engine(_Late(self._connected)).push()
+        except (Locked, StorageFailed) as error:
+            return SyncResult(failed=len(self.courier.waiting), errors=[error])
+        again = set(unsent(report))
+        if not again:
+            self.courier.carried(since)
+        return sync_result(report)
+
+    def pull(self) -> PullResult:
+        """Bring here everything that is new there. What goes wrong is in the result.
+
+        Raises:
+            Unsupported: the other side cannot be asked by this installation.
+        """
+        try:
+            with self._alone():
+                report = self._engine(_Late(self._connected)).pull()
+        except (Locked, RemoteError, StorageFailed) as error:
+            return PullResult(errors=[error])
+        for outcome in report.of(Standing.PULLED, Standing.DIVERGED):
+            self._left_alone(outcome.session_id)
+        for outcome in report.of(Standing.DIVERGED):
+            if outcome.sibling is not None:
+                self.courier.touched(outcome.sibling)
+        return pull_result(report)
+
+    def _left_alone(self, session: str) -> None:
+        """It was changed a moment ago, but by us, and nobody is at work on it: the next pull may change it again."""
+        folder = self._place.ref(session).folder
+        self.presence.enter(folder)
+        self.presence.leave(folder)
+
+    def forget_parent(self) -> None:
+        """In a forked child: the parent goes on with its connection, which must not even be closed here."""
+        if self._remote is not None:
+            self._inherited.append(self._remote)
+            self._remote = None
+        self._turn = threading.Lock()
+        self.presence.forget()
+
+    # -- how
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One at a time in this program, waited for without polling; the engine sees to other programs."""
+        turn = self._turn
+        if not turn.acquire(timeout=TURN):
+            raise Locked("another synchronisation of this program takes long", operation="sync")
+        try:
+            yield
+        finally:
+            turn.release()
+
+    def _connected(self) -> Remote:
+        if self._remote is None:
+            self._remote = self._connect()
+        return self._remote
+
+    def _layout(self) -> StoreRecipient:
+        return StoreRecipient(Path(self._place.base_dir), self._place.project, self.fs)
+
+    def _engine(
+        self, remote: Remote, *, patience: float = TIMEOUT, sleep: Callable[[float], None] = time.sleep
+    ) -> Engine:
+        return Engine(
+            self._layout(),
+            remote,
+            state_dir=self._place.state,
+            rules=Rules(include=(escape(self._place.project),), logs=self._place.logs),
+            in_use=self._in_use,
+            quiet=0,  # asked of `why_open`, which knows better
+            patience=patience,
+            fs=self.fs,
+            now=self.now,
+            sleep=sleep,
+        )
+
+    def _in_use(self, ref: SessionRef) -> bool:
+        if ref.session_id in self.open:
+            return True
+        now, quiet = self.now().timestamp(), self._place.quiet
+        return why_open(ref.folder, now=now, quiet=quiet, fs=self.fs) is not None
+
+
+class _Late:
+    """A remote that is connected when it is first asked something, and refuses everything once it is over."""
+
+    def __init__(self, connected: Callable[[], Remote], over: Callable[[], bool] = lambda: False) -> None:
+        self._connected = connected
+        self._over = over
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return self._remote().put_block(space, block, data)
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        return self._remote().read_range(space, first, stop, after)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        return self._remote().read_head(name)
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        return self._remote().swap_head(name, data, etag)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        return self._remote().list_heads(after)
+
+    def _remote(self) -> Remote:
+        if self._over():
+            raise RemoteError("the store was closed", hint="what is not sent goes when it is opened again")
+        return self._connected()
+
+
+def unsent(report: Report) -> list[str]:
+    """The sessions of a push that are to be sent once more by themselves.
+
+    Where the other side refuses one of many, asking again changes nothing until that one changes; where it refuses
+    all, something else is wrong, and may be put right.
+    """
+    refused = report.of(Standing.FAILED)
+    general = len(refused) == len(report.outcomes)
+    return [
+        outcome.session_id
+        for outcome in report.of(*_NOT_SENT)
+        if _may_pass(outcome) or (general and outcome.standing is Standing.FAILED)
+    ]
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    error = outcome.error
+    if outcome.standing is Standing.HELD_BACK:
+        return error is None or isinstance(error, Locked)
+    return isinstance(error, StorageFailed) or (isinstance(error, RemoteError) and error.retryable)
+
+
+def sync_result(report: Report) -> SyncResult:
+    """A push in the words of the store."""
+    return SyncResult(
+        pushed=len(report.of(*_SENT)),
+        unchanged=len(report.of(Standing.IN_STEP)),
+        diverged=len(report.of(*_PARTED)),
+        failed=len(report.of(*_NOT_SENT)),
+        bytes=report.cost.bytes_up,
+        requests=report.cost.requests,
+        errors=errors_of(report),
+        sessions=report.outcomes,
+    )
+
+
+def pull_result(report: Report) -> PullResult:
+    """A pull in the words of the store."""
+    return PullResult(
+        pulled=len(report.of(Standing.PULLED, Standing.TRASHED)),
+        unchanged=len(report.of(Standing.IN_STEP)),
+        diverged=len(report.of(Standing.DIVERGED)),
+        held_back=len(report.of(Standing.HELD_BACK)),
+        bytes=report.cost.bytes_down,
+        errors=errors_of(report),
+        sessions=report.outcomes,
+    )
+
+
+def errors_of(report: Report) -> list[SessionaryError]:
+    """What went wrong, session by session."""
+    return [outcome.error for outcome in report.outcomes if isinstance(outcome.error, SessionaryError)]

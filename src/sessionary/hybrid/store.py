@@ -1,0 +1,300 @@
+"""The store itself: writes here, as `SessionStore` does, and tells the courier.
+
+What it writes, it writes here, durably, and asks no network for it; a courier carries it afterwards (`sync.courier`).
+So a save neither waits for a network nor fails because of one, and a program that starts offline works. Nothing waits
+in memory or in a queue to be sent: the files are compared with what the other side is known to have. What was not sent
+when a program ended, however it ended, is found by the next one that opens the store.
+
+Coming the other way is never done behind anybody's back. `pull` brings what is new there, but leaves alone what is open
+in this store, or in any program of this machine that says so (`layouts.amplifier.presence`): that is only announced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from sessionary.catalog import xdg_folder
+from sessionary.disk.fs import Fs
+from sessionary.errors import Invalid, StorageFailed
+from sessionary.hybrid.results import PullResult, SyncResult
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
+from sessionary.layouts.amplifier.presence import QUIET
+from sessionary.layouts.amplifier.saving import OnConflict, Report
+from sessionary.layouts.amplifier.store import SessionStore
+
+if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
+    from sessionary.hybrid.carrying import Carrier
+    from sessionary.layouts.amplifier.forks import ForkResult
+    from sessionary.sync.cosmos_config import CosmosConfig
+    from sessionary.sync.remote import Remote
+
+CLOSING = 2.0
+"""Seconds that `close` waits for what is not sent yet."""
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _writes(method: _Method) -> _Method:
+    """The method, and what it has written told of afterwards; also where the disk refused: something may be there."""
+
+    @wraps(method)
+    def call(self: HybridSessionStore, session_id: str, *arguments: Any, **options: Any) -> Any:
+        try:
+            result = method(self, session_id, *arguments, **options)
+        except StorageFailed:
+            self._written(session_id)
+            raise
+        self._written(session_id)
+        return result
+
+    return cast("_Method", call)
+
+
+class HybridSessionStore(SessionStore):
+    """A `SessionStore` that also carries its sessions to another side and back.
+
+    Writing, reading and deleting are those of `SessionStore`. What was written is sent when nothing was written for two
+    seconds, or 64 kB have come together, or 30 seconds are over. Making a store neither asks the network nor loads a
+    driver, and cannot fail for want of either. A forked child has a courier and a connection of its own.
+
+    Args:
+        base_dir: as of `SessionStore`.
+        cosmos_config: which database; None for a store that is local only: its `sync` and `pull` do nothing.
+        sync_enabled: False for one that is local only, whatever else is given.
+        state_dir: where this machine remembers who it is and what the other side has; by default
+            ``$XDG_STATE_HOME/sessionary/sync``, else ``~/.local/state/sessionary/sync``. Disposable: without it
+            everything is compared anew.
+        durability: as of `SessionStore`.
+        on_conflict: as of `SessionStore`.
+        remote: any other side in place of a `cosmos_config`: makes the connection when it is first needed, and once
+            more in a forked child. Each other side then needs a `state_dir` of its own.
+        tenant: whose sessions they are, where several people share one database.
+        project: what this project is called on all machines. By default the name that it has in a home
+            (``projects/<project>/sessions``), or what `base_dir` would be called there.
+        event_logs: carry events.jsonl too.
+        quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
+            that it is closed.
+
+    Raises:
+        Invalid: both `cosmos_config` and `remote` are given, or there is no place for `state_dir`.
+    """
+
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] | None = None,
+        cosmos_config: CosmosConfig | None = None,
+        sync_enabled: bool = True,
+        *,
+        state_dir: str | os.PathLike[str] | None = None,
+        durability: str = "full",
+        on_conflict: OnConflict = "keep_both",
+        remote: Callable[[], Remote] | None = None,
+        tenant: str = "me",
+        project: str | None = None,
+        event_logs: bool = False,
+        quiet: float = QUIET,
+    ) -> None:
+        super().__init__(base_dir, durability=durability, on_conflict=on_conflict)
+        self._carrier: Carrier | None = None
+        self._sizes: dict[str, int] = {}
+        if cosmos_config is not None and remote is not None:
+            raise Invalid("cosmos_config and remote are both given", hint="a store has one other side")
+        if not sync_enabled or (cosmos_config is None and remote is None):
+            return
+        from sessionary.hybrid.carrying import Carrier, Place
+        from sessionary.sync.state import state_folder
+
+        home, named = _home_of(self._root)
+        connect, side = _side(cosmos_config, remote, tenant)
+        state = state_folder(_state_dir(state_dir), side, home)
+        self._carrier = Carrier(
+            Place(self._root, project or named, state, event_logs, quiet),
+            connect,
+        )
+        self._carrier.look_through()
+        _stores.add(self)
+        weakref.finalize(self, self._carrier.courier.finish).atexit = False
+
+    @classmethod
+    def over(
+        cls,
+        fs: Fs,
+        base_dir: str | os.PathLike[str],
+        *,
+        now: Callable[[], datetime] | None = None,
+        **options: Any,
+    ) -> Self:
+        store = super().over(fs, base_dir, now=now, **options)
+        if store._carrier is not None:
+            store._carrier.use(fs, store._now)
+        return store
+
+    # -- the other side
+
+    async def sync(self) -> SyncResult:
+        """Send what is new here, now.
+
+        A network that fails is no exception: it is told in the result, and what was not sent goes later by itself.
+
+        Durability: a session that counts as pushed can be pulled everywhere from then on.
+        """
+        return SyncResult() if self._carrier is None else await asyncio.to_thread(self._carrier.push)
+
+    async def pull(self) -> PullResult:
+        """Bring here what is new on the other side.
+
+        Sessions that were continued here and elsewhere are both kept: what was here becomes a session of its own, with
+        the other as its parent. Sessions that are open (in this store: loaded or written to, and not released) are left
+        as they are, and counted as held back.
+
+        Durability: a session that counts as pulled survives a power cut.
+
+        Raises:
+            Unsupported: this installation cannot speak to the other side; the hint says what to install.
+        """
+        return PullResult() if self._carrier is None else await asyncio.to_thread(self._carrier.pull)
+
+    @property
+    def unsent(self) -> list[str]:
+        """The sessions that this store has changed and that are not known to be on the other side yet."""
+        return [] if self._carrier is None else self._carrier.courier.waiting
+
+    @property
+    def last_sync(self) -> SyncResult | None:
+        """What the last delivery of the courier did; None before the first."""
+        return None if self._carrier is None else self._carrier.last
+
+    def release(self, session_id: str) -> None:
+        """Say that a session is not open here any more, so that a `pull` may change it."""
+        if self._carrier is not None:
+            self._carrier.release(self._folder_of(session_id))
+
+    def close(self, timeout: float = CLOSING) -> None:
+        """Send what is not sent yet, for at most so many seconds, and end the courier. Never raises.
+
+        What is left is sent by the next store over the same folder. This one can still be written to; it only carries
+        nothing any more. The end of the program closes all stores, in two seconds together.
+        """
+        if self._carrier is not None:
+            self._carrier.courier.close(timeout)
+            self._carrier.release_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- what SessionStore does, and the courier told of it
+
+    save = _writes(SessionStore.save)
+    append = _writes(SessionStore.append)
+    update_metadata = _writes(SessionStore.update_metadata)
+    save_config_snapshot = _writes(SessionStore.save_config_snapshot)
+    rewind = _writes(SessionStore.rewind)
+    repair = _writes(SessionStore.repair)
+    restore_backup = _writes(SessionStore.restore_backup)
+    restore_conflict = _writes(SessionStore.restore_conflict)
+
+    def fork(self, *arguments: Any, **options: Any) -> ForkResult:
+        result = super().fork(*arguments, **options)
+        self._touched(result.session_id)
+        return result
+
+    def undo(self, session_id: str | None = None) -> str:
+        done = super().undo(session_id)
+        self._touched(done)
+        return done
+
+    def delete(self, session_id: str, *, erase: bool = False) -> None:
+        super().delete(session_id, erase=erase)
+        self.release(session_id)
+        self._touched(session_id)
+
+    def load_with_report(self, session_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], Report]:
+        loaded = super().load_with_report(session_id)
+        if self._carrier is not None:
+            self._carrier.opened(session_id, self._folder_of(session_id))
+        return loaded
+
+    # -- how it is told
+
+    def _written(self, session_id: str) -> None:
+        if self._carrier is not None:
+            self._carrier.opened(session_id, self._folder_of(session_id))
+            self._touched(session_id)
+
+    def _touched(self, session_id: str) -> None:
+        if self._carrier is not None:
+            self._carrier.courier.touched(session_id, self._growth(session_id))
+
+    def _growth(self, session_id: str) -> int:
+        """By how many bytes about a conversation is another than when it was last told of."""
+        last = self._last
+        if last is None or last.session_id != session_id:
+            return 0
+        size = last.transcript.journal.size
+        before, self._sizes[session_id] = self._sizes.get(session_id, size), size
+        return abs(size - before)
+
+    def _after_fork(self) -> None:
+        if self._carrier is not None:
+            self._carrier.forget_parent()
+
+
+def _home_of(base_dir: str) -> tuple[str, str]:
+    """The home in which a store lies, and what its project is called there; it may be a home of its own."""
+    above, last = os.path.split(base_dir)
+    projects, project = os.path.split(above)
+    home, folder = os.path.split(projects)
+    if last == SESSIONS and folder == PROJECTS and project:
+        return home, project
+    return base_dir, path_slug(base_dir)
+
+
+def _side(
+    config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str
+) -> tuple[Callable[[], Remote], str]:
+    """How the other side is connected, and a name for it that is the same at every start."""
+    if config is None:
+        assert remote is not None
+        return remote, f"other {tenant}"
+
+    def connect() -> Remote:
+        from sessionary.sync.remotes.cosmos import CosmosRemote
+
+        return CosmosRemote(config, tenant=tenant)
+
+    return connect, f"cosmos {config.endpoint} {config.database} {config.container} {tenant}"
+
+
+def _state_dir(given: str | os.PathLike[str] | None) -> str:
+    if given is not None:
+        return os.path.abspath(os.path.expanduser(given))
+    folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
+    if folder is None:
+        raise Invalid(
+            "there is no place to remember what the other side has", hint="give state_dir, or set HOME"
+        )
+    return os.path.join(folder, "sync")
+
+
+_stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_stores):
+        store._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,163 @@
+"""Who has a session open: what no file of a session says, and whoever changes sessions from afar has to know.
+
+An agent reads a session when it resumes and writes it back turn by turn; between the turns, which may be an hour, it
+holds no lock. So whoever has a session open holds a *shared* kernel lock on `.in-use` beside it for all that time.
+The kernel frees it with the process, so nobody is ever taken for present who is gone. Who leaves in good order moves
+the time of the file as well: it then says that nobody is in the middle of anything.
+
+The original keeps a lock of its own, elsewhere and by another rule; it is looked at too. Of all other programs nothing
+can be known but that they wrote a moment ago.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
+from sessionary.disk.lock import FileLock
+from sessionary.errors import Locked, SessionaryError
+from sessionary.layouts.amplifier.files import EVENTS, METADATA, TRANSCRIPT
+
+IN_USE = ".in-use"
+MOST = 64
+"""So many sessions of one program are held at once; those used longest ago are let go, and count as left by nobody."""
+
+QUIET = 30.0
+"""Seconds without a change after which a session of a program that says nothing is taken for left alone."""
+
+
+class Presence:
+    """The sessions that this program has open, told to all others on this machine.
+
+    Where it cannot be told (a folder that may not be written to), it is not: that stops no work.
+    """
+
+    def __init__(self, fs: Fs = OS_FS) -> None:
+        self._fs = fs
+        self._held: OrderedDict[str, FileLock] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def enter(self, folder: str) -> None:
+        """This session is open here from now on. Never raises, never waits."""
+        with self._guard:
+            if folder in self._held:
+                self._held.move_to_end(folder)
+                return
+            lock = FileLock(os.path.join(folder, IN_USE), self._fs)
+            with suppress(OSError, SessionaryError):
+                lock.acquire(0, exclusive=False)
+                self._held[folder] = lock
+            if len(self._held) > MOST:
+                _let_go(self._held.popitem(last=False)[1])
+
+    def leave(self, folder: str) -> None:
+        """It is closed again, and nothing is under way. Never raises."""
+        with self._guard:
+            lock = self._held.pop(folder, None)
+            if lock is not None:
+                with suppress(OSError):
+                    self._fs.utime(lock.path)
+                _let_go(lock)
+
+    def leave_all(self) -> None:
+        """All of them are closed. Never raises."""
+        for folder in list(self._held):
+            self.leave(folder)
+
+    def __del__(self) -> None:
+        for (
+            lock
+        ) in self._held.values():  # nobody says that it is left in good order: it is only not held any more
+            with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+                _let_go(lock)
+
+    def forget(self) -> None:
+        """In a forked child, which has opened nothing yet. The locks close themselves there."""
+        self._held.clear()
+        self._guard = threading.Lock()
+
+
+def why_open(
+    folder: str, *, now: float, quiet: float = QUIET, fs: Fs = OS_FS, environ: Mapping[str, str] = os.environ
+) -> str | None:
+    """Why a session must be taken for open in some program of this machine; None if it need not.
+
+    Args:
+        folder: the session's folder.
+        now: seconds since 1970.
+        quiet: seconds for which it must have been left alone, unless whoever had it open has said that it left.
+        fs: the file system.
+        environ: where the original's settings are looked for.
+
+    Raises:
+        StorageFailed: the folder cannot be looked at.
+    """
+    if _is_held(fs, os.path.join(folder, IN_USE)):
+        return "a program has it open"
+    for path in _locks_of_the_original(os.path.basename(folder), fs, environ):
+        if _is_held(fs, path):
+            return "an agent has it open"
+    left = look(fs, os.path.join(folder, IN_USE))
+    files = [look(fs, os.path.join(folder, name)) for name in (TRANSCRIPT, METADATA, EVENTS)]
+    newest = max((found.st_mtime for found in files if found is not None), default=0.0)
+    if quiet and newest > now - quiet and (left is None or left.st_mtime < newest):
+        return "it was changed a moment ago"
+    return None
+
+
+def _is_held(fs: Fs, path: str) -> bool:
+    """True if somebody holds a lock on this file. Takes it for that, for a moment."""
+    if look(fs, path) is None:
+        return False
+    lock = FileLock(path, fs)
+    try:
+        lock.acquire(0, look_at_name=False)
+    except Locked:
+        return True
+    except FileNotFoundError:
+        return False
+    else:
+        lock.release()
+        return False
+    finally:
+        lock.close()
+
+
+def _locks_of_the_original(session_id: str, fs: Fs, environ: Mapping[str, str]) -> Iterator[str]:
+    """The locks that its agents hold while they work on a session of this id, if one has said so and not left since.
+
+    They lie by workspace, and of a session that is not known; so all are looked through. One whose owner has left is
+    passed over: taking it, even for a moment, could refuse an agent that is just starting.
+    """
+    root = os.path.join(_state_of_the_original(environ), "v1")
+    with suppress(OSError):
+        for workspace in fs.listdir(root):
+            folder = os.path.join(root, workspace, session_id)
+            owner = read_bytes(fs, os.path.join(folder, "owner.json"))
+            if owner is not None and _is_active(owner):
+                yield os.path.join(folder, "session.lock")
+
+
+def _state_of_the_original(environ: Mapping[str, str]) -> str:
+    if told := environ.get("AMPLIFIER_SESSION_STATE_HOME"):
+        return os.path.expanduser(told)
+    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "amplifier", "sessions")
+
+
+def _is_active(owner: bytes) -> bool:
+    try:
+        told = json.loads(owner)
+    except ValueError:
+        return True  # being written
+    return not isinstance(told, dict) or told.get("active") is not False
+
+
+def _let_go(lock: FileLock) -> None:
+    lock.release()
+    lock.close()

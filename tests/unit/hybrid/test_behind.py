@@ -1,0 +1,381 @@
+"""What goes on behind a store's back never makes it wait, never makes it fail, and is taken up again."""
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sessionary import HybridSessionStore
+from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.file_remote import FileRemote
+from tests.unit.hybrid.conftest import META, Machine, say
+
+Make = Callable[..., Machine]
+BULK = "x" * (70 << 10)
+
+
+class Refusing:
+    """A remote whose every call does what `way` does."""
+
+    def __init__(self, way: Callable[[], object]) -> None:
+        self.calls = 0
+        self._way = way
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        raise self._refused()
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        raise self._refused()
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        raise self._refused()
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        raise self._refused()
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        raise self._refused()
+
+    def _refused(self) -> Exception:
+        self.calls += 1
+        self._way()
+        return RemoteError("nobody there", retryable=True, details={"retry_after": 0.0})
+
+
+def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came about"
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def hung() -> Iterator[threading.Event]:
+    """What a hanging remote hangs on, until the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_making_a_store_asks_nobody(machine: Make) -> None:
+    def connect() -> Remote:
+        raise AssertionError("nobody has asked for anything yet")
+
+    one = machine("one", connect)
+    one.write("hello")
+    assert one.texts() == ["hello"]
+    assert not (one.sessions.parents[3] / "state").exists()
+
+
+def test_a_bulk_goes_by_itself(machine: Make) -> None:
+    one, two = machine("one"), machine("two")
+    one.write("hello")
+    one.write(BULK)
+    until(lambda: one.store.last_sync)
+    assert one.store.last_sync is not None
+    assert one.store.last_sync.pushed == 1
+    until(lambda: not one.store.unsent)
+    assert two.pull().pulled == 1
+    assert two.files() == one.files()
+
+
+def test_saves_neither_wait_for_a_remote_that_hangs_nor_fail(machine: Make, hung: threading.Event) -> None:
+    remote = Refusing(lambda: hung.wait(60))
+    one = machine("one", lambda: remote)
+    one.write("hello")
+    one.write(BULK)
+    until(lambda: remote.calls)
+    begun = time.monotonic()
+    for number in range(20):
+        one.write(str(number))
+    assert time.monotonic() - begun < 10
+    assert len(one.texts()) == 22
+    begun = time.monotonic()
+    one.store.close(0.1)
+    assert time.monotonic() - begun < 5
+    assert one.store.unsent == ["s"]
+
+
+def test_saves_do_not_fail_where_the_remote_does(machine: Make) -> None:
+    def breaks() -> None:
+        raise OSError("the driver does what it must not")
+
+    for remote in (Refusing(lambda: None), Refusing(breaks)):
+        one = machine("one", partial(_same, remote))
+        one.write("hello")
+        one.write(BULK)
+        until(partial(getattr, remote, "calls"))
+        one.write("on")
+        assert one.store.unsent == ["s"]
+
+
+def _same(remote: Remote) -> Remote:
+    return remote
+
+
+def test_what_could_not_be_sent_is_told_in_the_result_and_goes_later(
+    machine: Make, server: MemoryServer
+) -> None:
+    dead = Refusing(lambda: None)
+    remotes: list[Remote] = [dead]
+
+    class Switched:
+        def __getattr__(self, name: str) -> object:
+            return getattr(remotes[-1], name)
+
+    one = machine("one", Switched)
+    one.write("hello")
+    failed = one.sync()
+    assert (failed.pushed, failed.failed) == (0, 1)
+    assert [type(error) for error in failed.errors] == [RemoteError]
+    assert one.store.unsent == ["s"]
+    got = one.pull()
+    assert (got.pulled, [type(error) for error in got.errors]) == (0, [RemoteError])
+    remotes.append(server.remote())
+    assert one.sync().pushed == 1
+    assert one.store.unsent == []
+
+
+def test_a_throttled_remote_gets_all_of_it_in_the_end(machine: Make, server: MemoryServer) -> None:
+    fate = random.Random(7)
+    one = machine(
+        "one", lambda: ChaosRemote(server.remote(), fate=fate, chance=0.3, faults=("throttled", "lost"))
+    )
+    for number in range(6):
+        one.write(*map(str, range(number)), session=f"s{number}")
+    for _ in range(20):
+        if not one.sync().failed:
+            break
+    two = machine("two")
+    two.pull()
+    assert two.files() == one.files()
+
+
+def test_a_side_that_this_installation_cannot_speak_to_stops_no_save(machine: Make) -> None:
+    def connect() -> Remote:
+        raise Unsupported("no driver", hint="pip install 'sessionary[cosmos]'")
+
+    one = machine("one", connect)
+    one.write("hello")
+    sent = one.sync()
+    assert sent.failed == 1
+    assert "pip install" in str(sent.errors[0].hint)
+    with pytest.raises(Unsupported):
+        one.pull()
+    assert one.texts() == ["hello"]
+
+
+def test_another_program_that_synchronises_is_not_waited_for_behind_the_back(
+    machine: Make, tmp_path: Path
+) -> None:
+    one = machine("one")
+    one.write("hello")
+    one.sync()
+    assert one.store._carrier is not None
+    from sessionary.sync.state import States
+
+    lock = States(one.store._carrier._place.state).lock()
+    with lock.held(note="sync"):
+        one.write("on")
+        one.write(BULK)
+        until(lambda: one.store.last_sync)
+        assert one.store.last_sync is not None
+        assert [type(error) for error in one.store.last_sync.errors] == [Locked]
+    lock.close()
+    assert one.store.unsent == ["s"]
+    assert one.sync().pushed == 1
+
+
+# -- the end, and the next beginning
+
+
+def test_closing_sends_what_is_not_sent(machine: Make) -> None:
+    one, two = machine("one"), machine("two")
+    with one.store:
+        one.write("hello")
+    assert one.store.unsent == []
+    two.pull()
+    assert two.files() == one.files()
+
+
+def test_a_closed_store_can_still_be_written_to(machine: Make) -> None:
+    one, two = machine("one"), machine("two")
+    one.store.close()
+    one.write("after")
+    assert one.texts() == ["after"]
+    one.store.close()
+    one.restart()
+    assert one.sync().pushed == 1
+    assert two.pull().pulled == 1
+
+
+def test_what_an_earlier_program_left_is_found_by_the_next(machine: Make, hung: threading.Event) -> None:
+    dead = Refusing(lambda: None)
+    left = machine("one", lambda: dead)
+    left.write("hello")
+    left.store.close(0.1)
+    one, two = machine("one"), machine("two")
+    until(lambda: one.store.last_sync)  # by itself, two seconds later
+    two.pull()
+    assert two.files() == one.files()
+
+
+AT_EXIT = """
+import sys
+from sessionary import HybridSessionStore
+from sessionary.testing.file_remote import FileRemote
+store = HybridSessionStore(sys.argv[1], remote=lambda: FileRemote(sys.argv[2]), state_dir=sys.argv[3])
+store.save("s", [{"role": "user", "content": "hello"}], {"session_id": "s"})
+"""
+
+
+def test_the_end_of_a_program_sends_what_is_not_sent(tmp_path: Path) -> None:
+    places = [str(tmp_path / name) for name in ("a", "remote", "state")]
+    subprocess.run([sys.executable, "-W", "error", "-c", AT_EXIT, *places], check=True, timeout=60)
+    with HybridSessionStore(
+        tmp_path / "b",
+        remote=lambda: FileRemote(places[1]),
+        state_dir=tmp_path / "state2",
+        project=places[0].replace("/", "-"),
+    ) as other:
+        assert asyncio.run(other.pull()).pulled == 1
+        assert other.load("s")[0][0]["content"] == "hello"
+
+
+def test_a_store_that_is_forgotten_sends_and_ends_its_thread(tmp_path: Path, server: MemoryServer) -> None:
+    store = HybridSessionStore(tmp_path / "a", remote=server.remote, state_dir=tmp_path / "state")
+    store.save("s", say("hello"), META)
+    assert store._carrier is not None
+    courier = store._carrier.courier
+    thread = courier._thread
+    assert thread is not None
+    gone = weakref.ref(store)
+    del store
+    gc.collect()
+    assert gone() is None, "the thread keeps the store"
+    thread.join(20)
+    assert not thread.is_alive()
+    assert courier.waiting == []
+
+
+def test_a_forked_child_carries_on_by_itself(tmp_path: Path) -> None:
+    connected: list[int] = []
+
+    def connect() -> Remote:
+        connected.append(os.getpid())
+        return FileRemote(str(tmp_path / "remote"))
+
+    with HybridSessionStore(tmp_path / "a", remote=connect, state_dir=tmp_path / "state") as store:
+        store.save("s", say("hello"), META)
+        asyncio.run(store.sync())
+        child = os.fork()
+        if child == 0:
+            store.append("s", say("from the child"))
+            store.close(20)
+            os._exit(0 if connected[-1] == os.getpid() and not store.unsent else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        store.append("s", say("from the parent"))
+        assert asyncio.run(store.sync()).pushed == 1
+        assert connected == [os.getpid()]
+    with HybridSessionStore(
+        tmp_path / "b",
+        remote=connect,
+        state_dir=tmp_path / "state2",
+        project=str(tmp_path / "a").replace("/", "-"),
+    ) as other:
+        asyncio.run(other.pull())
+        assert [one["content"] for one in other.load("s")[0]] == [
+            "hello",
+            "from the child",
+            "from the parent",
+        ]
+
+
+def test_many_threads_write_while_it_is_carried(machine: Make) -> None:
+    one, two = machine("one"), machine("two")
+
+    def work(number: int) -> None:
+        for count in range(20):
+            one.store.append(f"s{number % 3}", say(f"{number}.{count} {'x' * 5000}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert one.sync().failed == 0
+    for thread in threads:
+        thread.join()
+    one.sync()
+    assert one.store.unsent == []
+    two.pull()
+    assert two.files() == one.files()
+    assert sum(len(two.texts(f"s{number}")) for number in range(3)) == 120
+
+
+# -- a store without another side
+
+
+def test_a_local_store_has_nothing_to_send(tmp_path: Path, server: MemoryServer) -> None:
+    for store in (
+        HybridSessionStore(tmp_path / "a"),
+        HybridSessionStore(tmp_path / "b", sync_enabled=False, remote=server.remote),
+        HybridSessionStore(tmp_path / "c", None),
+    ):
+        with store:
+            store.save("s", say("hello"), META)
+            assert store.load("s")[0] == say("hello")
+            sent, got = asyncio.run(store.sync()), asyncio.run(store.pull())
+            assert (sent.pushed, sent.unchanged, sent.failed, sent.requests, sent.errors) == (0, 0, 0, 0, [])
+            assert (got.pulled, got.unchanged, got.held_back, got.errors) == (0, 0, 0, [])
+            assert (store.unsent, store.last_sync) == ([], None)
+            store.release("s")
+            assert {path.name for path in (store.base_dir / "s").iterdir()} == {
+                ".lock",
+                "metadata.json",
+                "transcript.jsonl",
+            }
+
+
+def test_a_store_has_one_other_side(tmp_path: Path, server: MemoryServer) -> None:
+    from sessionary import CosmosConfig
+
+    config = CosmosConfig("http://127.0.0.1:1/", "db", "box")
+    with pytest.raises(Invalid, match="both given"):
+        HybridSessionStore(tmp_path, config, remote=server.remote)
+
+
+def test_where_the_memory_lies(tmp_path: Path, server: MemoryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    with HybridSessionStore(tmp_path / "a", remote=server.remote) as store:
+        store.save("s", say("hello"), META)
+        asyncio.run(store.sync())
+    (folder,) = (tmp_path / "xdg" / "sessionary" / "sync").iterdir()
+    assert (folder / "device").exists()
+
+
+def test_what_goes_wrong_behind_the_back_is_logged_without_a_word_of_it(
+    machine: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "sessionary")
+    one = machine("one", lambda: Refusing(lambda: None))
+    one.write("a secret", BULK)
+    one.write("another")
+    one.write(BULK)
+    until(lambda: one.store.last_sync)
+    until(lambda: "could not be sent yet" in caplog.text)
+    assert "secret" not in caplog.text
