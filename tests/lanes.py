@@ -85,13 +85,13 @@ def _probe_original() -> str | None:
 
 
 def _probe_postgres() -> str | None:
-    from tests.servers import postgres
+    from tests.servers.postgres import postgres
 
     return _why_not(postgres)
 
 
 def _probe_postgres_of_system() -> str | None:
-    from tests.servers import postgres_of_system
+    from tests.servers.postgres import postgres_of_system
 
     return _why_not(postgres_of_system)
 

@@ -9,7 +9,7 @@ import pytest
 
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.testing.sync_torture import Address
-from tests import servers
+from tests.servers import postgres as servers
 
 _numbers = itertools.count()
 

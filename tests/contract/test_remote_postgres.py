@@ -16,7 +16,7 @@ from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.testing.bad_network import BadNetwork
 from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
-from tests import servers
+from tests.servers import postgres as servers
 
 COLUMNS = "(tenant, space, id, data)"
 
