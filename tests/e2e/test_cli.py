@@ -174,7 +174,7 @@ def test_list_all_shows_children_below_parents_and_loses_none(make: Make, run: R
         "Fix the login race",
         "└ child",
         "└ grandchild",
-        "orphan",
+        "orphan (from gone)",
         "self",
     ]
     assert titles[2].index("└") == titles[1].index("└") + 2

@@ -230,7 +230,7 @@ def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[st
     titles = one_lines(
         [
             f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
-            if summary.parent and not depth
+            if summary.parent and not depth and summary.parent != summary.ref.session_id
             else summary.title or "-"
             for summary, depth in zip(some, depths, strict=True)
         ]
