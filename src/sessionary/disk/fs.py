@@ -55,7 +55,7 @@ class Fs(Protocol):
 
     Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
     `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
-    `name` gives a name that MUST be free to a file that was opened as `NAMELESS`.
+    `name` gives a name, which MUST be free, to a file that was opened as `NAMELESS`.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...

@@ -28,7 +28,9 @@ from sessionary.disk.fs import (
     DIR_MODE,
     EXCLUSIVE,
     FILE_MODE,
+    NAMELESS,
     O_DIRECTORY,
+    O_TMPFILE,
     READ,
     SHARED,
     UNLOCK,
@@ -251,6 +253,25 @@ class NameTests(_Suite):
             fs.link(str(tmp_path / "one"), str(tmp_path / "two"))
         with refused(errno.ENOENT):
             fs.link(str(tmp_path / "missing"), str(tmp_path / "three"))
+
+    def test_a_file_gets_its_name_when_it_is_whole_or_has_one_from_the_beginning(
+        self, fs: Fs, tmp_path: Path
+    ) -> None:
+        if not O_TMPFILE or _errno_of(lambda: self._nameless(fs, tmp_path, "probe")) != 0:
+            return  # most systems know no files without names
+        assert self.get_raw(tmp_path / "probe") == b"whole"
+        assert os.listdir(tmp_path) == ["probe"]
+        assert stat.S_IMODE(fs.stat(str(tmp_path / "probe")).st_mode) == FILE_MODE
+        with refused(errno.EEXIST):
+            self._nameless(fs, tmp_path, "probe")
+        with refused(errno.ENOENT):
+            self._nameless(fs, tmp_path, "missing/probe")
+        assert os.listdir(tmp_path) == ["probe"]
+
+    def _nameless(self, fs: Fs, folder: Path, name: str) -> None:
+        with self.opened(fs, folder, NAMELESS) as fd:
+            write_all(fs, fd, b"whole")
+            fs.name(fd, str(folder / name))
 
     def test_unlink_takes_the_name_and_not_the_bytes(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, tmp_path / "file", b"kept")

@@ -231,10 +231,9 @@ def crumb_files(fs: Fs, folder: str) -> list[CrumbFile]:
         depth = depth_of(name)
         if depth is not None:
             below = f"{base}/{name}"
-            found += [
-                CrumbFile(file, depth, f"{below}/{file}") for file in _names(fs, below) if is_crumb_name(file)
-            ]
-    found.sort()
+            names = sorted(filter(is_crumb_name, _names(fs, below)))
+            found += [CrumbFile(file, depth, f"{below}/{file}") for file in names]
+    found.sort()  # a merge of what is in order by depth
     return found
 
 
