@@ -58,7 +58,8 @@ def resolve(fs: Fs, path: str) -> str:
 def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> None:
     """Make a file that must not exist yet, with all of its bytes, private (0600).
 
-    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part.
+    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part, unless the
+    file system has no hard links: there it is written under its own name.
 
     Raises:
         AlreadyExists: a file of that name is there; it was left as it is.
