@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,97 @@ def test_at_most_once_calls_no_handler_twice_whatever_a_power_cut_leaves(tmp_pat
     report = crash_sweep(setup, operation, check, tmp_path, limit=30)
     assert report.violations == [], report.describe()
     assert report.states > 60
+
+
+# -- the other writes of a mailbox
+
+BAD = ("20260301_080000_000000.json", "20260301_080000_000001.json")
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=10)
+
+
+def fail(crumb: Breadcrumb) -> None:
+    raise RuntimeError("no")
+
+
+def with_trouble(folder: str) -> None:
+    """Two dead letters and two files that are no messages; all of it is known."""
+    setup(folder)
+    for name in BAD:
+        Path(folder, "breadcrumbs", "0", name).write_bytes(name.encode())
+    mailbox = Mailbox.over(UNSYNCED, folder, now=later)
+    mailbox.consume(fail, max_attempts=1)
+    mailbox.close()
+
+
+def quarantine(fs: Fs, folder: str) -> None:
+    mailbox = Mailbox.over(fs, folder, now=later)
+    mailbox.quarantine()
+    mailbox.close()
+
+
+def revive(fs: Fs, folder: str) -> None:
+    mailbox = Mailbox.over(fs, folder, now=later)
+    mailbox.revive()
+    mailbox.close()
+
+
+def check_quarantine(folder: str, acked: tuple[Any, ...]) -> None:
+    places = {Path(folder, "breadcrumbs", "0", name): name for name in BAD}
+    places |= {Path(folder, "breadcrumbs", "error", f"0-{name}"): name for name in BAD}
+    found = [path.read_bytes() for path in places if path.exists()]
+    assert set(found) == {name.encode() for name in BAD}, "a file is gone"
+    if acked:
+        assert not any(Path(folder, "breadcrumbs", "0", name).exists() for name in BAD)
+    Mailbox.over(UNSYNCED, folder, now=later).consume(
+        echo
+    )  # what a power cut left has other times: it is told again
+    quarantine(UNSYNCED, folder)
+    moved = Path(folder, "breadcrumbs", "error")
+    assert {path.name.partition("-")[2][:27] for path in moved.iterdir()} == set(BAD)
+
+
+def check_revive(folder: str, acked: tuple[Any, ...]) -> None:
+    if not acked:
+        revive(UNSYNCED, folder)
+    Mailbox.over(UNSYNCED, folder, now=later).consume(echo)
+    once_each(folder)
+
+
+OTHERS: dict[str, tuple[Callable[[Fs, str], None], Check]] = {
+    "quarantine": (quarantine, check_quarantine),
+    "revive": (revive, check_revive),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_dead_letters_and_bad_files_survive_a_power_cut_while_they_are_dealt_with(
+    name: str, tmp_path: Path
+) -> None:
+    call, check = OTHERS[name]
+
+    def operation(fs: RecordingFs) -> None:
+        call(fs, fs.root)
+        fs.mark(name)
+
+    report = crash_sweep(with_trouble, operation, check, tmp_path, limit=30)
+    assert report.violations == [], report.describe()
+    assert report.states > 10
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_dead_letters_and_bad_files_survive_every_call_that_fails(name: str, tmp_path: Path) -> None:
+    call, check = OTHERS[name]
+
+    def workload(fs: FaultFs, folder: str) -> None:
+        call(fs, folder)
+        fs.mark(name)
+
+    report = sweep(with_trouble, workload, check, tmp_path)
+    assert report.violations == [], report.describe()
+    assert report.states > 20
 
 
 # -- two at once

@@ -67,7 +67,8 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     Where the system can, the file is written and flushed before it has any name (Linux, O_TMPFILE): that saves the
     folder two changes, and a killed writer leaves nothing. Elsewhere it is written under a temporary name.
 
-    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part.
+    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part, unless the
+    file system has no hard links: there it is written under its own name.
 
     Raises:
         AlreadyExists: a file of that name is there; it was left as it is.

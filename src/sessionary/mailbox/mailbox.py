@@ -285,10 +285,11 @@ class Mailbox:
         Durability: each move survives a power cut when this returns, and is whole at every moment.
 
         Raises:
-            Locked: the consumer is at work.
+            Locked: the consumer is at work, or somebody held the session all the time.
             StorageFailed: the disk refused; some may have been moved.
         """
-        with self._box.lock.held(TIMEOUT):
+        # The lock of the session, too: another consumer may move the same file, or another one to the same name.
+        with self._box.lock.held(TIMEOUT), self._box.session_lock.held(TIMEOUT):
             self._box.learn()
             return [self._set_aside(place) for place in self._bad()]
 

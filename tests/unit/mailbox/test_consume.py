@@ -1,14 +1,16 @@
 """Each message is applied once, in order; what cannot be applied is told and kept."""
 
+import inspect
 import json
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sessionary import Invalid, InvalidId, Locked, Mailbox, NotFound
+from sessionary import Invalid, InvalidId, Locked, Mailbox, NotFound, run_inbox
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.testing.wrapper import UNSYNCED
@@ -30,6 +32,22 @@ def codes(problems: Any) -> list[str]:
 
 
 # -- applying
+
+
+def test_the_signatures_are_those_of_the_specification() -> None:
+    told: dict[Callable[..., Any], str] = {
+        Mailbox: "session_dir, consumer='work', *, shared=False",
+        Mailbox.consume: "self, handler, *, limit=None, timeout=5.0, delivery='at_least_once', max_attempts=5",
+        Mailbox.pending: "self",
+        Mailbox.status: "self",
+    }
+    for call, wanted in told.items():
+        signature = inspect.signature(call)
+        plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+        assert str(signature.replace(parameters=plain, return_annotation=signature.empty)) == f"({wanted})"
+    first = list(inspect.signature(run_inbox).parameters.values())[:4]
+    assert [(each.name, each.default) for each in first[2:]] == [("interval", 1.0), ("stop", None)]
+    assert [each.name for each in first[:2]] == ["session_id", "apply"]
 
 
 def test_each_message_is_one_line_that_carries_its_id_its_time_and_the_result(tmp_path: Path) -> None:
