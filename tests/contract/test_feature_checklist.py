@@ -293,6 +293,7 @@ POINTS: Points = {
     "Updating State": {
         "1: atomic": (
             "test_power_cuts",
+            "test_going_on_under_power_cuts",
             "test_every_call_fails_once",
             "test_a_cut_off_operation_is_finished_by_the_next_writer",
             "test_what_is_said_not_to_be_committed_is_never_seen",

@@ -29,7 +29,7 @@ EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO)
 
 def setup(root: str) -> None:
     put(Path(root), "sign-in", document())
-    commented = Path(put(Path(root), "noted", document("noted")))
+    commented = Path(put(Path(root), "noted", document("noted", ideas=[{"id": 1, "content": "Links"}])))
     commented.write_bytes(b"# a note\n" + commented.read_bytes())
     put(Path(root), "old", old_document("old"))
     put(Path(root), "over", document("over", status="completed"))
@@ -62,6 +62,7 @@ CALLS: dict[str, Callable[[BrainstormStore], object]] = {
     "party": lambda store: store.party("sign-in", "Storage", [{"persona": "QA"}], now=NOW),
     "panel": lambda store: store.panel("sign-in", "Storage", [{"expert": "Beck"}], now=NOW),
     "idea": lambda store: store.idea("sign-in", "Links by mail", score=3, now=NOW),
+    "score_idea": lambda store: store.score_idea("noted", 1, 9, now=NOW),
     "finish": lambda store: store.finish("sign-in", now=NOW),
     "abandon": lambda store: store.abandon("sign-in", now=NOW),
     "load_an_older_file": lambda store: store.load("old"),
@@ -69,8 +70,39 @@ CALLS: dict[str, Callable[[BrainstormStore], object]] = {
     "migrate": lambda store: store.migrate(),
     "cleanup": lambda store: store.cleanup(30, now=LATER),
     "erase": lambda store: store.cleanup(30, now=LATER, erase=True),
+    "launch": lambda store: store.launch("sign-in", now=LATER),
     "restore": lambda store: store.restore("gone"),
 }
+
+
+class Noting:
+    """A store that notes which of its calls were made."""
+
+    def __init__(self, store: BrainstormStore) -> None:
+        self._store = store
+        self.called: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        self.called.add(name)
+        return getattr(self._store, name)
+
+
+def test_every_public_write_is_among_them(tmp_path: Path) -> None:
+    """Whatever says that it is durable writes; a new one has to be swept, too."""
+    promises = {
+        name
+        for kind in BrainstormStore.__mro__
+        for name, member in vars(kind).items()
+        if name[0] != "_" and "Durability:" in (getattr(member, "__doc__", None) or "")
+    }
+    called: set[str] = set()
+    for name, call in CALLS.items():
+        setup(str(tmp_path / name))
+        noting = Noting(BrainstormStore(tmp_path / name))
+        call(noting)  # type: ignore[arg-type]
+        called |= noting.called
+    assert len(promises) > 15
+    assert promises <= called
 
 
 def world(root: str | Path) -> dict[str, Any]:

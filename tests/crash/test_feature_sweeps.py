@@ -79,6 +79,12 @@ CALLS: dict[str, Any] = {
     "pause": lambda store: store.pause(ID),
     "save_plan": lambda store: store.save_plan(ID, [*PHASES, {"phase_id": "q", "name": "Q", "tasks": []}]),
     "complete": lambda store: store.complete(ID),
+    "block": lambda store: store.task(ID, "T1", "blocked"),
+}
+# Of a feature that rests, or that is completed.
+LATER_CALLS: dict[str, Any] = {
+    "resume": (lambda store: store.pause(ID), lambda store: store.resume(ID)),
+    "reopen": (lambda store: store.complete(ID), lambda store: store.resume(ID, reopen=True)),
 }
 
 
@@ -150,6 +156,31 @@ def test_power_cuts(name: str, tmp_path: Path) -> None:
         fs.mark(name)
 
     report = crash_sweep(setup, run, check_of(before, after), tmp_path, limit=60)
+    assert report.states > 5
+    assert not report.violations, report.describe()
+
+
+@pytest.mark.parametrize("name", LATER_CALLS)
+def test_going_on_under_power_cuts(name: str, tmp_path: Path) -> None:
+    """Section "Updating State", 1: atomic."""
+    first, call = LATER_CALLS[name]
+
+    def begin(folder: Any) -> None:
+        setup(folder)
+        first(FeatureStore.over(_unsynced(), folder, now=Clock(START + timedelta(minutes=1))))
+
+    def run(fs: Any) -> None:
+        call(FeatureStore.over(fs, fs.root, now=later_clock()))
+        fs.mark(name)
+
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    begin(plain)
+    before = seen(plain)
+    call(FeatureStore.over(_unsynced(), plain, now=later_clock()))
+    after = seen(plain)
+    assert (before["status"] in ("paused", "completed"), after["status"]) == (True, "active")
+    report = crash_sweep(begin, run, check_of(before, after), tmp_path, limit=60)
     assert report.states > 5
     assert not report.violations, report.describe()
 
@@ -414,6 +445,7 @@ def begin_damaged(folder: Any) -> None:
 
 MENDING: dict[str, Any] = {
     "rewrite": lambda store: store.repair(ID, rewrite_history=True),
+    "migrate_beside": lambda store: store.migrate(ID),
     "rebuild_index": lambda store: store.rebuild_index(),
     "migrate": lambda store: store.migrate(ID, switch=True),
 }
@@ -461,3 +493,43 @@ def test_mending_with_calls_that_fail(name: str, tmp_path: Path) -> None:
     report = sweep(begin_damaged, run, check_mended, tmp_path, effects=EFFECTS)
     assert report.states > 10
     assert not report.violations, report.describe()
+
+
+def test_every_public_write_is_swept(tmp_path: Path) -> None:
+    """Whatever says that it is durable writes; a new one has to be swept, too."""
+    promises = {
+        name
+        for kind in FeatureStore.__mro__
+        for name, member in vars(kind).items()
+        if name[0] != "_" and "Durability:" in (getattr(member, "__doc__", None) or "")
+    }
+    called = {"create", "archive", "acknowledge"}  # these have tests of their own above
+    for calls, prepare in ((CALLS, setup), (MENDING, begin_damaged)):
+        for name, call in calls.items():
+            (tmp_path / name).mkdir()
+            prepare(tmp_path / name)
+            store = FeatureStore.over(_unsynced(), tmp_path / name, now=later_clock())
+            called |= _called(store, call)
+    for first, call in LATER_CALLS.values():
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        setup(folder)
+        store = FeatureStore.over(_unsynced(), folder, now=later_clock())
+        first(store)
+        called |= _called(store, call)
+    # `pause` and its kin promise what `update` does, in words of their own.
+    assert {"update", "task", "append", "save_plan", "pause", "create", "archive", "repair"} <= promises
+    assert promises | {"resume", "complete", "rebuild_index", "migrate"} <= called
+
+
+def _called(store: FeatureStore, call: Any) -> set[str]:
+    """The names of the calls that are made on a store."""
+    names: set[str] = set()
+
+    class Noting:
+        def __getattr__(self, name: str) -> Any:
+            names.add(name)
+            return getattr(store, name)
+
+    call(Noting())
+    return names

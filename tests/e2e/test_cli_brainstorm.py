@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -544,6 +544,26 @@ def test_the_second_choice_begins_anew(talk: BrainstormStore, terminal: Callable
     assert one.end() == 0
     assert talk.load("feature-auth").iteration == 1
     assert (Path(talk.folder) / "archive" / "feature-auth-2026-01-09.yaml").exists()
+
+
+@pytest.mark.parametrize("begun", ["before", "meanwhile"])
+def test_another_session_in_progress_is_not_archived_unasked(
+    begun: str, talk: BrainstormStore, terminal: Callable[..., Terminal]
+) -> None:
+    if begun == "before":
+        talk.create("other", now=LONG_AGO - timedelta(days=1))
+    one = terminal("start")
+    one.expect('"feature-auth" (EMS: 68)')
+    one.expect("> ")
+    if begun == "meanwhile":
+        talk.create("other")
+    before = Path(talk.path("other")).read_bytes()
+    one.type("2")
+    one.expect("SLUG")
+    one.type("other")
+    assert one.end() == 11
+    assert Path(talk.path("other")).read_bytes() == before
+    assert not (Path(talk.folder) / "archive").exists()
 
 
 def test_answers_are_asked_one_by_one(store: BrainstormStore, terminal: Callable[..., Terminal]) -> None:

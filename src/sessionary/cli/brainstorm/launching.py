@@ -70,7 +70,8 @@ def start_command(
         assert present is not None
         return _go_on(store, present, lang, json_)
     name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
-    return _begin(store, name, given.set_by(fields), lang, json_)
+    agreed = new or (present is not None and present.slug == name)
+    return _begin(store, name, given.set_by(fields), lang, json_, agreed=agreed)
 
 
 def _present(found: Found, slug: str | None) -> Row | None:
@@ -124,10 +125,16 @@ def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
     return 0
 
 
-def _begin(store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool) -> int:
-    """Begin a session. `create` archives one of that name: it has ended, or it was just said that it may go."""
+def _begin(
+    store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool, *, agreed: bool
+) -> int:
+    """Begin a session. One of that name makes room if it has ended, or if it was `agreed` that it may go.
+
+    Somebody else may have begun it since we looked: then nobody has agreed to anything.
+    """
     before = store.detect(slug).sessions
-    session = store.create(slug, new=bool(before), **settings)
+    ended = bool(before) and before[0].status != IN_PROGRESS
+    session = store.create(slug, new=bool(before) and (agreed or ended), **settings)
     archived = before[0].id if before else None
     if json_:
         output.value({"action": "created", "archived": archived, **drawn.as_object(session)})
