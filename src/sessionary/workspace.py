@@ -85,7 +85,7 @@ _RECIPIENTS = (
     _work_sessions_received,
     _brainstorms_received,
     _features_received,
-)  # in the order of `_IN_PROJECTS`
+)
 
 SHORT = 8
 Found = TypeVar("Found")
@@ -240,13 +240,15 @@ class Workspace:
         ]
 
     def recipients(self) -> Iterator[Recipient]:
-        """The layouts of this workspace as whoever carries sessions between machines wants them."""
+        """The layouts of this workspace as whoever carries sessions between machines wants them.
+
+        Those of a project too that has no session yet: a clone on another machine begins so.
+        """
         from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 
         yield AmplifierRecipient(self.home, self._fs)
-        for (_, is_there), made in zip(_IN_PROJECTS, _RECIPIENTS, strict=True):
-            if is_there(self._root):
-                yield made(self._root, self._fs)
+        for made in _RECIPIENTS:
+            yield made(self._root, self._fs)
 
     def repositories(self) -> Repositories:
         """What the projects of this workspace are called on all machines."""

@@ -13,18 +13,22 @@ from sessionary.workspace import Workspace
 
 def project(tmp_path: Path, name: str) -> Path:
     """A clone of the same repository, with one session of each kind in the first one."""
-    device = PolicyWorld(tmp_path / name, MemoryServer().remote, 1).devices[0]
-    if name == "one":
+    if name == "two":
+        place = tmp_path / name
+        place.mkdir()
+    else:
+        device = PolicyWorld(tmp_path / name, MemoryServer().remote, 1).devices[0]
+        place = device.project
         device.begin("work")
         device.plan("f-2025-01-31")
         device.storm("ideas", "answer")
         transcript = device.project / "projects" / "-gone" / "sessions" / "s" / "transcript.jsonl"
         transcript.parent.mkdir(parents=True)
         transcript.write_text('{"role":"user","content":"hi"}\n')
-    subprocess.run(["git", "-C", str(device.project), "init", "-q"], check=True)
-    remote = ["git", "-C", str(device.project), "remote", "add", "origin", "git@github.com:o/app.git"]
+    subprocess.run(["git", "-C", str(place), "init", "-q"], check=True)
+    remote = ["git", "-C", str(place), "remote", "add", "origin", "git@github.com:o/app.git"]
     subprocess.run(remote, check=True)
-    return device.project
+    return place
 
 
 def engines(place: Path, server: MemoryServer) -> list[Engine]:
