@@ -179,6 +179,15 @@ class Carrier:
         self.presence.enter(folder)
         self.presence.leave(folder)
 
+    def end(self, timeout: float) -> None:
+        """Send what waits, for at most so many seconds; then nothing is open any more, here or on the other side."""
+        self.courier.close(timeout)
+        self.release_all()
+        close = getattr(self._remote, "close", None)  # a remote may have something to close; none has to
+        if close is not None and self._turn.acquire(blocking=False):
+            self._turn.release()
+            close()
+
     def forget_parent(self) -> None:
         """In a forked child: the parent goes on with its connection, which must not even be closed here."""
         if self._remote is not None:

@@ -183,8 +183,7 @@ class HybridSessionStore(SessionStore):
         nothing any more. The end of the program closes all stores, in two seconds together.
         """
         if self._carrier is not None:
-            self._carrier.courier.close(timeout)
-            self._carrier.release_all()
+            self._carrier.end(timeout)
 
     def __enter__(self) -> Self:
         return self
