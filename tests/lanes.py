@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import npm
+from tests.servers import npm, objects
 
 REQUIRE = "SESSIONARY_REQUIRE_LANES"
 SHARED = "SESSIONARY_SHARED"
@@ -84,6 +84,26 @@ def _probe_original() -> str | None:
     return None if find_spec("amplifier_foundation") else "the package amplifier_foundation is not installed"
 
 
+def _probe_postgres() -> str | None:
+    from tests.servers.postgres import postgres
+
+    return _why_not(postgres)
+
+
+def _probe_postgres_of_system() -> str | None:
+    from tests.servers.postgres import postgres_of_system
+
+    return _why_not(postgres_of_system)
+
+
+def _why_not(server: Callable[[], object]) -> str | None:
+    try:
+        server()
+    except (ImportError, OSError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
 def _probe_cosmos_npm() -> str | None:
     return npm.missing("@vercel/cosmosdb-server")
 
@@ -97,7 +117,12 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
     "sigkill": _probe_sigkill,  # real processes, really killed
+    "postgres": _probe_postgres,  # a PostgreSQL server that the tests start themselves
+    "postgres-of-system": _probe_postgres_of_system,  # another one, of another version, from the system's packages
     "original": _probe_original,  # the original programs, to compare with
+    "s3": objects.moto_missing,  # moto, an S3 from PyPI
+    "azurite": objects.azurite_missing,  # Microsoft's Azure Blob from npm
+    "s3rver": objects.s3rver_missing,  # an S3 from npm that ignores conditions
     "cosmos-npm": _probe_cosmos_npm,  # a Cosmos DB server that others wrote
     "cosmos-real": _probe_cosmos_real,  # an account of Azure; what is stored there is left behind
 }

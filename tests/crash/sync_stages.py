@@ -211,9 +211,19 @@ def kills(stage: Stage, root: Path) -> Iterator[tuple[dict[int, str], Fault | No
     for n in range(1, remote.calls + 1):
         for effect in ("kill", "kill after", "lost", "dropped", "late", "throttled"):
             yield {n: effect}, None
-    for n in range(1, fs.counts["any"] + 1):
+    for n in changing(fs):
         yield {}, Fault("any", n, "kill")
     fs.bury()
+
+
+def changing(fs: FaultFs) -> list[int]:
+    """The calls that change what a later process finds: flushes do not, nor does what is opened to be read."""
+    return [
+        n
+        for n, call in enumerate(fs.log, 1)
+        if not call.startswith(("fsync", "fdatasync"))
+        and (not call.startswith("open") or call.endswith((".tmp", ".lock")))
+    ]
 
 
 def sweep(stage: Stage, root: Path) -> int:

@@ -1,6 +1,5 @@
 """The tests of sync find known mistakes: each is planted in turn, and the sweep over some stage must fail."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,14 @@ from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.sync import blocks, comparing, drafts, engine, pulling, state, survey
 from sessionary.sync.comparing import Comparison, Verdict
+from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import blocks_of
 from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.report import Standing, outcome_of
 from sessionary.sync.state import States
+from sessionary.sync.writing import Writer
 from tests.crash.sync_stages import STAGES, Stage, push, shared, sweep
 from tests.crash.test_sync import test_a_power_cut_during_a_pull_loses_nothing as power_cut
 
@@ -50,21 +51,22 @@ def agree_before_the_swap(patch: pytest.MonkeyPatch) -> None:
 
 
 def agree_before_writing(patch: pytest.MonkeyPatch) -> None:
-    write = Puller._write
+    merge, write = Puller._merge, Writer.write
 
-    def hasty(self: Puller, ref: Any, found: Any, mine: Any) -> str:
-        name, record, head = self._planted  # type: ignore[attr-defined]
-        self._agree(record, head, ref, found, self._states.agreed(name))
-        return write(self, ref, found, mine)
+    def hasty(self: Writer, found: Any, mine: Any, agreed: Any) -> str:
+        puller, record, head, ref = PLANTED_PULL[0]
+        puller._agree(record, head, ref, found, agreed)
+        return write(self, found, mine, agreed)
 
-    merge = Puller._merge
+    def merged(self: Puller, record: Any, head: Any, ref: Any, *rest: Any) -> Any:
+        PLANTED_PULL[:] = [(self, record, head, ref)]
+        return merge(self, record, head, ref, *rest)
 
-    def merged(self: Puller, record: Any, head: Any, *rest: Any) -> Any:
-        self._planted = record.name, record, head  # type: ignore[attr-defined]
-        return merge(self, record, head, *rest)
-
-    patch.setattr(Puller, "_write", hasty)
+    patch.setattr(Writer, "write", hasty)
     patch.setattr(Puller, "_merge", merged)
+
+
+PLANTED_PULL: list[Any] = []
 
 
 def send_half_lines(patch: pytest.MonkeyPatch) -> None:
@@ -81,19 +83,16 @@ def ids_without_history(patch: pytest.MonkeyPatch) -> None:
 
 
 def pull_over_what_is_new_here(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(comparing, "judge", lambda fs, here, theirs: Verdict.THEIRS)
+    patch.setattr(comparing, "judge", lambda fs, here, theirs, rule: Verdict.THEIRS)
 
 
 def drop_the_loser(patch: pytest.MonkeyPatch) -> None:
-    def drop(
-        self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any, mine: Any, dev: Any
-    ) -> Any:
-        for name in found.verdicts:
-            self._put(os.path.join(ref.folder, name), found.theirs[name], mine.get(name))
-        self._agree(record, head, ref, found, None)
-        return outcome_of(head, Standing.PULLED)
-
-    patch.setattr(Puller, "_give_way", drop)
+    patch.setattr(Comparison, "is_diverged", lambda self, rule: False)
+    patch.setattr(
+        Writer,
+        "_keep_both",
+        lambda self, name, found, mine: self._replace(name, found.theirs[name], mine.get(name), None),
+    )
 
 
 def copy_the_loser(patch: pytest.MonkeyPatch) -> None:
@@ -112,7 +111,7 @@ def copy_the_loser(patch: pytest.MonkeyPatch) -> None:
 
 
 def push_a_side_that_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Comparison, "is_diverged", lambda self, kinds: False)
+    patch.setattr(Comparison, "is_diverged", lambda self, rule: False)
     patch.setattr(Comparison, "all_are", lambda self, *verdicts: True)
 
 
@@ -167,7 +166,7 @@ def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:
 
 def never_settle_a_move(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Puller, "settle_move", lambda self, name: None)
-    patch.setattr(Puller, "_clear", lambda self, staged: None)
+    patch.setattr(Placer, "clear", lambda self, staged: None)
 
 
 def one_sibling_id(patch: pytest.MonkeyPatch) -> None:

@@ -136,11 +136,12 @@ class Bench:
     def __init__(self, server: Server, **options: Any) -> None:
         self.server = server
         self.options = options
+        self.kind = CosmosRemote
         self._mark = uuid.uuid4().hex[:12]
         self._guard = threading.Lock()
         self._open: dict[str, list[CosmosRemote]] = {}
         self._asked = 0
-        self.connect("me").prepare()
+        self.connect("nobody").prepare()
 
     def tenant(self, name: str) -> str:
         """What a tenant of this test is called on the server."""
@@ -148,7 +149,7 @@ class Bench:
 
     def connect(self, tenant: str = "me") -> CosmosRemote:
         """A connection that nobody has had before."""
-        remote = CosmosRemote(self.server.config, tenant=self.tenant(tenant), **self.options)
+        remote = self.kind(self.server.config, tenant=self.tenant(tenant), **self.options)
         with self._guard:
             self._open.setdefault(tenant, []).append(remote)
         return remote

@@ -33,7 +33,11 @@ def start(command: Callable[[int, Path], Sequence[str]]) -> int:
     log = Path(scratch.name) / "log"
     with open(log, "wb") as out:
         child = subprocess.Popen(
-            command(port, Path(scratch.name)), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+            command(port, Path(scratch.name)),
+            cwd=scratch.name,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
         )
     atexit.register(_end, child, scratch)
     deadline = time.monotonic() + PATIENCE

@@ -55,6 +55,51 @@ class PartKind(Enum):
     KEPT = "kept"
     """A backup, or bytes set aside by a repair or a conflict; never read as the session itself."""
 
+    BUNDLE = "bundle"
+    """Not a file: all those of a session that are made once and never changed, carried as the lines of one journal."""
+
+
+class Policy(Enum):
+    """What becomes of a file that two devices have changed, each without knowing of the other's change.
+
+    The set is closed: whoever carries sessions has one rule for each of these, and none for any layout.
+    """
+
+    FORK = "fork"
+    """Both are a conversation that goes on: the session parts in two, and both are kept."""
+
+    BOTH = "both"
+    """One version stands, the other is kept beside it."""
+
+    ONCE = "once"
+    """The file is made once and never changed: what either side has is kept by both."""
+
+    UNION = "union"
+    """The lines of both are kept, in the order of their times."""
+
+    LEDGER = "ledger"
+    """As UNION, but of the lines that have one key the earliest stands. One device alone writes it."""
+
+    FIELDS = "fields"
+    """The layout brings both together, field by field; see `Recipient.merged`."""
+
+    PERSON = "person"
+    """Nobody but a person may decide: nothing is changed, and it is told."""
+
+
+class Rule(NamedTuple):
+    """How one file of a session is brought together with another version of it.
+
+    Attributes:
+        policy: what is done.
+        time: for `UNION` and `LEDGER`, the key of a line under which its time stands, in ISO 8601.
+        key: for `LEDGER`, the key of a line whose value no other line may have.
+    """
+
+    policy: Policy
+    time: str = ""
+    key: str = ""
+
 
 class Part(NamedTuple):
     """One raw file of a session.
@@ -232,21 +277,47 @@ class Layout(Protocol):
 class Recipient(Layout, Protocol):
     """A layout that can be given sessions from elsewhere: what whoever carries them must know of it, and no more.
 
-    The files themselves are written by the carrier, whole, through `disk`.
+    The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
+    than that of the layout: what lies beside its sessions and is to be carried too.
     """
 
-    def place(self, project: str | None, session_id: str) -> SessionRef:
-        """Where a session of this id belongs, whether one is there or not.
+    def project(self) -> str | None:
+        """The one project here to which all of its sessions belong; None if each lies in a project of its own."""
+        ...
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        """Where a session of this id belongs, whether one is there or not; where it lies already, if it does.
 
         Raises:
             Invalid: no session of this layout can have that id, or lie in that project.
         """
         ...
 
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        """Where a file of a session lies. A session that is one file lies at its own `folder`."""
+        ...
+
     def part_kind(self, name: str) -> PartKind | None:
         """What a file of that name would be; None if no session of this layout has such a file.
 
         MUST be None for every name that leads out of the session's folder.
+        """
+        ...
+
+    def rule(self, name: str) -> Rule:
+        """How a file of that name is brought together. MUST be the same on all devices, and for all time."""
+        ...
+
+    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+        """A file of the policy `FIELDS`, with what both sides changed in it; None if that cannot be said.
+
+        MUST be pure, and give `merged(name, base, result, theirs) == result`.
+
+        Args:
+            name: the file.
+            base: what both sides had last; None if that is not known.
+            mine: what is here.
+            theirs: what is on the other side.
         """
         ...
 
@@ -266,7 +337,7 @@ class Recipient(Layout, Protocol):
     def relabel(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Make a session that was moved to `ref` say its new id, and that it was forked from `parent`.
 
-        MUST be safe to be repeated. Hold the session.
+        MUST be safe to be repeated. Hold the session. Asked only of layouts that have a file of the policy `FORK`.
 
         Durability: when this returns, it survives a power cut; until then the old label does.
         """

@@ -26,6 +26,7 @@ from sessionary.mailbox.folders import Place
 from sessionary.mailbox.round import Failure, Handler, Round, check_delivery
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
+from sessionary.sync import owners
 
 TIMEOUT = 5.0
 ATTEMPTS = 5
@@ -125,6 +126,7 @@ class Mailbox:
         timeout: float = TIMEOUT,
         delivery: str = "at_least_once",
         max_attempts: int = ATTEMPTS,
+        take_over: bool = False,
     ) -> Report:
         """Give each message that waits to the handler, in order, and write what it returns into the log.
 
@@ -140,12 +142,15 @@ class Mailbox:
             timeout: seconds to wait for another process of this consumer to finish.
             delivery: ``at_least_once`` or ``at_most_once``: what a crash does to a message that is being handled.
             max_attempts: after so many failures a message becomes a dead letter.
+            take_over: consume here from now on, though another device does so far. What it applies before it hears of
+                that is applied twice; see docs/formats/sync.md.
 
         Durability: what counts as applied survives a power cut, and is in the log exactly once. If the call does
         not return, some of the messages are applied, each whole, and the others are delivered again.
 
         Raises:
             Invalid: an argument makes no sense.
+            Conflict: another device consumes this mailbox, and this one is not to take over.
             Locked: another process of this consumer worked all the time.
             StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or not, and
                 the next call finds out.
@@ -153,6 +158,9 @@ class Mailbox:
         if max_attempts < 1 or (limit is not None and limit < 0):
             raise Invalid("limit and max_attempts count messages and attempts", operation="consume")
         turn = Round(self._box, handler, check_delivery(delivery), max_attempts)
+        if take_over:
+            owners.take_over(self._box.ledger.path, self._box.fs)
+        owners.check(self._box.ledger.path, self._box.fs)
         self._box.lock.acquire(timeout, exclusive=not self._box.shared)
         try:
             self._box.refresh()
@@ -223,12 +231,15 @@ class Mailbox:
         timeout: float = TIMEOUT,
         delivery: str = "at_least_once",
         max_attempts: int = ATTEMPTS,
+        take_over: bool = False,
     ) -> int:
         """Consume whatever comes until told to stop; returns how many messages were applied. See `run_inbox`.
 
-        `timeout`, `delivery` and `max_attempts` are those of `consume`.
+        `timeout`, `delivery`, `max_attempts` and `take_over` are those of `consume`.
         """
         applied = 0
+        if take_over:
+            owners.take_over(self._box.ledger.path, self._box.fs)
         for _ in self._wake_ups(interval, stop):
             report = self.consume(handler, timeout=timeout, delivery=delivery, max_attempts=max_attempts)
             applied += report.applied

@@ -2,19 +2,21 @@
 
 Three states decide, as in any merge. Where only one side has changed, it is right, whether it added or took away.
 Where both have, the bytes are compared: a journal that is the beginning of the other has merely stayed behind, and
-**growth wins over a rewind**, because nothing is lost that way. What then remains is a real conflict.
+**growth wins over a rewind**, because nothing is lost that way. What then remains is brought together if the policy of
+the file says how, and is a real conflict otherwise.
 
 A file that is missing is never taken for one that was removed. It comes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.base import PartKind, Policy, Rule
+from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
 from sessionary.sync.heads import Head, PartHead
 from sessionary.sync.incoming import Theirs, fetch
@@ -30,7 +32,14 @@ class Verdict(Enum):
     SAME = "same"
     OURS = "ours"
     THEIRS = "theirs"
+    MERGE = "merge"
     CONFLICT = "conflict"
+
+
+MERGED = frozenset({Policy.ONCE, Policy.UNION, Policy.LEDGER, Policy.FIELDS})
+"""The policies by which two versions become one."""
+
+RuleOf = Callable[[str], Rule]
 
 
 @dataclass(slots=True)
@@ -53,10 +62,17 @@ class Comparison:
         """True if every file has one of these verdicts."""
         return set(self.verdicts.values()) <= set(verdicts)
 
-    def is_diverged(self, kinds: Mapping[str, PartKind]) -> bool:
+    def is_diverged(self, rule: RuleOf) -> bool:
         """True if the conversation went on at both sides. What is beside it never parts a session."""
-        lines = {verdict for name, verdict in self.verdicts.items() if kinds.get(name) is PartKind.JOURNAL}
+        lines = {verdict for name, verdict in self.verdicts.items() if rule(name).policy is Policy.FORK}
         return Verdict.CONFLICT in lines or {Verdict.OURS, Verdict.THEIRS} <= lines
+
+    def awaits_person(self, rule: RuleOf) -> bool:
+        """True if both sides have changed what nobody but a person may bring together."""
+        return any(
+            verdict is Verdict.CONFLICT and rule(name).policy is Policy.PERSON
+            for name, verdict in self.verdicts.items()
+        )
 
 
 def kind_of(part: PartHead) -> PartKind:
@@ -68,7 +84,13 @@ def kind_of(part: PartHead) -> PartKind:
 
 
 def compare(
-    fs: Fs, remote: Remote, mine: Mapping[str, LocalPart], agreed: Agreed | None, head: Head, rules: Rules
+    fs: Fs,
+    remote: Remote,
+    mine: Mapping[str, LocalPart],
+    agreed: Agreed | None,
+    head: Head,
+    rules: Rules,
+    rule: RuleOf,
 ) -> Comparison:
     """Compare what is here with a head of the other side, fetching only what must be looked at or brought here.
 
@@ -95,7 +117,9 @@ def compare(
             continue
         theirs = fetch(remote, head.space, part, pieces or (), matched.pieces)
         result.theirs[name], result.pieces[name] = theirs, theirs.pieces
-        result.verdicts[name] = Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs)
+        result.verdicts[name] = (
+            Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs, rule(name))
+        )
     return result
 
 
@@ -108,18 +132,33 @@ def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: 
             result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces)
 
 
-def judge(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
+def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:
     """Who is right about a file that both sides have changed, by its bytes."""
+    if here.kind is PartKind.BUNDLE:
+        return _judge_sets(fs, here, theirs)
     with opened(fs, here) as file:
         assert file is not None
         common = _common(file, here.size, theirs)
     if common == here.size == theirs.part.size:
         return Verdict.SAME
-    if here.kind is PartKind.DOCUMENT:
-        return Verdict.CONFLICT
-    if common == here.size:
+    if here.kind is not PartKind.DOCUMENT and common == here.size:
         return Verdict.THEIRS
-    return Verdict.OURS if common == theirs.part.size else Verdict.CONFLICT
+    if here.kind is not PartKind.DOCUMENT and common == theirs.part.size:
+        return Verdict.OURS
+    return Verdict.MERGE if rule.policy in MERGED else Verdict.CONFLICT
+
+
+def _judge_sets(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
+    """Who is right about a bundle: it is a set of files, and their order says nothing."""
+    with opened(fs, here) as file:
+        assert file is not None
+        ours = set(bundles.unpack_items([file.read(0, here.size)]))
+        others = set(bundles.unpack_items(theirs.all(file)))
+    if ours == others:
+        return Verdict.SAME
+    if ours <= others:
+        return Verdict.THEIRS
+    return Verdict.OURS if others <= ours else Verdict.MERGE
 
 
 def _common(file: Bytes, size: int, theirs: Theirs) -> int:

@@ -7,7 +7,7 @@ its conversation does not have yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,8 +18,11 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.scan import LineFile
 from sessionary.layouts.base import PartKind
 from sessionary.sync.blocks import BLOCK, START, Bytes, Piece, block_id, cut, follow, pack, part_key
-from sessionary.sync.heads import HISTORY, INLINE, Head, PartHead, Past
+from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, Head, PartHead, Past
 from sessionary.sync.survey import LocalPart, Matched
+
+_LINES = {PartKind.JOURNAL.value, PartKind.LOG.value}
+"""Kinds that only grow, unless they are rewound; a bundle is put in order anew without anything being taken back."""
 
 ROUND = 16
 """So many new blocks of a file at most go before a head."""
@@ -49,7 +52,26 @@ class Stamp:
     at: str
 
 
-def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: int = BLOCK) -> Draft:
+def draft_all(
+    fs: Fs,
+    mine: Mapping[str, LocalPart],
+    known: Mapping[str, Sequence[Piece]],
+    matched: Mapping[str, Matched],
+    block: int = BLOCK,
+) -> dict[str, Draft]:
+    """The next round of a session; see `draft`."""
+    drafts: dict[str, Draft] = {}
+    room = INLINE_ALL
+    for name, part in mine.items():
+        one = draft(fs, part, known.get(name, ()), matched[name].pieces, block, min(INLINE, room))
+        room -= len(one.part.data or b"")
+        drafts[name] = one
+    return drafts
+
+
+def draft(
+    fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: int = BLOCK, room: int = INLINE
+) -> Draft:
     """The next round of one file: what it shares with what is known, and blocks for what follows.
 
     Args:
@@ -58,9 +80,10 @@ def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: 
         known: pieces that the other side has.
         matched: with how many of them the file begins.
         block: how many bytes a block may hold.
+        room: a document of at most so many bytes, compressed, goes into the head.
     """
     with LineFile(part.path, fs) as file:
-        if part.kind is PartKind.DOCUMENT and (inline := _inline(file, part)) is not None:
+        if part.kind is PartKind.DOCUMENT and (inline := _inline(file, part, room)) is not None:
             return inline
         pieces = list(known[:matched])
         end, chain = pieces[-1] if pieces else Piece(0, START)
@@ -71,21 +94,20 @@ def draft(fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: 
             puts.append((block_id(part_key(part.name), seq, chain), data))
             pieces.append(Piece(stop, chain))
             end = stop
-    return Draft(
-        PartHead(part.name, part.kind.value, end, len(pieces), chain), pieces, puts, end == part.size
-    )
+    head = PartHead(part.name, part.kind.value, end, len(pieces), chain, None, bool(part.origin))
+    return Draft(head, pieces, puts, end == part.size)
 
 
-def _inline(file: Bytes, part: LocalPart) -> Draft | None:
+def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
     """A small document, to lie in the head itself; None if it is empty or too large for that."""
     if not 0 < part.size <= BLOCK:
         return None
     raw = file.read(0, part.size)
     data = zstandard.ZstdCompressor(level=9).compress(raw)
-    if len(data) > INLINE:
+    if len(data) > room:
         return None
     chain = follow(START, raw)
-    head = PartHead(part.name, part.kind.value, len(raw), 0, chain, data)
+    head = PartHead(part.name, part.kind.value, len(raw), 0, chain, data, bool(part.origin))
     return Draft(head, [Piece(len(raw), chain)], [], len(raw) == part.size)
 
 
@@ -97,7 +119,13 @@ def _round(file: Bytes, start: int, size: int, block: int) -> Iterator[int]:
             return
 
 
-def next_head(old: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Matched], stamp: Stamp) -> Head:
+def next_head(
+    old: Head,
+    drafts: Mapping[str, Draft],
+    matched: Mapping[str, Matched],
+    stamp: Stamp,
+    taken: Iterable[str] = (),
+) -> Head:
     """The head after this round.
 
     Args:
@@ -105,17 +133,19 @@ def next_head(old: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Matc
         drafts: the files that are here.
         matched: with how many pieces of the old head each of them begins.
         stamp: who pushes, and when.
+        taken: the ledgers that this device writes from now on.
     """
     done = all(one.done for one in drafts.values())
     parts = {part.name: part for part in old.parts}
     rewound = {
         name: (parts[name].n, parts[name].chain)
         for name, one in drafts.items()
-        if name in parts and one.part.kind != PartKind.DOCUMENT.value and matched[name].pieces < parts[name].n
+        if name in parts and one.part.kind in _LINES and matched[name].pieces < parts[name].n
     }
     for name, one in drafts.items():
         if done or one.part.kind != PartKind.DOCUMENT.value:
-            parts[name] = one.part
+            before = name in parts and parts[name].redacted
+            parts[name] = msgspec.structs.replace(one.part, redacted=before or one.part.redacted)
     past = (*old.history, Past(old.gen, stamp.at, rewound))[-HISTORY:] if rewound else old.history
     return msgspec.structs.replace(
         old,
@@ -126,4 +156,5 @@ def next_head(old: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Matc
         deleted=False,
         parts=tuple(parts[name] for name in sorted(parts)),
         history=past,
+        owners={**old.owners, **dict.fromkeys(taken, stamp.device)},
     )

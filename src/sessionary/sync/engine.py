@@ -17,25 +17,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
 from sessionary.disk.fs import OS_FS, Fs, look
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError
-from sessionary.layouts.base import Recipient
+from sessionary.errors import Conflict, Invalid, Locked, NotFound, RemoteError, SessionaryError
+from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
+from sessionary.sync import bundles
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
-from sessionary.sync.comparing import kind_of
-from sessionary.sync.heads import decode, encode, head_name
+from sessionary.sync.comparing import compare, kind_of
+from sessionary.sync.heads import Head, decode, encode, head_name
+from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Outcome, Report, Standing, outcome_of
-from sessionary.sync.rules import Projects, Rules, SameNames
+from sessionary.sync.rules import Projects, Rules, SameNames, rule_of
 from sessionary.sync.state import Agreed, States
-from sessionary.sync.survey import match, survey
+from sessionary.sync.survey import Surveyor, match
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -93,6 +96,7 @@ class Engine:
         self.rules = rules or Rules()
         self.projects = projects or SameNames()
         self._in_use = in_use
+        self._surveyor = Surveyor(fs, layout, self.rules, self.states.copies)
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
@@ -117,9 +121,9 @@ class Engine:
             Locked: another synchronisation of this machine is under way.
             StorageFailed: the sessions cannot be listed.
         """
-        asked = None if only is None else self._named(only)
         with self._working() as report:
-            here = self._here() if asked is None else self._there(asked)
+            asked = None if only is None else self._named(only, report)
+            here = self._here(report) if asked is None else self._there(asked)
             pusher = self._pusher()
             for name, ref in pusher.parents_first(here):
                 report.outcomes += self._guarded(ref, partial(self._push, pusher, name, ref))
@@ -143,8 +147,8 @@ class Engine:
         with self._working() as report:
             puller = self._puller()
             device = self.states.device()
-            for record in list(heads_of(self.remote)):
-                report.outcomes += self._pull(puller, record, device)
+            for record, agreed, head in self._parents_first(heads_of(self.remote), report):
+                report.outcomes += self._pull(puller, record, agreed, head, device)
             return report
 
     def status(self) -> Report:
@@ -152,17 +156,60 @@ class Engine:
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         heads = {record.name: record for record in heads_of(self.remote)}
-        here = self._here()
+        here = self._here(report)
         for name in sorted({*here, *heads}):
             ref = here.get(name)
             known = self.states.agreed(name)
             record = _at_least(heads[name], known) if name in heads else None
             if ref is not None:
-                standing = self._standing(ref, known, record)
-                report.outcomes.append(Outcome(ref.session_id, self.projects.identity(ref), standing))
+                report.outcomes += self._guarded(ref, partial(self._stands, ref, known, record))
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
                 report.outcomes.append(outcome)
         return report
+
+    def resolve(self, ref: SessionRef, keep: str) -> Report:
+        """Say who is right about a file of which nobody but a person may say it.
+
+        Args:
+            ref: the session that is held back for that.
+            keep: ``mine``: what is here, as a person has brought it together; or ``theirs``: what is on the other
+                side. What is here is then kept beside it.
+
+        Durability: as `push`, or as `pull`.
+
+        Raises:
+            Invalid: `keep` is neither, or there is nothing to decide: of everything else a pull keeps both.
+            RemoteError, StorageFailed, Locked: as `push` and `pull`.
+        """
+        with self._working() as report:
+            name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
+            agreed, record = self._recovered(name), self.remote.read_head(name)
+            if (
+                keep not in ("mine", "theirs")
+                or record is None
+                or not self._awaits_person(ref, agreed, record)
+            ):
+                raise Invalid(
+                    f"there is nothing to decide about {ref.session_id}",
+                    operation="resolve",
+                    session=ref.session_id,
+                    hint="say `mine` or `theirs` of what is held back for a person; of all else a pull keeps both",
+                )
+            head = decode(name, record.data)
+            if keep == "mine":
+                self.states.agree(name, Agreed(head, record.etag, {}, ref.folder))
+                outcome = self._pusher().push(name, ref, self.states.agreed(name))
+            else:
+                outcome = self._puller().pull(record, head, ref, self.states.device(), decided=True)
+            report.outcomes.append(outcome)
+            return report
+
+    def _awaits_person(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> bool:
+        rule = rule_of(self.layout)
+        mine = self._surveyor.survey(ref)
+        head = decode(record.name, record.data)
+        found = compare(self._fs, self.remote, mine, agreed, head, self.rules, rule)
+        return found.awaits_person(rule)
 
     # -- around them
 
@@ -177,24 +224,28 @@ class Engine:
         finally:
             lock.close()
 
-    def _here(self) -> dict[str, SessionRef]:
-        """The sessions here that the rules admit, by the names of their heads."""
-        return self._named(self.layout.discover())
+    def _here(self, report: Report) -> dict[str, SessionRef]:
+        """The sessions here that the rules admit, by the names of their heads. Those of no known project are told."""
+        return self._named(self.layout.discover(), report)
 
     def _there(self, asked: Mapping[str, SessionRef]) -> dict[str, SessionRef]:
         return {name: ref for name, ref in asked.items() if self.layout.at(ref.path) is not None}
 
-    def _named(self, refs: Iterable[SessionRef]) -> dict[str, SessionRef]:
+    def _named(self, refs: Iterable[SessionRef], report: Report) -> dict[str, SessionRef]:
         found = {}
         for ref in refs:
-            project = self.projects.identity(ref)
+            try:
+                project = self.projects.identity(ref)
+            except NotFound as error:
+                report.outcomes.append(self._failed(ref.session_id, ref.project, error))
+                continue
             if self.rules.admits(project):
                 found[head_name(self.layout.name, project, ref.session_id)] = ref
         return found
 
     def _guarded(self, ref: SessionRef, work: Callable[[], Outcome]) -> list[Outcome]:
         """One session's trouble is told, and stops no other."""
-        project = self.projects.identity(ref)
+        project = self._told_project(ref)
         if self._unanswered >= GIVE_UP:
             return [Outcome(ref.session_id, project, Standing.HELD_BACK, "the other side does not answer")]
         try:
@@ -205,8 +256,14 @@ class Engine:
         self._unanswered = 0
         return [outcome]
 
+    def _told_project(self, ref: SessionRef) -> str | None:
+        try:
+            return self.projects.identity(ref)
+        except NotFound:
+            return ref.project
+
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
-        held = isinstance(error, Locked | NotFound)
+        held = isinstance(error, Locked | NotFound | Conflict)
         standing = Standing.HELD_BACK if held else Standing.FAILED
         return Outcome(session, project, standing, str(error), error=error)
 
@@ -221,6 +278,8 @@ class Engine:
             found = self.remote.read_head(name)
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag))
+                owners = intent.head.owners
+                settle_owners(self._fs, self.layout, self._ref(intent), owners, self.states.device())
             else:
                 self.states.forget_intent(name)
         return self.states.agreed(name)
@@ -253,8 +312,10 @@ class Engine:
             agreed = None if name in here else self.states.agreed(name)
             if name in here or (agreed is not None and not agreed.head.deleted):
                 known += 1
-            if agreed is None or agreed.head.deleted or not self.rules.admits(agreed.head.project):
+            if agreed is None or agreed.head.deleted or not self._concerns(agreed.head):
                 continue
+            if all(self.layout.rule(part.name).policy is Policy.PERSON for part in agreed.head.parts):
+                continue  # nobody but a person decides about it, nor that it is to go
             if is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder)):
                 gone.append((name, agreed))
         if len(gone) > FEW and 2 * len(gone) > known and not self._allow_many_deletions:
@@ -283,34 +344,75 @@ class Engine:
 
     # -- pull
 
-    def _pull(self, puller: Puller, record: HeadRecord, device: str) -> list[Outcome]:
-        try:
-            agreed = self._recovered(record.name)
-            record = _at_least(record, agreed)
-            unchanged = agreed is not None and agreed.etag == record.etag and self._is_whole(agreed)
-            head = agreed.head if agreed is not None and unchanged else decode(record.name, record.data)
-        except SessionaryError as error:
-            return [self._failed(record.name, None, error)]
+    def _parents_first(
+        self, records: Iterable[HeadRecord], report: Report
+    ) -> Iterator[tuple[HeadRecord, Agreed | None, Head]]:
+        """The heads that concern this layout, read, each behind that of the session it comes from.
+
+        One that has not changed is not read again: what was agreed is given with it, and is what it says.
+        """
+        found: dict[str, tuple[HeadRecord, Agreed | None, Head]] = {}
+        for record in records:
+            try:
+                agreed = self._recovered(record.name)
+                newest = _at_least(record, agreed)
+                unchanged = agreed is not None and agreed.etag == newest.etag and self._is_whole(agreed)
+                head = agreed.head if agreed is not None and unchanged else decode(newest.name, newest.data)
+            except SessionaryError as error:
+                report.outcomes.append(self._failed(record.name, None, error))
+                continue
+            if self._concerns(head):
+                found[newest.name] = newest, agreed if unchanged else None, head
+        while found:
+            line = [next(iter(found))]
+            while (above := self._above(found[line[-1]][2])) in found and above not in line:
+                line.append(above)
+            for name in reversed(line):
+                yield found.pop(name)
+
+    def _above(self, head: Head) -> str:
+        return head_name(head.kind, head.project, head.parent) if head.parent else ""
+
+    def _concerns(self, head: Head) -> bool:
+        """True for a session of this layout, of a project that the rules admit, and of ours if there is only one."""
         if head.kind != self.layout.name or not self.rules.admits(head.project):
-            return []
-        if unchanged:
+            return False
+        only = self.layout.project()
+        if only is None:
+            return True
+        return head.project == self._told_project(SessionRef(head.kind, "", str(self.layout.home), only))
+
+    def _pull(
+        self, puller: Puller, record: HeadRecord, unchanged: Agreed | None, head: Head, device: str
+    ) -> list[Outcome]:
+        if unchanged is not None:
             return [outcome_of(head, Standing.IN_STEP)]
         try:
-            ref = self.layout.place(self.projects.local(head.project), head.session)
+            ref = self._place(record.name, head)
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, Standing.HELD_BACK, why)]
             return self._guarded(ref, partial(puller.pull, record, head, ref, device))
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
 
+    def _place(self, name: str, head: Head) -> SessionRef:
+        """Where a session lies here, or belongs: one that was carried before stays in the clone that it lies in."""
+        agreed = self.states.agreed(name)
+        ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
+        if ref is not None and ref.session_id == head.session:
+            return ref
+        project = self.layout.project() or self.projects.local(head.project)
+        return self.layout.place(project, head.session, head.parent)
+
     def _is_whole(self, agreed: Agreed) -> bool:
         """False if the session is here without a file that was agreed on: it is to come back."""
         if agreed.head.deleted or look(self._fs, agreed.folder) is None:
             return True
+        ref = self._ref(agreed)
         return all(
-            look(self._fs, os.path.join(agreed.folder, part.name)) is not None
+            look(self._fs, self.layout.path_of(ref, part.name)) is not None
             for part in agreed.head.parts
-            if self.rules.carries(kind_of(part))
+            if self.rules.carries(kind_of(part)) and part.name != bundles.NAME
         )
 
     def _open_here(self, ref: SessionRef) -> str | None:
@@ -319,7 +421,7 @@ class Engine:
             return None
         if self._in_use(ref):
             return "newer on the other side, and open in a running agent here"
-        mine = survey(self._fs, self.layout, ref, self.rules)
+        mine = self._surveyor.survey(ref)
         newest = max((part.touched for part in mine.values()), default=0.0)
         if self._quiet and newest > self._now().timestamp() - self._quiet:
             return "newer on the other side, and changed here a moment ago"
@@ -327,10 +429,15 @@ class Engine:
 
     # -- status
 
+    def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
+        return Outcome(ref.session_id, self.projects.identity(ref), self._standing(ref, known, record))
+
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
+        if record is not None and (known is None or record.etag != known.etag):
+            decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
         if known is None:
             return Standing.NEVER if record is None else Standing.BEHIND
-        mine = survey(self._fs, self.layout, ref, self.rules)
+        mine = self._surveyor.survey(ref)
         same = not known.head.deleted and all(
             match(self._fs, here, known.pieces.get(part), known.seen.get(part)).same
             for part, here in mine.items()
@@ -338,6 +445,8 @@ class Engine:
         moved = record is not None and record.etag != known.etag
         if moved:
             return Standing.BEHIND if same else Standing.DIVERGED
+        if same and not self._is_whole(known):
+            return Standing.BEHIND
         return Standing.IN_STEP if same else Standing.AHEAD
 
     def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
@@ -345,7 +454,7 @@ class Engine:
             head = decode(record.name, record.data)
         except SessionaryError as error:
             return self._failed(record.name, None, error)
-        if head.kind != self.layout.name or not self.rules.admits(head.project) or head.deleted:
+        if not self._concerns(head) or head.deleted:
             return None
         trashed = known is not None and known.etag == record.etag
         return outcome_of(

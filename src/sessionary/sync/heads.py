@@ -17,6 +17,9 @@ from sessionary.sync.blocks import FORMAT
 INLINE = 4 << 10
 """A document of at most so many bytes, compressed, lies in the head."""
 
+INLINE_ALL = 64 << 10
+"""All that lies in a head has at most so many bytes; further documents lie in blocks, as large ones do."""
+
 HISTORY = 8
 
 
@@ -25,11 +28,12 @@ class PartHead(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         name: its name relative to the session's folder, parted by slashes.
-        kind: ``document``, ``journal`` or ``log``.
+        kind: ``document``, ``journal``, ``log`` or ``bundle``.
         size: its bytes; of a journal, those of its whole lines.
         n: how many blocks hold it.
         chain: the chain up to and with the last of them, or up to and with all of it if it lies here.
         data: all of it, compressed with zstd alone; absent if it lies in blocks.
+        redacted: something in it was blacked out, now or in an earlier version.
     """
 
     name: str
@@ -38,6 +42,7 @@ class PartHead(Struct, frozen=True, omit_defaults=True):
     n: int
     chain: str
     data: bytes | None = None
+    redacted: bool = False
 
 
 class Past(Struct, frozen=True):
@@ -65,6 +70,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
         deleted: it was trashed; the parts say what it was then.
         parts: its files.
         history: earlier generations, the newest last, `HISTORY` at most.
+        owners: of each ledger, the one device that writes it.
     """
 
     v: int
@@ -80,6 +86,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
     deleted: bool = False
     parts: tuple[PartHead, ...] = ()
     history: tuple[Past, ...] = ()
+    owners: dict[str, str] = {}
 
 
 class _Version(Struct):

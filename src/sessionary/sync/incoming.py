@@ -140,6 +140,16 @@ def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, la
 
 
 def _from_head(part: PartHead) -> Theirs:
+    raw = inline_bytes(part)
+    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], raw)
+
+
+def inline_bytes(part: PartHead) -> bytes:
+    """The bytes of a document that lies in the head.
+
+    Raises:
+        Corrupt: they are not what the head says.
+    """
     assert part.data is not None
     if part.size > LARGEST_DOCUMENT:
         raise Corrupt(f"the head claims {part.size} bytes of {part.name}", operation="pull")
@@ -151,4 +161,4 @@ def _from_head(part: PartHead) -> Theirs:
         raise Corrupt(f"{part.name} in the head cannot be read: {error}", operation="pull") from None
     if len(raw) != part.size or follow(START, raw) != part.chain:
         raise Corrupt(f"{part.name} in the head is not what its chain says", operation="pull")
-    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], raw)
+    return raw

@@ -16,19 +16,21 @@ import msgspec
 
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
+from sessionary.sync import owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
-from sessionary.sync.drafts import Draft, Stamp, draft, next_head
-from sessionary.sync.heads import Head, decode, encode, head_name
+from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head
+from sessionary.sync.heads import Head, PartHead, decode, encode, head_name
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Outcome, Standing, outcome_of
-from sessionary.sync.rules import Projects, Rules
+from sessionary.sync.rules import Projects, Rules, rule_of
 from sessionary.sync.state import Agreed, States
-from sessionary.sync.survey import LocalPart, Matched, match, settled, survey
+from sessionary.sync.survey import LocalPart, Matched, Surveyor, match, settled
 
 TRIES = 4
+FOR_A_PERSON = "changed on two devices; a person has to bring both together, see `resolve`"
 
 
 class _Basis(NamedTuple):
@@ -66,6 +68,8 @@ class Pusher:
         self._device = device
         self._now = now
         self._block = block
+        self._surveyor = Surveyor(fs, layout, rules, states.copies)
+        self._rule = rule_of(layout)
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
         """The sessions so that a new one comes after the one that it was forked from, whose blocks it shares."""
@@ -155,36 +159,50 @@ class Pusher:
         standing = Standing.IN_STEP
         while True:
             agreed = basis.agreed
-            mine = survey(self._fs, self._layout, ref, self._rules)
+            mine = self._surveyor.survey(ref)
+            taken = self._taken(ref, agreed.head, mine)
             known = {**basis.shared, **agreed.pieces}
             matched = {
                 part: match(self._fs, here, known.get(part), agreed.seen.get(part))
                 for part, here in mine.items()
             }
-            if _is_told(agreed, mine, matched):
+            if _is_told(agreed, mine, matched) and not taken:
                 self._remember(name, agreed, mine)
                 return outcome_of(agreed.head, standing)
-            drafts = {
-                part: draft(self._fs, here, known.get(part, ()), matched[part].pieces, self._block)
-                for part, here in mine.items()
-            }
-            intended = self._send(ref, agreed, drafts, matched)
+            drafts = draft_all(self._fs, mine, known, matched, self._block)
+            intended = self._send(ref, agreed, drafts, matched, taken)
             etag = self._swap(name, intended, basis.etag)
             if etag is None:
                 return None
             basis = _Basis(msgspec.structs.replace(intended, etag=etag), {})
             self._states.agree(name, basis.agreed)
+            owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
             standing = Standing.PUSHED
 
+    def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
+        """The ledgers that this device writes from now on: nobody did so far, or it has taken over."""
+        taken = []
+        for name in mine:
+            if self._rule(name).policy is Policy.LEDGER and head.owners.get(name) != self._device:
+                claim = owners.owner_of(self._layout.path_of(ref, name), self._fs)
+                if name not in head.owners or (claim is not None and claim.here):
+                    taken.append(name)
+        return taken
+
     def _send(
-        self, ref: SessionRef, agreed: Agreed, drafts: Mapping[str, Draft], matched: Mapping[str, Matched]
+        self,
+        ref: SessionRef,
+        agreed: Agreed,
+        drafts: Mapping[str, Draft],
+        matched: Mapping[str, Matched],
+        taken: list[str],
     ) -> Agreed:
         """Put the blocks of a round; returns what is to be agreed once the head is swapped."""
-        head = next_head(agreed.head, drafts, matched, self._stamp())
+        head = next_head(agreed.head, drafts, matched, self._stamp(), taken)
         for one in drafts.values():
             for block, data in one.puts:
                 self._remote.put_block(head.space, block, data)
-        sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part.name, head, drafts)}
+        sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
         return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder)
 
     def _swap(self, name: str, intended: Agreed, etag: str | None) -> str | None:
@@ -205,9 +223,11 @@ class Pusher:
         if record is None:
             raise RemoteError(f"the head of {ref.session_id} is gone from the other side", operation="push")
         head = decode(name, record.data)
-        mine = survey(self._fs, self._layout, ref, self._rules)
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules)
-        if found.is_diverged({part: here.kind for part, here in mine.items()}):
+        mine = self._surveyor.survey(ref)
+        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule)
+        if found.awaits_person(self._rule):
+            return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
+        if found.is_diverged(self._rule):
             return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS):
             return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
@@ -229,9 +249,9 @@ def _is_told(agreed: Agreed, mine: Mapping[str, LocalPart], matched: Mapping[str
     return all(matched[part].same and part in agreed.pieces for part in mine)
 
 
-def _goes(part: str, head: Head, drafts: Mapping[str, Draft]) -> bool:
-    """True if this head speaks of the file as it was drafted."""
-    return part in drafts and drafts[part].part in head.parts
+def _goes(part: PartHead, drafts: Mapping[str, Draft]) -> bool:
+    """True if the head speaks of the file as it was drafted."""
+    return part.name in drafts and drafts[part.name].part.chain == part.chain
 
 
 def _agreed_on(record: HeadRecord, head: Head, ref: SessionRef, pieces: dict[str, list[Piece]]) -> Agreed:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.base import PartKind, Policy, Recipient, Rule
 from sessionary.model import SessionRef
+from sessionary.sync import bundles
+from sessionary.sync.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +21,13 @@ class Rules:
         include: patterns of project identities (``*``, ``?``, ``[…]``); one of them must fit.
         exclude: patterns of which none may fit.
         logs: carry event logs too. They are large, and nobody resumes from them.
+        redact: what is blacked out before it is sent; None for nothing.
     """
 
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] = ()
     logs: bool = False
+    redact: Redaction | None = None
 
     def admits(self, project: str | None) -> bool:
         """True if sessions of this project are carried; one without a project is called ``""``."""
@@ -33,6 +38,11 @@ class Rules:
     def carries(self, kind: PartKind) -> bool:
         """True if files of this kind are carried; backups and what was set aside never are."""
         return kind is not PartKind.KEPT and (self.logs or kind is not PartKind.LOG)
+
+
+def rule_of(layout: Recipient) -> Callable[[str], Rule]:
+    """How each part of a session of this layout is brought together, its bundle included."""
+    return lambda name: Rule(Policy.ONCE) if name == bundles.NAME else layout.rule(name)
 
 
 class Projects(Protocol):

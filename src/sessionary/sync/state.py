@@ -25,6 +25,7 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists
 from sessionary.sync.blocks import Piece
+from sessionary.sync.copies import Copies
 from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
@@ -77,6 +78,9 @@ class States:
     Args:
         folder: where they lie; it is made when it is needed.
         fs: the file system.
+
+    Attributes:
+        copies: what is carried where that is not simply a file.
     """
 
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
@@ -84,6 +88,7 @@ class States:
         self._fs = fs
         self._agreed = msgspec.json.Decoder(Agreed).decode
         self._moving = msgspec.json.Decoder(Moving).decode
+        self.copies = Copies(fs, os.path.join(folder, "copies"))
 
     def lock(self) -> FileLock:
         """The lock that one synchronisation of this machine holds.

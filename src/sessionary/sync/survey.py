@@ -1,20 +1,30 @@
-"""The files of one session as they are here, and how much of them the other side is known to have."""
+"""The files of one session as they are here, and how much of them the other side is known to have.
+
+What is carried is not always a file as it lies here: the files that are made once and never changed go as one bundle,
+and where text is blacked out, what goes is the black one. Either is laid down as a copy, and a file like any other from
+then on.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, look, read_bytes
 from sessionary.disk.scan import LineFile
 from sessionary.errors import NotFound
-from sessionary.layouts.base import SETTLED, Layout, PartKind
+from sessionary.layouts.base import SETTLED, Part, PartKind, Policy, Recipient
 from sessionary.model import SessionRef
+from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, cut, follow, matching, whole_lines
+from sessionary.sync.copies import Copies
 from sessionary.sync.rules import Rules
 
 Stamp = tuple[int, int, int, int]
+CHUNK = 1 << 20
 
 
 class LocalPart(NamedTuple):
@@ -23,10 +33,12 @@ class LocalPart(NamedTuple):
     Attributes:
         name: relative to the session's folder.
         kind: how it changes.
-        path: where it lies.
+        path: where its bytes lie that are carried.
         size: the bytes that count: of a journal, those of its whole lines.
         stamp: inode, size and times, all of the file's bytes counted.
         touched: seconds since 1970 when it was last changed.
+        torn: the bytes behind the last newline of a journal: torn, or still being written.
+        origin: where it lies itself, if what is carried is a copy of it with something blacked out; else ``""``.
     """
 
     name: str
@@ -35,11 +47,8 @@ class LocalPart(NamedTuple):
     size: int
     stamp: Stamp
     touched: float
-
-    @property
-    def torn(self) -> int:
-        """The bytes behind the last newline of a journal: torn, or still being written."""
-        return self.stamp[1] - self.size
+    torn: int = 0
+    origin: str = ""
 
 
 class Matched(NamedTuple):
@@ -49,27 +58,129 @@ class Matched(NamedTuple):
     same: bool
 
 
-def survey(fs: Fs, layout: Layout, ref: SessionRef, rules: Rules) -> dict[str, LocalPart]:
-    """The files of a session that are carried. Reads the end of each journal, and no more.
+class Surveyor:
+    """Looks at the files of sessions.
 
-    Raises:
-        NotFound: the session is gone.
-        StorageFailed: a file cannot be looked at.
+    Args:
+        fs: the file system.
+        layout: the layout of the sessions.
+        rules: what is carried, and what is blacked out.
+        copies: where bundles and black text are laid down.
     """
-    found: dict[str, LocalPart] = {}
-    for part in layout.parts(ref):
-        if not rules.carries(part.kind) or (stat := look(fs, part.path)) is None:
-            continue
-        size = stat.st_size
-        stamp = (stat.st_ino, size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+    def __init__(self, fs: Fs, layout: Recipient, rules: Rules, copies: Copies) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._rules = rules
+        self._copies = copies
+
+    def survey(self, ref: SessionRef) -> dict[str, LocalPart]:
+        """The files of a session that are carried. Reads the end of each journal, and what has to be copied.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: a file cannot be looked at.
+            Invalid: a file cannot be blacked out without breaking it.
+        """
+        found: dict[str, LocalPart] = {}
+        once: list[tuple[Part, Stamp, float]] = []
+        for part in self._layout.parts(ref):
+            if not self._is_carried(part) or (stat := look(self._fs, part.path)) is None:
+                continue
+            stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+            touched = max(stat.st_mtime, stat.st_ctime)
+            if self._layout.rule(part.name).policy is Policy.ONCE:
+                once.append((part, stamp, touched))
+            else:
+                found[part.name] = self._local(ref, part, stamp, touched)
+        if once:
+            found[bundles.NAME] = self._bundle(ref, once)
+        if not found and look(self._fs, ref.folder) is None:
+            raise NotFound(f"Session '{ref.session_id}' not found", path=ref.folder)
+        return found
+
+    def _is_carried(self, part: Part) -> bool:
+        """False for what the rules leave out, and for what no other device would take."""
+        return self._rules.carries(part.kind) and self._layout.part_kind(part.name) is not None
+
+    def items(self, ref: SessionRef) -> dict[str, bundles.Item]:
+        """The files of a session that are made once, by their paths, as they are carried."""
+        found = {}
+        for part in self._layout.parts(ref):
+            if self._is_carried(part) and self._layout.rule(part.name).policy is Policy.ONCE:
+                data = read_bytes(self._fs, part.path)
+                if data is not None:
+                    found[part.path] = self._item(part.name, data)
+        return found
+
+    def _item(self, name: str, data: bytes) -> bundles.Item:
+        one = bundles.item(name, data)
+        black = self._rules.redact
+        return one if black is None else bundles.Item(one.name, black.document(one.name, data))
+
+    def _local(self, ref: SessionRef, part: Part, stamp: Stamp, touched: float) -> LocalPart:
+        size = stamp[1]
         if part.kind is not PartKind.DOCUMENT:
-            with LineFile(part.path, fs) as file:
+            with LineFile(part.path, self._fs) as file:
                 size = whole_lines(file, size)
-        touched = max(stat.st_mtime, stat.st_ctime)
-        found[part.name] = LocalPart(part.name, part.kind, part.path, size, stamp, touched)
-    if not found and look(fs, ref.folder) is None:
-        raise NotFound(f"Session '{ref.session_id}' not found", path=ref.folder)
-    return found
+        plain = LocalPart(part.name, part.kind, part.path, size, stamp, touched, stamp[1] - size)
+        return plain if self._rules.redact is None else self._blacked_out(ref, plain)
+
+    def _blacked_out(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
+        assert self._rules.redact is not None
+        state = self._rules.redact.digest + _packed(plain.stamp)
+        path = self._copies.get(ref.folder, plain.name, state, lambda: self._black(plain))
+        size = self._fs.stat(path).st_size
+        with LineFile(path, self._fs) as copy, LineFile(plain.path, self._fs) as file:
+            if size == plain.size and _alike(copy, file, size):
+                return plain
+        return plain._replace(path=path, size=size, origin=plain.path)
+
+    def _black(self, plain: LocalPart) -> Iterator[bytes]:
+        black = self._rules.redact
+        assert black is not None
+        if plain.kind is PartKind.DOCUMENT:
+            yield black.document(plain.name, read_bytes(self._fs, plain.path) or b"")
+            return
+        with LineFile(plain.path, self._fs) as file:
+            yield from black.lines(lines_until(file, plain.size))
+
+    def _bundle(self, ref: SessionRef, once: list[tuple[Part, Stamp, float]]) -> LocalPart:
+        black = self._rules.redact
+        state = b"".join(
+            part.path.encode("utf-8", "surrogateescape") + _packed(stamp) for part, stamp, _ in once
+        )
+        state += black.digest if black else b""
+
+        def make() -> Iterator[bytes]:
+            return bundles.pack_items(self.items(ref).values())
+
+        path = self._copies.get(ref.folder, bundles.NAME, state, make)
+        digest = int.from_bytes(sha256(state).digest()[:7], "big")
+        newest = max(stamp[2] for _, stamp, _ in once), max(stamp[3] for _, stamp, _ in once)
+        size = self._fs.stat(path).st_size
+        stamp = (digest, size, *newest)
+        return LocalPart(bundles.NAME, PartKind.BUNDLE, path, size, stamp, max(at for *_, at in once))
+
+
+def lines_until(file: LineFile, size: int) -> Iterator[bytes]:
+    """The lines of the first `size` bytes of a file, without their newlines."""
+    rest, at = b"", 0
+    while at < size:
+        chunk = file.read(at, min(CHUNK, size - at))
+        if not chunk:
+            return
+        at += len(chunk)
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+
+
+def _alike(one: LineFile, other: LineFile, size: int) -> bool:
+    return all(one.read(at, CHUNK) == other.read(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK))
+
+
+def _packed(stamp: Stamp) -> bytes:
+    return struct.pack("=Qqqq", *stamp)
 
 
 def match(fs: Fs, part: LocalPart, pieces: Sequence[Piece] | None, seen: Stamp | None) -> Matched:

@@ -66,6 +66,7 @@ class ChaosRemote:
         self._chance = chance
         self._faults = faults
         self._late: list[tuple[int, Callable[[], Any]]] = []
+        self._rests: dict[str | None, HeadPage] = {}
         self._dead = False
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
@@ -85,7 +86,17 @@ class ChaosRemote:
         return self._call("swap_head", name, lambda: self.inner.swap_head(name, data, etag))
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        return self._call("list_heads", after or "", lambda: self.inner.list_heads(after))
+        page = self._call("list_heads", after or "", lambda: self._heads_page(after))
+        keep = self._part_of(len(page.heads))
+        if keep == len(page.heads):
+            return page
+        rest = f"rest {self.calls}"
+        self._rests[rest] = HeadPage(page.heads[keep:], page.following)
+        return HeadPage(page.heads[:keep], rest)
+
+    def _heads_page(self, after: str | None) -> HeadPage:
+        """A page of the inner remote, or what was held back of one: where it goes on is that remote's own word."""
+        return self._rests[after] if after in self._rests else self.inner.list_heads(after)
 
     @property
     def ru(self) -> float:

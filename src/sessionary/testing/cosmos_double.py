@@ -11,6 +11,7 @@ that we do what we believe the documentation to say, and no more::
 
 from __future__ import annotations
 
+import ssl
 import threading
 import time
 from collections import Counter
@@ -32,6 +33,8 @@ class CosmosDouble:
         clock_offset: seconds by which the server's clock is ahead.
         writes_everywhere: say that the account writes in several regions.
         lag: seconds for which who has not seen a write may be shown the state before it.
+        tls: speak https with this context.
+        token: what a credential has to give; None if only the key is let in.
 
     Attributes:
         key: the account's key.
@@ -49,6 +52,8 @@ class CosmosDouble:
         clock_offset: float = 0.0,
         writes_everywhere: bool = False,
         lag: float = 0.0,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         self.key = EMULATOR_KEY
         self.store = Store()
@@ -62,14 +67,17 @@ class CosmosDouble:
         self.lag = lag
         self.closing = threading.Event()
         self._second = (0, 0.0)
+        self.token = token
+        self._scheme = "https" if tls else "http"
         self._server = Server(("127.0.0.1", 0), Handler)
+        self._server.tls = tls
         self._server.double = self
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
     def endpoint(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}/"
 
     def close(self) -> None:
         """Stop listening, and let go of whoever hangs."""

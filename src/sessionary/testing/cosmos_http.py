@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import struct
 import uuid
 from dataclasses import dataclass
@@ -67,6 +68,17 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
     double: CosmosDouble
+    tls: ssl.SSLContext | None = None
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Shake hands in the connection's own thread: a slow caller holds up nobody."""
+        if self.tls is not None:
+            request = self.tls.wrap_socket(request, server_side=True)
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            if self.tls is not None:
+                request.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that hangs up is no news."""
@@ -233,6 +245,9 @@ class Handler(BaseHTTPRequestHandler):
         return int(number) if number.isdigit() else 0
 
     def _check_signature(self, parts: list[str]) -> None:
+        given = unquote(self.headers.get("authorization") or "")
+        if self.double.token is not None and given == f"type=aad&ver=1.0&sig={self.double.token}":
+            return
         even = len(parts) % 2 == 0
         kind = "" if not parts else parts[-2] if even else parts[-1]
         link = "/".join(parts if even else parts[:-1])
@@ -240,7 +255,7 @@ class Handler(BaseHTTPRequestHandler):
         text = f"{self.command.lower()}\n{kind}\n{link}\n{date.lower()}\n\n"
         digest = hmac.new(base64.b64decode(self.double.key), text.encode(), hashlib.sha256).digest()
         expected = f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}"
-        if not hmac.compare_digest(unquote(self.headers.get("authorization") or ""), expected):
+        if not hmac.compare_digest(given, expected):
             raise Refused(401, "The input authorization token can't serve the request.")
         if abs(parsedate_to_datetime(date).timestamp() - self.double.now()) > SKEW:
             raise Refused(403, "The authorization token is not valid at the current time.")

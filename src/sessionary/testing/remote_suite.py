@@ -37,7 +37,14 @@ def at_once(count: int, work: Callable[[int], _T]) -> list[_T]:
 
 
 class RemoteTests(ABC):
-    """The rules of `sync.remote.Remote` as tests."""
+    """The rules of `sync.remote.Remote` as tests.
+
+    Attributes:
+        largest: how many bytes a block or head may have; less than `LARGEST_BLOCK` only for a remote that wraps
+            another one and needs room of its own.
+    """
+
+    largest = LARGEST_BLOCK
 
     @abstractmethod
     def remote(self, tenant: str = "me") -> Remote:
@@ -66,7 +73,7 @@ class RemoteTests(ABC):
         assert list(blocks_of(self.remote(), SPACE, "a", "b")) == [("a", b"")]
 
     def test_the_largest_block_is_taken(self) -> None:
-        data = (ALL_BYTES * (LARGEST_BLOCK // len(ALL_BYTES) + 1))[:LARGEST_BLOCK]
+        data = (ALL_BYTES * (self.largest // len(ALL_BYTES) + 1))[: self.largest]
         assert self.remote().put_block(SPACE, "a", data)
         assert [block.data for block in blocks_of(self.remote(), SPACE, "a", "b")] == [data]
 
@@ -163,7 +170,7 @@ class RemoteTests(ABC):
             assert sum(one is not None for one in won) == 1
 
     def test_the_largest_head_is_taken(self) -> None:
-        data = bytes(LARGEST_BLOCK)
+        data = bytes(self.largest)
         self.remote().swap_head("one", data, None)
         found = self.remote().read_head("one")
         assert found is not None

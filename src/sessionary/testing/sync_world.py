@@ -34,7 +34,9 @@ EPOCH = datetime(2025, 1, 31, 12, tzinfo=UTC)
 class Device:
     """One machine: a home with sessions, and what it remembers of the remote."""
 
-    def __init__(self, root: Path, name: str, *, logs: bool = False, block: int = BLOCK) -> None:
+    def __init__(
+        self, root: Path, name: str, *, logs: bool = False, block: int = BLOCK, skew: timedelta = timedelta()
+    ) -> None:
         self.name = name
         self.root = root / name
         self.sessions = self.root / "home" / "projects" / PROJECT / "sessions"
@@ -42,6 +44,7 @@ class Device:
         self.state = self.root / "state"
         self.rules = Rules(logs=logs)
         self.block = block
+        self.skew = skew
         self.trashed = 0
 
     def engine(self, remote: Remote, fs: Fs = UNSYNCED) -> Engine:
@@ -56,7 +59,7 @@ class Device:
             quiet=0,
             block=self.block,
             fs=fs,
-            now=lambda: EPOCH + timedelta(seconds=next(tick)),
+            now=lambda: EPOCH + self.skew + timedelta(seconds=next(tick)),
             sleep=lambda seconds: None,
         )
 
@@ -157,6 +160,7 @@ class World:
         devices: how many machines there are.
         block: how many bytes their blocks hold; few, so that there are many.
         logs: carry event logs too.
+        skews: how wrong the clock of each device is.
     """
 
     def __init__(
@@ -167,10 +171,14 @@ class World:
         *,
         block: int = BLOCK,
         logs: bool = False,
+        skews: tuple[timedelta, ...] = (),
     ) -> None:
         self.root = root
         self.remote = remote
-        self.devices = [Device(root, f"device{n}", logs=logs, block=block) for n in range(devices)]
+        wrong = (*skews, *[timedelta()] * devices)
+        self.devices = [
+            Device(root, f"device{n}", logs=logs, block=block, skew=wrong[n]) for n in range(devices)
+        ]
         self.written: dict[str, str] = {}
         self.taken_back: set[str] = set()
         self.shortened: set[str] = set()

@@ -80,19 +80,21 @@ remote.close()
 def test_a_missing_library_is_named_with_what_installs_it() -> None:
     code = """
 import sys
-sys.modules["azure.cosmos"] = None
+sys.modules["azure.core"] = sys.modules["azure.cosmos"] = None
 from sessionary.errors import Unsupported
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remotes.cosmos import CosmosRemote
-try:
-    CosmosRemote(CosmosConfig("http://127.0.0.1:1", "db", "box"), tenant="me").read_head("one")
-except Unsupported as error:
-    print(error.hint)
+remote = CosmosRemote(CosmosConfig("http://127.0.0.1:1", "db", "box"), tenant="me")
+for call in (lambda: remote.read_head("one"), lambda: remote.swap_head("one", b"", "etag"), remote.prepare):
+    try:
+        call()
+    except Unsupported as error:
+        print(error.hint)
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout == "pip install 'sessionary[cosmos]'\n"
+    assert done.stdout == "pip install 'sessionary[cosmos]'\n" * 3
 
 
 @pytest.mark.parametrize("tenant", ["", "a!b", "x" * 513])
@@ -377,6 +379,15 @@ def test_small_pages_come_whole(bench: Bench) -> None:
     assert len(remote.list_heads().heads) == 3
     assert [block.data for block in blocks_of(remote, "s", "", "~")] == [b"%d" % n for n in range(7)]
     assert [head.data for head in heads_of(remote)] == [b"%d" % n for n in range(7)]
+    remote.close()
+
+
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_an_endpoint_may_end_with_a_slash_or_not(bench: Bench, ending: str) -> None:
+    config = CosmosConfig(bench.server.config.endpoint.rstrip("/") + ending, "db", "box")
+    remote = CosmosRemote(config, tenant=bench.tenant("me"))
+    assert remote.put_block("s", "a", b"x")
+    assert [block.data for block in blocks_of(remote, "s", "", "~")] == [b"x"]
     remote.close()
 
 

@@ -33,6 +33,7 @@ Examples:
 @delivering.at_most_once
 @delivering.max_attempts
 @delivering.timeout
+@delivering.take_over
 @places.as_json
 def consume_command(
     session: str,
@@ -44,6 +45,7 @@ def consume_command(
     at_most_once: bool,
     max_attempts: int,
     timeout: float,
+    take_over: bool,
     json_: bool,
 ) -> int:
     """Apply the messages that wait, each exactly once.
@@ -53,6 +55,9 @@ def consume_command(
     the result in the log. If it fails, the message stays and is tried again by the next call. A crash may run CMD
     twice for one message: SESSIONARY_BREADCRUMB_ID in its environment is the same then. SESSIONARY_SESSION_ID names
     the session.
+
+    Where sessions are carried between machines, one device consumes a mailbox; elsewhere this refuses unless
+    --take-over is given.
 
     Exit code 3: some messages failed, or were given up.
     """
@@ -67,6 +72,7 @@ def consume_command(
             timeout=timeout,
             delivery=delivering.delivery(at_most_once),
             max_attempts=max_attempts,
+            take_over=take_over,
         )
     if json_:
         output.value(_object(session_id, consumer, report, None if command else messages))

@@ -58,6 +58,11 @@ max_attempts = click.option(
     metavar="N",
     help="Give a message up after so many failures.",
 )
+take_over = click.option(
+    "--take-over",
+    is_flag=True,
+    help="Consume here from now on, though another device does so far.",
+)
 timeout = click.option(
     "--timeout",
     type=click.FloatRange(0),

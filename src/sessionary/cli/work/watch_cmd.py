@@ -37,6 +37,7 @@ Examples:
 @delivering.at_most_once
 @delivering.max_attempts
 @delivering.timeout
+@delivering.take_over
 @click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one message per line.")
 def watch_command(
     session: str,
@@ -48,6 +49,7 @@ def watch_command(
     at_most_once: bool,
     max_attempts: int,
     timeout: float,
+    take_over: bool,
     json_: bool,
 ) -> int:
     """Apply messages as they come, until Ctrl-C.
@@ -70,6 +72,7 @@ def watch_command(
             timeout=timeout,
             delivery=delivering.delivery(at_most_once),
             max_attempts=max_attempts,
+            take_over=take_over,
         )
     return 0
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import InvalidId
 
 HOME = Path("~/.amplifier")
@@ -90,6 +92,27 @@ def path_slug(path: str) -> str:
     """A path as the name of a folder: separators as dashes. Lossy: `/a/b-c` and `/a/b/c` share one."""
     text = path.replace("/", "-").replace("\\", "-").replace(":", "")
     return text if text.startswith("-") else f"-{text}"
+
+
+def folders_of(slug: str, fs: Fs = OS_FS) -> Iterator[str]:
+    """The folders here whose project has this name: usually one; none if the project lies elsewhere, or is gone.
+
+    The name is lossy, so the disk is asked: only folders are looked into whose path the name begins with.
+    """
+    waiting = ["/"]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            names = sorted(fs.listdir(folder), reverse=True)
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            there = path_slug(path)
+            if there == slug and os.path.isdir(path):
+                yield path
+            elif slug.startswith(f"{there}-") and os.path.isdir(path):
+                waiting.append(path)
 
 
 def default_base_dir(cwd: Path | None = None) -> Path:

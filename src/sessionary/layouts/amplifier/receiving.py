@@ -20,14 +20,17 @@ from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.trash import trash_name
-from sessionary.layouts.base import PartKind
+from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.model import SessionRef
 
 
 class AmplifierRecipient(AmplifierLayout):
     """The sessions below one amplifier home, for whoever carries sessions between machines."""
 
-    def place(self, project: str | None, session_id: str) -> SessionRef:
+    def project(self) -> str | None:
+        return None
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         check_new_id(session_id)
         if project is None:
             raise Invalid("a session of this layout lies in a project", session=session_id)
@@ -37,6 +40,15 @@ class AmplifierRecipient(AmplifierLayout):
 
     def part_kind(self, name: str) -> PartKind | None:
         return PARTS.get(name)
+
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        return f"{ref.folder}/{name}"
+
+    def rule(self, name: str) -> Rule:
+        return Rule(Policy.FORK if name == TRANSCRIPT else Policy.BOTH)
+
+    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+        return None
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:

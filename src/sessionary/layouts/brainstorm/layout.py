@@ -171,7 +171,7 @@ def _summary_of(ref: SessionRef, row: Row) -> Summary:
         ref,
         AGENT,
         row.last_question,
-        None,
+        row.parent,
         row.iterations,
         row.answered,
         row.iteration,

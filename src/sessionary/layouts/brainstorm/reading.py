@@ -40,6 +40,7 @@ class Row(NamedTuple):
         last_question: the last one asked.
         size: bytes of the file.
         problems: all that is odd.
+        parent: the session that it comes from, if it gave way to another device's version of it.
     """
 
     slug: str
@@ -60,6 +61,7 @@ class Row(NamedTuple):
     last_question: str | None = None
     size: int = 0
     problems: tuple[Problem, ...] = ()
+    parent: str | None = None
 
     @property
     def readable(self) -> bool:
@@ -216,6 +218,7 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False) -> Row:
         last_question=_text(session, "last_question"),
         size=len(data),
         problems=tuple(problems),
+        parent=_text(session, "parent_id"),
     )
 
 

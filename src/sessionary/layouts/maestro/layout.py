@@ -44,12 +44,15 @@ class MaestroLayout:
     side_files: ClassVar[tuple[str, ...]] = (
         ".lock",
         ".mailbox.*.lock",
+        ".trash/",
+        ".*.owner",
         ".*.tmp",
         "log.jsonl",
         "log.*.jsonl",
         "attempts.*.jsonl",
         "error/",
         "*.backup",
+        "*.conflict-*",
         "*.torn-*",
     )
 

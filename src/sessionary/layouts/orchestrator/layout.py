@@ -52,6 +52,7 @@ class FeatureLayout:
         ".*.tmp",
         "*.before-*",
         "*.candidate-*",
+        "*.conflict-*",
         "*.corrupt-*",
         "*.original-*",
     )

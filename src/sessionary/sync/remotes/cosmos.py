@@ -15,6 +15,8 @@ answer that was lost costs nothing: a block that is created again is there alrea
 another etag. Ranges are asked for by key and not by continuation token, so a page can be asked for by anyone again.
 Heads are read by query and not by point: of a head that is not there emulators say 500, where the service says 404.
 
+Whoever lists heads again asks only for those that have changed (`cosmos_recent`): a list is paid for by the head.
+
 Tenants are kept apart by the names of partitions alone. Data roles of Cosmos DB reach down to a container and no
 further: whoever may read the container may read all of it. Give each tenant a container where that matters.
 """
@@ -32,10 +34,12 @@ from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import Block, BlockPage, HeadPage, HeadRecord
 from sessionary.sync.remotes.cosmos_link import Heard, Link
+from sessionary.sync.remotes.cosmos_recent import Recent, Stamped
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy
 
+_Row = dict[str, Any]
 PATIENCE: Final = 120.0
 PAGE_BLOCKS, PAGE_HEADS = 100, 400
 """The service cuts pages at 4 MB by itself."""
@@ -45,6 +49,7 @@ LARGEST_ITEM: Final = (2 << 20) - (4 << 10)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _TAKEN, _CHANGED, _GONE = 409, 412, 404
+_HEAD: Final = "c.id, c.t, c.b, c._etag"
 
 
 class CosmosRemote:
@@ -79,6 +84,8 @@ class CosmosRemote:
         self._link = Link(config, patience=patience, now=now)
         self._tenant = tenant
         self._heads = f"h!{tenant}"
+        self._recent = Recent()
+        self._now = now
         self._page_blocks = page_blocks
         self._page_heads = page_heads
 
@@ -127,7 +134,7 @@ class CosmosRemote:
 
     def read_head(self, name: str) -> HeadRecord | None:
         rows, _ = self._page(
-            "SELECT c.id, c.t, c.b, c._etag FROM c WHERE c.pk = @pk AND c.id = @id",
+            f"SELECT {_HEAD} FROM c WHERE c.pk = @pk AND c.id = @id",
             {"@pk": self._heads, "@id": name},
             1,
         )
@@ -142,13 +149,27 @@ class CosmosRemote:
         return self._create(item) if etag is None else self._replace(item, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
+        since = self._recent.since(self._now()) if after is None else None
+        if since is not None:
+            return HeadPage(self._recent.merge(self._changed(since)), None)
         rows, more = self._page(
-            "SELECT c.id, c.t, c.b, c._etag FROM c WHERE c.pk = @pk AND c.id > @after ORDER BY c.id",
+            f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c.id > @after ORDER BY c.id",
             {"@pk": self._heads, "@after": after or ""},
             self._page_heads,
         )
-        heads = tuple(map(_head, rows))
-        return HeadPage(heads, heads[-1].name if more and heads else None)
+        page = [_stamped(row) for row in rows]
+        following = page[-1].head.name if more and page else None
+        self._recent.follow(after, page, following, self._now())
+        return HeadPage(tuple(one.head for one in page), following)
+
+    def _changed(self, since: int) -> list[Stamped]:
+        """All heads that were written since a second of the service's clock."""
+        rows = self._rows(
+            f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c._ts >= @since",
+            {"@pk": self._heads, "@since": since},
+            self._page_heads,
+        )
+        return [_stamped(row) for row in rows]
 
     # -- what the service is asked for
 
@@ -163,9 +184,10 @@ class CosmosRemote:
 
     def _replace(self, item: dict[str, str], etag: str) -> str | None:
         """The new etag of an item; None if it has another one by now, or is not there."""
-        from azure.core import MatchConditions
 
         def work(container: ContainerProxy, heard: Heard) -> str:
+            from azure.core import MatchConditions
+
             container.replace_item(
                 item["id"],
                 item,
@@ -177,19 +199,11 @@ class CosmosRemote:
 
         return self._link.ask(work, _CHANGED, _GONE)
 
-    def _page(self, query: str, values: dict[str, str], count: int) -> tuple[list[dict[str, Any]], bool]:
+    def _page(self, query: str, values: dict[str, str | int], count: int) -> tuple[list[_Row], bool]:
         """Some rows of a query over one partition, and whether there are more."""
-        named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
 
-        def work(container: ContainerProxy, heard: Heard) -> tuple[list[dict[str, Any]], bool]:
-            # Emulators ignore the partition key beside a query, and answer from all: it is in each query again.
-            pages: Any = container.query_items(
-                query,
-                parameters=named,
-                partition_key=values["@pk"],
-                max_item_count=count,
-                response_hook=heard,
-            ).by_page()
+        def work(container: ContainerProxy, heard: Heard) -> tuple[list[_Row], bool]:
+            pages = _pages(container, heard, query, values, count)
             for page in pages:
                 rows = list(page)
                 more = pages.continuation_token is not None
@@ -201,8 +215,31 @@ class CosmosRemote:
         assert found is not None, "no status was given for which there is no answer"
         return found
 
+    def _rows(self, query: str, values: dict[str, str | int], count: int) -> list[_Row]:
+        """All rows of a query over one partition."""
+        found = self._link.ask(
+            lambda container, heard: [
+                row for page in _pages(container, heard, query, values, count) for row in page
+            ]
+        )
+        assert found is not None, "no status was given for which there is no answer"
+        return found
+
     def _space(self, space: str) -> str:
         return f"b!{self._tenant}!{_checked(space)}"
+
+
+def _pages(
+    container: ContainerProxy, heard: Heard, query: str, values: dict[str, str | int], count: int
+) -> Any:
+    """The pages of a query over one partition.
+
+    Emulators ignore the partition key beside a query, and answer from all: it is in each query again.
+    """
+    named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
+    return container.query_items(
+        query, parameters=named, partition_key=values["@pk"], max_item_count=count, response_hook=heard
+    ).by_page()
 
 
 def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
@@ -226,11 +263,15 @@ def _etag(heard: Heard) -> str:
     return heard.etag
 
 
-def _head(row: dict[str, Any]) -> HeadRecord:
+def _head(row: _Row) -> HeadRecord:
     return HeadRecord(row["id"], _bytes(row), row["_etag"])
 
 
-def _bytes(row: dict[str, Any]) -> bytes:
+def _stamped(row: _Row) -> Stamped:
+    return Stamped(int(row["_ts"]), _head(row))
+
+
+def _bytes(row: _Row) -> bytes:
     try:
         if "t" in row:
             return bytes(row["t"], "ascii")

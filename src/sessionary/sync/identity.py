@@ -1,0 +1,214 @@
+"""What a project is called on all machines: by its repository, since its path differs from one to the next.
+
+In this order:
+
+- ``git:<host>/<path>``: where `origin` is, however its address is spelt, without users, passwords and ports;
+- ``root:<commit>``: the first commit of a repository that has no `origin` that others can reach;
+- ``folder:<name>``: the name of the folder, where there is no repository.
+
+A project that is a folder below the top of its repository has its way from there behind it: ``…//packages/app``.
+Branches and work trees of a repository are one project.
+
+The files of git are read, without running it; only a first commit has to be asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from sessionary.disk.fs import OS_FS, Fs, read_bytes
+from sessionary.errors import NotFound, StorageFailed
+from sessionary.model import SessionRef
+
+PATIENCE = 10.0
+"""Seconds that git may take to tell the first commit."""
+
+_LINK = "gitdir:"
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
+_VARIABLE = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*?)\s*")
+_SHORT = re.compile(r"(?:[^@/\s]+@)?([^:/\s]{2,}):(?!//)(.*)", re.DOTALL)
+_LONG = re.compile(
+    r"(?:git\+)?(ssh|https?|git|ftps?)(?:\+git)?://(?:[^@/]*@)?(\[[^\]]*\]|[^/:]+)(?::\d+)?/(.*)", re.I | re.S
+)
+_CASELESS = {"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"}
+
+
+class Repository(NamedTuple):
+    """A repository that a folder lies in.
+
+    Attributes:
+        top: the top of the work tree.
+        git: the folder that all its work trees share.
+    """
+
+    top: str
+    git: str
+
+
+class Repositories:
+    """Projects by their repositories.
+
+    Args:
+        places: the folder of each project here, by what the layout calls the project.
+        find: for a project that is not in `places`, the folders that it may be.
+        prefer: which project here is meant by an identity, where several lie in one repository.
+        fs: the file system.
+        patience: seconds that git may take.
+    """
+
+    def __init__(
+        self,
+        places: Mapping[str, str | os.PathLike[str]],
+        *,
+        find: Callable[[str], Iterable[str]] = lambda project: (),
+        prefer: Mapping[str, str] | None = None,
+        fs: Fs = OS_FS,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._places = {project: os.fspath(folder) for project, folder in places.items()}
+        self._find = find
+        self._prefer = dict(prefer or {})
+        self._fs = fs
+        self._patience = patience
+        self._known: dict[str, str | None] = {}
+
+    def identity(self, ref: SessionRef) -> str | None:
+        """The name of a session's project that all machines share; None for a session without one.
+
+        Raises:
+            NotFound: the project does not lie here, so nobody can tell what it is.
+        """
+        if ref.project is None:
+            return None
+        known = self._of(ref.project)
+        if known is None:
+            raise NotFound(
+                f"the folder of the project {ref.project} is not here, so its repository is not known",
+                session=ref.session_id,
+                hint="say where it lies now, or carry it under the name that it has here",
+            )
+        return known
+
+    def local(self, identity: str | None) -> str | None:
+        """The project of that name here.
+
+        Raises:
+            NotFound: there is none here; its sessions are held back.
+        """
+        if identity is None:
+            return None
+        if identity in self._prefer:
+            return self._prefer[identity]
+        for project in sorted(self._places):
+            self._of(project)
+        found = sorted(project for project, known in self._known.items() if known == identity)
+        if not found:
+            raise NotFound(
+                f"the repository {identity} is not known here",
+                hint="clone it, or say where it lies; its sessions wait on the other side",
+            )
+        return found[0]
+
+    def _of(self, project: str) -> str | None:
+        if project not in self._known:
+            place = self._places.get(project)
+            folders = [place] if place is not None else sorted(self._find(project), key=self._is_outside)
+            self._known[project] = (
+                identity_of(folders[0], fs=self._fs, patience=self._patience) if folders else None
+            )
+        return self._known[project]
+
+    def _is_outside(self, folder: str) -> bool:
+        return repository_of(folder, self._fs) is None
+
+
+def identity_of(folder: str | os.PathLike[str], *, fs: Fs = OS_FS, patience: float = PATIENCE) -> str:
+    """What the project in a folder is called on all machines."""
+    place = os.path.realpath(folder)
+    repository = repository_of(place, fs)
+    if repository is None:
+        return f"folder:{os.path.basename(place)}"
+    below = os.path.relpath(place, repository.top).replace(os.sep, "/")
+    way = "" if below == "." else f"//{below}"
+    address = normal_address(_origin(fs, repository))
+    if address is not None:
+        return f"git:{address}{way}"
+    root = _first_commit(fs, repository, patience)
+    return f"root:{root}{way}" if root else f"folder:{os.path.basename(repository.top)}{way}"
+
+
+def repository_of(folder: str, fs: Fs = OS_FS) -> Repository | None:
+    """The repository that a folder lies in; None if it lies in none."""
+    place = os.path.realpath(folder)
+    while True:
+        git = _git_folder(fs, place)
+        if git is not None:
+            return Repository(place, git)
+        above = os.path.dirname(place)
+        if above == place:
+            return None
+        place = above
+
+
+def normal_address(url: str | None) -> str | None:
+    """An address of a repository as ``host/path``, in one spelling; None if no other machine can reach it."""
+    found = _LONG.fullmatch(url or "")
+    if found is not None:
+        host, path = found[2], found[3]
+    elif url and "://" not in url and (short := _SHORT.fullmatch(url)):
+        host, path = short[1], short[2]
+    else:
+        return None
+    host = host.lower()
+    path = re.sub(r"/{2,}", "/", path.strip()).strip("/")
+    path = path.removesuffix(".git").rstrip("/")
+    return f"{host}/{path.lower() if host in _CASELESS else path}" if path else None
+
+
+def _git_folder(fs: Fs, place: str) -> str | None:
+    """The folder of git that the work tree at `place` belongs to, the shared one of all its work trees."""
+    git = os.path.join(place, ".git")
+    if _text(fs, os.path.join(git, "HEAD")) is None:
+        link = _text(fs, git)
+        if link is None or not link.startswith(_LINK):
+            return None
+        git = os.path.normpath(os.path.join(place, link.removeprefix(_LINK).strip()))
+    shared = _text(fs, os.path.join(git, "commondir"))
+    return git if shared is None else os.path.normpath(os.path.join(git, shared.strip()))
+
+
+def _origin(fs: Fs, repository: Repository) -> str | None:
+    """The address of `origin`, as the configuration of the repository has it."""
+    section: tuple[str, str | None] = ("", None)
+    for line in (_text(fs, os.path.join(repository.git, "config")) or "").splitlines():
+        if (head := _SECTION.fullmatch(line)) is not None:
+            section = head[1].lower(), head[2]
+            continue
+        found = _VARIABLE.fullmatch(line) if section == ("remote", "origin") else None
+        if found is not None and found[1].lower() == "url":
+            return found[2].strip('"')
+    return None
+
+
+def _first_commit(fs: Fs, repository: Repository, patience: float) -> str | None:
+    """The first commit of a repository, the smallest where there are several; None if it cannot be told."""
+    if _text(fs, os.path.join(repository.git, "shallow")) is not None:
+        return None  # its oldest commit here is not its first
+    command = ["git", "-C", repository.top, "rev-list", "--max-parents=0", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=patience, check=False, text=True)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return min(done.stdout.split(), default=None) if done.returncode == 0 else None
+
+
+def _text(fs: Fs, path: str) -> str | None:
+    try:
+        data = read_bytes(fs, path)
+    except StorageFailed:  # a folder, no permission, a file where a folder was looked for
+        return None
+    return None if data is None else data.decode("utf-8", "replace")

@@ -1,0 +1,327 @@
+"""S3, Google Cloud Storage, Azure Blob: a remote on any object store that honours conditional writes.
+
+One object for each block and one for each head, below a folder of the tenant. Of what these stores offer, three
+things are needed: a put that fails where something is, a put that fails where something else is, and a list in the
+bytewise order of the names. **Many stores accept the headers for the first two and ignore them**, which would lose
+sessions without a word; so `prepare` tries it out and refuses a store that does.
+
+Three traps are stepped around here. The etag of S3 is a hash of the content, so a head that is swapped back to what it
+was would have an etag that comes again: each head is stored behind a nonce. S3 answers 409 to a conditional put that
+raced with another, and the client says "already there" to that, though nothing may be there: it is looked at before
+it is believed. And a bucket that does not exist answers 404 as a missing object does: that is no empty remote.
+
+The client is obstore (Rust, no SDK of any vendor), in the extra ``objectstore``. It is asked to retry nothing: who
+calls a remote does that.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+SCHEMES = ("s3", "gs", "az")
+NONCE = 16
+PAGE_BLOCKS, PAGE_HEADS = 64, 500
+AT_ONCE = 16
+"""So many objects are fetched at the same time."""
+
+LOOKS = 5
+"""So often a write is tried again that raced with another one of the same name."""
+
+TIMEOUT, CONNECT = "30s", "5s"
+_READABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_T = TypeVar("_T")
+
+
+def open_store(url: str, **options: Any) -> Any:
+    """The store of obstore behind an address.
+
+    Args:
+        url: ``s3://BUCKET/PREFIX``, ``gs://BUCKET/PREFIX`` or ``az://ACCOUNT/CONTAINER/PREFIX``; the prefix may be
+            left out.
+        options: for obstore, over what the environment says: ``endpoint``, ``region``, ``access_key_id``, ….
+
+    Raises:
+        Invalid: this is no such address, or an option that this kind of store does not have.
+        Unsupported: the extra is not installed.
+    """
+    bucket, prefix, settings = _places(url)
+    try:
+        from obstore import store
+    except ImportError as error:
+        raise Unsupported(
+            "object stores need the package obstore", hint="pip install 'sessionary[objectstore]'"
+        ) from error
+    kinds: dict[str, Any] = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}
+    http = {"timeout": TIMEOUT, "connect_timeout": CONNECT, **options.pop("client_options", {})}
+    if str(options.get("endpoint", "")).startswith("http://"):
+        http["allow_http"] = True  # said by whoever gave such an endpoint; the servers of tests have no other
+    settings |= {"client_options": http, "retry_config": {"max_retries": 0}, **options}
+    try:
+        return kinds[url[:2]](bucket, prefix=prefix or None, **settings)
+    except (
+        Exception
+    ) as error:  # obstore has an error class for each cause, and none for "wrong configuration"
+        raise Invalid(f"{url} cannot be opened: {str(error).splitlines()[0]}") from error
+
+
+def _places(url: str) -> tuple[str, str, dict[str, Any]]:
+    """The bucket or container in an address, the prefix, and what else it says."""
+    scheme, _, rest = url.partition("://")
+    words = rest.strip("/").split("/")
+    account = {"account_name": words.pop(0)} if scheme == "az" else {}
+    if scheme not in SCHEMES or not words or not all(words):
+        raise Invalid(
+            f"{url} is no address of an object store",
+            hint="those are s3://BUCKET/PREFIX, gs://BUCKET/PREFIX and az://ACCOUNT/CONTAINER/PREFIX",
+        )
+    return words[0], "/".join(words[1:]), account
+
+
+class ObjectStoreRemote:
+    """One tenant's blocks and heads in a bucket or container.
+
+    The tenant is a folder below the prefix of the address. Whoever may read the whole bucket may read all tenants: give
+    each user a key that is confined to that folder.
+
+    Args:
+        url: as `open_store`.
+        tenant: whose sessions these are.
+        store: a store of obstore to use instead of opening one.
+        page_blocks: how many blocks a page of `read_range` holds.
+        page_heads: how many heads a page of `list_heads` holds.
+        options: as `open_store`.
+
+    Raises:
+        Invalid, Unsupported: as `open_store`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        tenant: str,
+        store: Any = None,
+        page_blocks: int = PAGE_BLOCKS,
+        page_heads: int = PAGE_HEADS,
+        **options: Any,
+    ) -> None:
+        self.url = url
+        self._store = open_store(url, **options) if store is None else store
+        self._by_version = url.startswith("gs://")  # the one that compares generations, not etags
+        self._root = folder_of(tenant)
+        self._page_blocks = page_blocks
+        self._page_heads = page_heads
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
+
+    # -- the five verbs
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return self._create(self._block_path(space, block), data) is not None
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        folder = f"{self._root}/blocks/{_checked(space)}"
+        # A list begins *behind* a name, and there is no name right before another: begin a little earlier.
+        names = self._names(folder, after if after is not None else first[:-1])
+        wanted = _until(stop, (name for name in names if name >= first and (after is None or name > after)))
+        page = list(islice(wanted, self._page_blocks + 1))
+        kept = page[: self._page_blocks]
+        found = self._pool.map(lambda name: self._get(f"{folder}/{name}"), kept)
+        blocks = [Block(name, got[0]) for name, got in zip(kept, found, strict=True) if got]
+        return BlockPage(tuple(blocks), kept[-1] if len(page) > len(kept) else None)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        got = self._get(self._head_path(name))
+        return None if got is None else HeadRecord(name, got[0][NONCE:], got[1])
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        path, stored = self._head_path(name), secrets.token_bytes(NONCE) + bytes(data)
+        return self._create(path, stored) if etag is None else self._replace(path, stored, etag)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        page = list(islice(self._names(f"{self._root}/heads", after), self._page_heads + 1))
+        kept = page[: self._page_heads]
+        heads = [head for head in self._pool.map(self.read_head, kept) if head is not None]
+        return HeadPage(tuple(heads), kept[-1] if len(page) > len(kept) else None)
+
+    # -- beside them
+
+    def prepare(self) -> None:
+        """Find out by trying whether this store keeps what is asked of it.
+
+        Makes nothing but a few probes in a folder of the tenant, and removes them.
+
+        Raises:
+            Unsupported: it ignores conditional writes, or lists names in another order than that of their bytes.
+            RemoteError: there is no such bucket, or it may not be written to; buckets are made by a person.
+        """
+        folder = f"{self._root}/check/{secrets.token_hex(8)}"
+        try:
+            self._check_conditions(f"{folder}/b")
+            self._check_order(folder)
+        finally:
+            for name in ("B", "a", "a-1", "b"):
+                with suppress(
+                    Exception
+                ):  # what may not be deleted is left; it is a few bytes that nobody reads
+                    self._store.delete(f"{folder}/{name}")
+
+    def close(self) -> None:
+        """Let go of the threads. Calls that are under way end first."""
+        self._pool.shutdown()
+
+    def _check_conditions(self, path: str) -> None:
+        first = self._create(path, b"1")
+        if first is None or self._create(path, b"2") is not None:
+            raise self._unfit("it puts an object where there is one, although it was told not to")
+        second = self._replace(path, b"3", first)
+        if second is None or second == first:
+            raise self._unfit("it does not replace an object whose etag is named")
+        if self._replace(path, b"4", first) is not None:
+            raise self._unfit("it replaces an object although its etag is another than was named")
+        if self._get(path) != (b"3", second):
+            raise self._unfit("it does not return what was written last")
+
+    def _check_order(self, folder: str) -> None:
+        for name in ("a-1", "B", "a"):
+            self._create(f"{folder}/{name}", b"")
+        found = list(self._names(folder, None))
+        if found != ["B", "a", "a-1", "b"] or list(self._names(folder, "a")) != ["a-1", "b"]:
+            raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(found)})")
+
+    def _unfit(self, why: str) -> Unsupported:
+        return Unsupported(
+            f"{self.url} cannot hold sessions: {why}",
+            operation="prepare",
+            hint="without conditional writes two machines would overwrite each other's sessions; use a store "
+            "that honours If-None-Match and If-Match (S3, Google Cloud Storage, Azure Blob, MinIO of 2024 or newer)",
+        )
+
+    # -- objects
+
+    def _block_path(self, space: str, block: str) -> str:
+        return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"
+
+    def _head_path(self, name: str) -> str:
+        return f"{self._root}/heads/{_checked(name)}"
+
+    def _create(self, path: str, data: bytes) -> str | None:
+        """Put an object where there is none; its etag, or None if there is one, seen with our own eyes."""
+        for _ in range(LOOKS):
+            try:
+                return self._put(path, data, "create")
+            except _Taken:
+                if self._exists(path):
+                    return None
+        raise RemoteError(f"{path} is written to by others all the time", retryable=True)
+
+    def _replace(self, path: str, data: bytes, etag: str) -> str | None:
+        """Put an object over the one with this etag; its new etag, or None if there is another or none."""
+        mode = {"version": etag} if self._by_version else {"e_tag": etag}
+        for _ in range(LOOKS):
+            try:
+                return self._put(path, data, mode)
+            except _Other:
+                return None
+            except _Taken:
+                continue  # 409: another write of it was under way, which may have failed
+        raise RemoteError(f"{path} is written to by others all the time", retryable=True)
+
+    def _put(self, path: str, data: bytes, mode: Any) -> str:
+        if len(data) > LARGEST_BLOCK + NONCE:
+            raise RemoteError(f"{path} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")
+        put = self._ask(path, lambda: self._store.put(path, data, mode=mode, use_multipart=False))
+        return self._etag(put)
+
+    def _get(self, path: str) -> tuple[bytes, str] | None:
+        """An object and its etag; None if there is none."""
+
+        def get() -> tuple[bytes, str]:
+            got = self._store.get(path)
+            return bytes(got.bytes()), self._etag(got.meta)
+
+        try:
+            return self._ask(path, get)
+        except NotFound:
+            return None
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._ask(path, lambda: self._store.head(path))
+        except NotFound:
+            return False
+        return True
+
+    def _names(self, folder: str, after: str | None) -> Iterator[str]:
+        """The names in a folder, in bytewise order, behind this one; asked for as they are needed."""
+        offset = f"{folder}/{after}" if after else None
+        stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
+        chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
+        return (meta["path"][len(folder) + 1 :] for meta in chain.from_iterable(chunks))
+
+    def _etag(self, meta: Any) -> str:
+        etag = meta["version"] if self._by_version else meta["e_tag"]
+        if not etag:
+            raise Unsupported(f"{self.url} cannot hold sessions: it gives objects no etags")
+        return str(etag)
+
+    def _ask(self, path: str, call: Callable[[], _T]) -> _T:
+        """One call to the store, and what went wrong in the words of a remote."""
+        from obstore import exceptions
+
+        try:
+            return call()
+        except FileNotFoundError as error:
+            if is_no_bucket(error):
+                raise refused(error, self.url) from error
+            raise NotFound(path) from error
+        except exceptions.AlreadyExistsError as error:
+            raise _Taken from error
+        except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
+            if is_no_bucket(error):
+                raise refused(error, self.url) from error
+            raise _Other from error
+        except exceptions.BaseError as error:
+            raise refused(error, self.url) from error
+
+
+class _Taken(Exception):
+    """There is an object of that name; or a write of that name is under way."""
+
+
+class _Other(Exception):
+    """The object is another than the one that was named, or is not there."""
+
+
+def folder_of(tenant: str) -> str:
+    """The folder of a tenant: its name where that can be one, else a hash that no name can be taken for."""
+    if _READABLE.fullmatch(tenant):
+        return tenant
+    return "=" + sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise Invalid(f"{name!r} is no name of a block or head: A-Z a-z 0-9 . _ - are allowed")
+    return name
+
+
+def _until(stop: str, names: Iterator[str]) -> Iterator[str]:
+    for name in names:
+        if name >= stop:
+            return
+        yield name

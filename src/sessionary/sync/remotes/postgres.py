@@ -1,0 +1,256 @@
+"""PostgreSQL as a remote, and whatever speaks its protocol: Aurora, CockroachDB, YugabyteDB, Citus.
+
+Two tables, no index beside their primary keys, one statement per transaction, and only such SQL as all of them have:
+no sequence, foreign key, trigger, advisory lock, savepoint or system column. Every key begins with the tenant, so that
+a cluster can part the tables by it and the engine can keep tenants from one another.
+
+A version of a head is a random UUID that whoever swaps has made up, not a number that the server counts: it never comes
+again, not even where a head was removed and made anew; and whoever asks a second time because the answer was lost knows
+his own version when he finds it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from sessionary.errors import RemoteError, Unsupported
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+
+if TYPE_CHECKING:
+    from sessionary.sync.remotes.postgres_calls import Connections
+
+SCHEMA = "sessionary"
+PAGE_BYTES = 8 << 20
+FEWEST, MOST = 16, 256
+PAGE_HEADS = 500
+
+_BLOCKS = """CREATE TABLE IF NOT EXISTS {schema}.blocks (
+    tenant text {bytewise} NOT NULL, space text {bytewise} NOT NULL, id text {bytewise} NOT NULL,
+    data bytea NOT NULL, PRIMARY KEY (tenant, space, id))"""
+_HEADS = """CREATE TABLE IF NOT EXISTS {schema}.heads (
+    tenant text {bytewise} NOT NULL, name text {bytewise} NOT NULL,
+    version uuid NOT NULL, data bytea NOT NULL, PRIMARY KEY (tenant, name))"""
+# In this order: where the second one is in force, the first one is there.
+_SEPARATION = (
+    "CREATE POLICY own_rows ON {schema}.{table} USING (tenant = current_user) WITH CHECK (tenant = current_user)",
+    "ALTER TABLE {schema}.{table} ENABLE ROW LEVEL SECURITY",
+)
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA {schema} TO {role}",
+    "GRANT SELECT, INSERT ON {schema}.blocks TO {role}",
+    "GRANT SELECT, INSERT, UPDATE ON {schema}.heads TO {role}",
+)
+# The engine does not know this clause, or not for this collation, or it has no such feature.
+_NOT_KNOWN = ("0A000", "42601", "42704", "42P21", "22023")
+_NOT_ALLOWED = "42501"
+_THERE_ALREADY = ("42710", "42P06", "42P07", "23505")
+
+
+class PostgresRemote:
+    """One tenant's blocks and heads in a PostgreSQL database.
+
+    Args:
+        conninfo: a connection string or URL, as libpq takes it. For a server elsewhere let it say
+            ``sslmode=verify-full``.
+        tenant: whose they are. Where roles are kept from one another (see `prepare`), the name of the role.
+        schema: the schema that the tables lie in.
+        patience: how many seconds to wait for an answer.
+
+    Raises:
+        Unsupported: psycopg is not installed.
+    """
+
+    def __init__(
+        self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float | None = None
+    ) -> None:
+        self._calls = _connections(conninfo, patience)
+        self._tenant = tenant
+        self._schema = schema
+        self._rows = 64
+        self._blocks, self._heads = (f"{quoted(schema)}.{table}" for table in ("blocks", "heads"))
+
+    # -- the five verbs
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        _refuse_large(block, data)
+        answer = self._calls.run(
+            f"INSERT INTO {self._blocks} (tenant, space, id, data) VALUES (%s, %s, %s, %b) "
+            "ON CONFLICT (tenant, space, id) DO NOTHING",
+            (self._tenant, space, block, data),
+        )
+        return answer.touched == 1
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        low, beyond = (first, ">=") if after is None else (after, ">")
+        rows = self._rows
+        found = self._calls.run(
+            f"SELECT id, data FROM {self._blocks} WHERE tenant = %s AND space = %s "
+            f"AND id {beyond} %s AND id < %s ORDER BY id LIMIT {rows}",
+            (self._tenant, space, low, stop),
+        ).rows
+        blocks = tuple(Block(name, bytes(data)) for name, data in found)
+        if blocks:
+            # The next page is to have about PAGE_BYTES: many blocks of single turns, or few of whole logs.
+            each = max(1, sum(len(block.data) for block in blocks) // len(blocks))
+            self._rows = max(FEWEST, min(MOST, PAGE_BYTES // each))
+        return BlockPage(blocks, blocks[-1].id if len(blocks) == rows else None)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        rows = self._calls.run(
+            f"SELECT name, data, version FROM {self._heads} WHERE tenant = %s AND name = %s",
+            (self._tenant, name),
+        ).rows
+        return _record(*rows[0]) if rows else None
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        _refuse_large(name, data)
+        new = uuid.uuid4()
+        mine = f"SELECT 1 FROM {self._heads} WHERE tenant = %s AND name = %s AND version = %s"
+        if etag is None:
+            statement = (
+                f"INSERT INTO {self._heads} (tenant, name, version, data) VALUES (%s, %s, %s, %b) "
+                "ON CONFLICT (tenant, name) DO NOTHING"
+            )
+            values: tuple[object, ...] = (self._tenant, name, new, data)
+        else:
+            statement = (
+                f"UPDATE {self._heads} SET version = %s, data = %b "
+                "WHERE tenant = %s AND name = %s AND CAST(version AS text) = %s"
+            )
+            values = (new, data, self._tenant, name, etag)
+        answer = self._calls.run(statement, values, confirm=(mine, (self._tenant, name, new)))
+        return str(new) if answer.touched == 1 else None
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        rows = self._calls.run(
+            f"SELECT name, data, version FROM {self._heads} WHERE tenant = %s AND name > %s "
+            f"ORDER BY name LIMIT {PAGE_HEADS}",
+            (self._tenant, after or ""),
+        ).rows
+        heads = tuple(_record(*row) for row in rows)
+        return HeadPage(heads, heads[-1].name if len(heads) == PAGE_HEADS else None)
+
+    # -- setting up
+
+    def prepare(self) -> bool:
+        """Create schema and tables where they are missing, and let the engine keep the roles of tenants apart.
+
+        From then on the owner of the tables may do everything, and every other role that is let in (see `admit`) sees
+        and changes only the rows whose tenant is its own name.
+
+        Returns:
+            True if the engine keeps tenants apart. If it cannot, whoever may read the tables may read all of them:
+            give each tenant a schema or a database of his own.
+
+        Raises:
+            RemoteError: the tables are not there and cannot be made.
+            Unsupported: this engine does not sort text by its bytes.
+        """
+        if not self._is_there():
+            self._create()
+        if not self._is_separated():
+            self._separate()
+        return self._is_separated()
+
+    def admit(self, role: str) -> None:
+        """Let a role use the tables, as the tenant of its own name. It may add blocks, and never remove or change one.
+
+        Args:
+            role: an existing role that may log in.
+
+        Raises:
+            RemoteError: there is no such role, or this one may not let it in.
+        """
+        for grant in _GRANTS:
+            self._calls.run(grant.format(schema=quoted(self._schema), role=quoted(role)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._calls.close()
+
+    def _is_there(self) -> bool:
+        for table in (self._blocks, self._heads):
+            try:
+                self._calls.run(f"SELECT 1 FROM {table} LIMIT 0")
+            except RemoteError as error:
+                if error.details.get("sqlstate") in ("42P01", "3F000"):
+                    return False
+                raise
+        return True
+
+    def _create(self) -> None:
+        schema = quoted(self._schema)
+        self._define(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        bytewise = 'COLLATE "C"'
+        for table in (_BLOCKS, _HEADS):
+            # CockroachDB and its like have one collation, which is this one, and no word for it.
+            if not self._define(table.format(schema=schema, bytewise=bytewise)):
+                bytewise = ""
+                self._refuse_other_orders()
+                self._calls.run(table.format(schema=schema, bytewise=bytewise))
+
+    def _separate(self) -> None:
+        for table in ("blocks", "heads"):
+            for statement in _SEPARATION:
+                told = statement.format(schema=quoted(self._schema), table=table)
+                self._define(told, refused=(*_NOT_KNOWN, _NOT_ALLOWED))
+
+    def _define(self, statement: str, refused: tuple[str, ...] = _NOT_KNOWN) -> bool:
+        """Run a statement that may have been run before; False if it was refused for one of these reasons."""
+        try:
+            self._calls.run(statement)
+        except RemoteError as error:
+            state = error.details.get("sqlstate")
+            if state in refused:
+                return False
+            if state not in _THERE_ALREADY:
+                raise
+        return True
+
+    def _refuse_other_orders(self) -> None:
+        rows = self._calls.run("SELECT 'Z' < 'a' AND 'a-1' < 'a.1' AND 'a.1' < 'a1' AND 'a1' < 'a_1'").rows
+        if rows != [(True,)]:
+            raise Unsupported(
+                "this database does not sort text by its bytes, and cannot be told to",
+                hint="create a database with the collation C",
+            )
+
+    def _is_separated(self) -> bool:
+        try:
+            rows = self._calls.run(
+                "SELECT c.relname FROM pg_catalog.pg_class c "
+                "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+                "WHERE n.nspname = %s AND c.relname IN ('blocks', 'heads') AND c.relrowsecurity",
+                (self._schema,),
+            ).rows
+        except RemoteError as error:
+            if error.retryable:
+                raise
+            return False
+        return len(rows) == 2
+
+
+def quoted(name: str) -> str:
+    """A name as an identifier of SQL. Percent signs are doubled: the driver would take them for placeholders."""
+    return '"' + name.replace('"', '""').replace("%", "%%") + '"'
+
+
+def _record(name: str, data: bytes, version: uuid.UUID) -> HeadRecord:
+    return HeadRecord(name, bytes(data), str(version))
+
+
+def _connections(conninfo: str, patience: float | None) -> Connections:
+    try:
+        from sessionary.sync.remotes.postgres_calls import ANSWER, Connections
+    except ImportError as error:
+        raise Unsupported(
+            f"PostgreSQL needs psycopg, which cannot be imported: {error}",
+            hint="pip install 'sessionary[postgres]'",
+        ) from error
+    return Connections(conninfo, patience=ANSWER if patience is None else patience)
+
+
+def _refuse_large(name: str, data: bytes) -> None:
+    if len(data) > LARGEST_BLOCK:
+        raise RemoteError(f"{name} has {len(data)} bytes; a block or head may have {LARGEST_BLOCK}")

@@ -1,0 +1,301 @@
+"""What a pull writes into a session that is here, file by file, by the policy of each.
+
+Under the lock of the session. Every file is replaced whole; journals come before the documents that speak of them. Cut
+off anywhere, some files are the new ones and some are not: the next pull compares them again and does the rest, and
+doing a part of it twice does no more than doing it once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from hashlib import sha256
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.scan import LineFile
+from sessionary.errors import AlreadyExists, Conflict
+from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.model import SessionRef
+from sessionary.sync import bundles
+from sessionary.sync.comparing import Comparison, Verdict
+from sessionary.sync.heads import Head
+from sessionary.sync.incoming import Theirs, inline_bytes
+from sessionary.sync.merging import Side, merge
+from sessionary.sync.placing import refuse_strange_items
+from sessionary.sync.rules import Rules, rule_of
+from sessionary.sync.state import Agreed
+from sessionary.sync.survey import LocalPart, Surveyor, opened
+
+_BLACK = (
+    "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
+)
+
+
+class Writer:
+    """Writes the other side's version of one session over the one here, where that is right."""
+
+    def __init__(
+        self,
+        fs: Fs,
+        layout: Recipient,
+        surveyor: Surveyor,
+        rules: Rules,
+        now: datetime,
+        ref: SessionRef,
+        head: Head,
+        device: str,
+    ) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._surveyor = surveyor
+        self._rules = rules
+        self._rule = rule_of(layout)
+        self._now = now
+        self._ref = ref
+        self._head = head
+        self._device = device
+
+    def write(self, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None) -> str:
+        """Bring every file to where it belongs; returns what there is to tell.
+
+        Raises:
+            Conflict: something here may not be replaced; what was written before stays.
+            Corrupt, StorageFailed: the next pull does the rest.
+        """
+        notes = []
+        for name in sorted(found.verdicts, key=lambda name: (_is_document(mine.get(name)), name)):
+            verdict = found.verdicts[name]
+            if verdict in (Verdict.SAME, Verdict.OURS):
+                continue
+            theirs, here = found.theirs[name], mine.get(name)
+            if name == bundles.NAME:
+                self._unbundle(theirs, here)
+            elif verdict is Verdict.THEIRS:
+                self._replace(name, theirs, here, agreed)
+            else:
+                assert here is not None
+                note = self._bring_together(name, theirs, here, agreed) if verdict is Verdict.MERGE else None
+                notes.append(self._keep_both(name, found, mine) if note is None else note)
+        return "; ".join(filter(None, notes))
+
+    def show(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
+        """Lay the other version of what a person must bring together beside the one here, each version once."""
+        for name, verdict in found.verdicts.items():
+            if verdict is Verdict.CONFLICT and self._rule(name).policy is Policy.PERSON:
+                with opened(self._fs, mine[name]) as file:
+                    self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
+
+    def give_up_ours(self, found: Comparison) -> None:
+        """A person has decided: what waits for one here gives way, and is kept beside."""
+        for name, verdict in found.verdicts.items():
+            if verdict is Verdict.CONFLICT and self._rule(name).policy is Policy.PERSON:
+                atomic.keep_aside(self._path(name), "conflict", fs=self._fs, now=self._now)
+                found.verdicts[name] = Verdict.THEIRS
+
+    # -- one side is right
+
+    def _path(self, name: str) -> str:
+        return self._layout.path_of(self._ref, name)
+
+    def _replace(self, name: str, theirs: Theirs, here: LocalPart | None, agreed: Agreed | None) -> None:
+        """Replace one file, or make it. What it had and the new one has not is kept."""
+        path = self._path(name)
+        if here is not None and here.origin:
+            self._add_to_unredacted(path, theirs, here)
+            return
+        if here is not None and theirs.part.redacted and not _was_redacted(agreed, name):
+            raise Conflict(
+                f"{name}: {_BLACK}", path=path, hint="give this device the same rules for redaction"
+            )
+        if here is not None and here.torn:
+            self._keep_torn(path, theirs, here)
+        self._make_dirs(os.path.dirname(path))
+        with opened(self._fs, here) as file:
+            atomic.replace(path, theirs.all(file), fs=self._fs, backup=self._backup(path, name))
+
+    def _backup(self, path: str, name: str) -> str | None:
+        backup = self._layout.backup_of(name)
+        return None if backup is None else os.path.join(os.path.dirname(path), os.path.basename(backup))
+
+    def _keep_torn(self, path: str, theirs: Theirs, here: LocalPart) -> None:
+        """Store the bytes behind the last line aside, unless the other side goes on with just these."""
+        with opened(self._fs, here) as file:
+            assert file is not None
+            torn = file.read(here.size, here.torn)
+            at = theirs.start
+            for raw in theirs.rest(file):
+                if at <= here.size < at + len(raw) and raw[here.size - at :].startswith(torn):
+                    return
+                at += len(raw)
+        atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
+
+    def _add_to_unredacted(self, path: str, theirs: Theirs, here: LocalPart) -> None:
+        """The file here has more than was sent of it: only what is new on the other side is brought into it."""
+        if here.kind is PartKind.DOCUMENT:
+            self._restore(path, theirs, here)
+            return
+        whole = here.stamp[1] - here.torn
+        with opened(self._fs, here) as black, LineFile(here.origin, self._fs) as file:
+            tail = _behind(black, here.size, theirs)
+            if tail is None or here.torn:
+                raise Conflict(f"{here.name}: {_BLACK}", path=path)
+            atomic.replace(
+                path, _chained(file, whole, tail), fs=self._fs, backup=self._backup(path, here.name)
+            )
+
+    def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
+        assert self._rules.redact is not None
+        mine = read_bytes(self._fs, here.origin) or b""
+        with opened(self._fs, here) as black:
+            data = self._rules.redact.restored(here.name, mine, b"".join(theirs.all(black)))
+        if data is None:
+            raise Conflict(f"{here.name}: {_BLACK}", path=path)
+        if data != mine:
+            atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, here.name))
+
+    # -- both are
+
+    def _bring_together(
+        self, name: str, theirs: Theirs, here: LocalPart, agreed: Agreed | None
+    ) -> str | None:
+        """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
+        if here.origin:
+            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
+        with opened(self._fs, here) as file:
+            assert file is not None
+            mine, others = file.read(0, here.size), b"".join(theirs.all(file))
+        if self._rule(name).policy is Policy.FIELDS:
+            merged = self._layout.merged(name, _base(agreed, name), mine, others)
+            if merged is None:
+                return None
+            self._put(name, merged, mine, here)
+            return ""
+        return self._merge_lines(name, mine, others, here)
+
+    def _merge_lines(self, name: str, mine: bytes, others: bytes, here: LocalPart) -> str:
+        ours, other = mine.split(b"\n")[:-1], others.split(b"\n")[:-1]
+        pairs = enumerate(zip(ours, other, strict=False))
+        common = next((at for at, (a, b) in pairs if a != b), min(len(ours), len(other)))
+        merged = merge(
+            self._rule(name),
+            ours[:common],
+            Side(self._device, ours[common:]),
+            Side(self._head.device, other[common:]),
+        )
+        if merged.doubled:
+            self._save_once(self._path(name), b"".join(line + b"\n" for line in merged.doubled))
+        lines = [*ours[:common], *merged.lines]
+        self._put(name, b"".join(line + b"\n" for line in lines), mine, here)
+        if not merged.doubled:
+            return ""
+        count = len(merged.doubled)
+        return f"{count} messages were applied on two devices; {name} has the first line of each, the rest lies beside"
+
+    def _put(self, name: str, data: bytes, before: bytes, here: LocalPart) -> None:
+        if data == before:
+            return
+        path = self._path(name)
+        if here.torn:
+            with LineFile(here.path, self._fs) as file:
+                torn = file.read(here.size, here.torn)
+            atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
+        atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, name))
+
+    def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
+        """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
+        path, theirs, here = self._path(name), found.theirs[name], mine[name]
+        ours_lead = bool(here.origin) or Verdict.OURS in {
+            verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
+        }
+        with opened(self._fs, here) as file:
+            if ours_lead:
+                aside = atomic.free_name(path, "conflict", fs=self._fs, now=self._now)
+                atomic.replace(aside, theirs.all(file), fs=self._fs)
+            else:
+                aside = atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now)
+                atomic.replace(path, theirs.all(file), fs=self._fs)
+        return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
+
+    def _unbundle(self, theirs: Theirs, here: LocalPart | None) -> None:
+        """Make the files that are not here. None is taken away, and none gets other bytes."""
+        with opened(self._fs, here) as file:
+            others = set(bundles.unpack_items(theirs.all(file)))
+        refuse_strange_items(self._layout, self._head, others)
+        present = self._surveyor.items(self._ref)
+        names = {one: name for name, one in bundles.names_of([*present.values(), *others]).items()}
+        for path, one in present.items():
+            if names[one] != one.name and os.path.basename(path) == os.path.basename(one.name):
+                self._rename(path, os.path.basename(names[one]))
+        for one in sorted(others - set(present.values())):
+            self._create(self._path(names[one]), one)
+
+    def _rename(self, path: str, name: str) -> None:
+        """Give a file the name that no other can have, since another device has made one of its old name."""
+        target = os.path.join(os.path.dirname(path), name)
+        if look(self._fs, target) is None:
+            atomic.move_folder(path, target, fs=self._fs)
+
+    def _create(self, path: str, one: bundles.Item) -> None:
+        self._make_dirs(os.path.dirname(path))
+        try:
+            atomic.create(path, one.data, fs=self._fs)
+        except AlreadyExists:  # a sender was faster
+            own = os.path.join(os.path.dirname(path), os.path.basename(bundles.own_name(one)))
+            if read_bytes(self._fs, path) != one.data and look(self._fs, own) is None:
+                atomic.create(own, one.data, fs=self._fs)
+
+    def _save_once(self, path: str, data: bytes) -> None:
+        """Keep bytes beside a file, under a name by which they are known again."""
+        try:
+            atomic.create(f"{path}.conflict-{sha256(data).hexdigest()[:12]}", data, fs=self._fs)
+        except AlreadyExists:
+            pass
+
+    def _make_dirs(self, folder: str) -> None:
+        try:
+            make_dirs(self._fs, folder)
+        except OSError as error:
+            raise storage_failed(error, "make", folder) from error
+
+
+def _behind(black: LineFile | None, size: int, theirs: Theirs) -> Iterator[bytes] | None:
+    """What the other side has behind the first `size` bytes, which must be those here; None if they are not."""
+    assert black is not None
+    chunks: list[bytes] = []
+    at = theirs.start
+    for raw in theirs.rest(black):
+        known = max(0, min(len(raw), size - at))
+        if black.read(at, known) != raw[:known]:
+            return None
+        chunks.append(raw[known:])
+        at += len(raw)
+    return iter(chunks) if at >= size else None
+
+
+def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes]:
+    at = 0
+    while at < size:
+        chunk = file.read(at, min(1 << 20, size - at))
+        yield chunk
+        at += len(chunk)
+    yield from tail
+
+
+def _base(agreed: Agreed | None, name: str) -> bytes | None:
+    """What both sides had last of a document, where it lay in the head."""
+    parts = agreed.head.parts if agreed else ()
+    return next((inline_bytes(part) for part in parts if part.name == name and part.data is not None), None)
+
+
+def _was_redacted(agreed: Agreed | None, name: str) -> bool:
+    return agreed is not None and any(part.redacted for part in agreed.head.parts if part.name == name)
+
+
+def _is_conversation(part: LocalPart | None) -> bool:
+    return part is not None and part.kind is PartKind.JOURNAL
+
+
+def _is_document(part: LocalPart | None) -> bool:
+    return part is not None and part.kind is PartKind.DOCUMENT

@@ -1,0 +1,284 @@
+"""Object stores pass the shared suite; a store that ignores conditions is refused before anything is lost in it."""
+
+import itertools
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+obstore = pytest.importorskip("obstore", reason="the extra objectstore is not installed")
+
+from obstore.store import MemoryStore  # noqa: E402
+
+from sessionary.errors import Invalid, RemoteError, Unsupported  # noqa: E402
+from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
+from sessionary.testing.remote_suite import RemoteTests  # noqa: E402
+from tests.servers import objects  # noqa: E402
+from tests.servers.double_gcs import GcsDouble  # noqa: E402
+
+
+class TestInMemory(RemoteTests):
+    """The store of obstore that lies in the process: quick, and as strict as S3."""
+
+    def setup_method(self) -> None:
+        self.store: Any = MemoryStore()
+        self.url, self.folder = "s3://in-memory", "me"
+        self.options: dict[str, Any] = {"store": self.store}
+
+    def remote(self, tenant: str = "me") -> Any:
+        return ObjectStoreRemote(self.url, tenant=tenant, **self.options)
+
+    def path(self, space: str, block: str) -> str:
+        return f"{self.folder}/blocks/{space}/{block}"
+
+    def get_raw(self, space: str, block: str) -> Any:
+        try:
+            return bytes(self.store.get(self.path(space, block)).bytes())
+        except FileNotFoundError:
+            return None
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        self.store.put(self.path(space, block), data)
+
+    def test_a_store_that_keeps_conditions_is_accepted(self) -> None:
+        remote = self.remote()
+        remote.prepare()
+        remote.prepare()
+        assert list(self.store.list("me/check")) == []
+
+
+class TestInSmallPages(TestInMemory):
+    def remote(self, tenant: str = "me") -> Any:
+        return ObjectStoreRemote(self.url, tenant=tenant, page_blocks=1, page_heads=2, **self.options)
+
+
+class OnAServer(TestInMemory):
+    server: str
+
+    def setup_method(self) -> None:
+        start, address = objects.SERVERS[self.server]
+        self.url, self.options, self.folder = address(), start(), "me"
+        self.store = open_store(self.url, **self.options)
+
+
+@pytest.mark.lane("s3")
+class TestS3(OnAServer):
+    server = "s3"
+
+
+@pytest.mark.lane("azurite")
+class TestAzureBlob(OnAServer):
+    server = "azurite"
+
+
+class TestGoogleDouble(TestInMemory):
+    """Our reading of Google Cloud Storage, whose writes compare generations and not etags."""
+
+    def setup_method(self) -> None:
+        self.double = GcsDouble()
+        self.url, self.options, self.folder = "gs://sessions/a/prefix", self.double.options, "me"
+        self.store = open_store(self.url, **self.double.options)
+
+    def teardown_method(self) -> None:
+        self.double.close()
+
+
+del OnAServer
+
+
+@pytest.fixture
+def double() -> Iterator[GcsDouble]:
+    server = GcsDouble()
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_retryable_and_leaves_nothing(double: GcsDouble, status: int) -> None:
+    remote = ObjectStoreRemote("gs://sessions", tenant="me", **double.options)
+    double.answers.append(status)
+    with pytest.raises(RemoteError, match="gs://sessions failed") as caught:
+        remote.put_block("s", "a", b"x")
+    assert caught.value.retryable
+    assert caught.value.details == {"status": status}
+    assert len(double.seen) == 1, "who calls a remote repeats, not the remote"
+    assert remote.put_block("s", "a", b"x") is True
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 413])
+def test_what_will_not_pass_is_not_retryable(double: GcsDouble, status: int) -> None:
+    remote = ObjectStoreRemote("gs://sessions", tenant="me", **double.options)
+    double.answers.append(status)
+    with pytest.raises(RemoteError) as caught:
+        remote.swap_head("one", b"x", None)
+    assert not caught.value.retryable
+
+
+def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        key = GcsDouble.key(silent.getsockname()[1])
+        http = {"allow_http": True, "timeout": "200ms"}
+        options: dict[str, Any] = {"service_account_key": key, "client_options": http}
+        remote = ObjectStoreRemote("gs://sessions", tenant="me", **options)
+        began = time.monotonic()
+        with pytest.raises(RemoteError) as caught:
+            remote.swap_head("one", b"x", None)
+    assert caught.value.retryable
+    assert time.monotonic() - began < 5
+
+
+def heads_named(*names: str, tenant: str = "me") -> Any:
+    remote = ObjectStoreRemote("s3://in-memory", tenant=tenant, store=MemoryStore())
+    for name in names:
+        remote.swap_head(name, b"x", None)
+    return remote
+
+
+@pytest.mark.lane("s3rver")
+def test_a_server_that_ignores_conditions_is_refused() -> None:
+    remote = ObjectStoreRemote(objects.s3_address(), tenant="me", **objects.s3rver())
+    with pytest.raises(Unsupported, match="although it was told not to"):
+        remote.prepare()
+
+
+class Lax:
+    """A store that keeps conditions but for one: of which the self-check must notice each."""
+
+    def __init__(self, fault: str) -> None:
+        self.inner = MemoryStore()
+        self.fault = fault
+
+    def put(self, path: str, data: bytes, mode: Any, **rest: Any) -> Any:
+        if self.fault == "create" and mode == "create":
+            mode = "overwrite"
+        if self.fault == "replace" and isinstance(mode, dict):
+            mode = "overwrite"
+        put = self.inner.put(path, data, mode=mode, **rest)
+        return {**put, "e_tag": "always"} if self.fault == "etag" else put
+
+    def get(self, path: str) -> Any:
+        return self.inner.get(path)
+
+    def head(self, path: str) -> Any:
+        return self.inner.head(path)
+
+    def delete(self, path: str) -> None:
+        self.inner.delete(path)
+
+    def list(self, *arguments: Any, **rest: Any) -> Any:
+        found = list(self.inner.list(*arguments, **rest))
+        return iter([chunk[::-1] for chunk in found] if self.fault == "order" else found)
+
+
+@pytest.mark.parametrize("fault", ["create", "replace", "etag", "order"])
+def test_a_store_that_keeps_not_quite_all_is_refused(fault: str) -> None:
+    with pytest.raises(Unsupported, match="cannot hold sessions"):
+        ObjectStoreRemote("s3://lax", tenant="me", store=Lax(fault)).prepare()
+
+
+def test_the_self_check_passes_a_store_with_nothing_amiss() -> None:
+    ObjectStoreRemote("s3://lax", tenant="me", store=Lax("none")).prepare()
+
+
+@pytest.mark.lane("s3")
+@pytest.mark.parametrize("verb", ["read_head", "swap_head", "list_heads", "prepare", "swap known"])
+def test_a_bucket_that_is_missing_is_no_empty_remote(verb: str) -> None:
+    remote = ObjectStoreRemote("s3://nowhere/at-all", tenant="me", **objects.moto())
+    calls: dict[str, Callable[[], object]] = {
+        "read_head": lambda: remote.read_head("one"),
+        "swap_head": lambda: remote.swap_head("one", b"x", None),
+        "swap known": lambda: remote.swap_head("one", b"x", '"0"'),
+        "list_heads": remote.list_heads,
+        "prepare": remote.prepare,
+    }
+    with pytest.raises(RemoteError, match="no such bucket") as caught:
+        calls[verb]()
+    assert not caught.value.retryable
+
+
+def test_an_unreachable_store_fails_soon_and_may_be_asked_again() -> None:
+    options: dict[str, Any] = {"endpoint": "http://127.0.0.1:9", "region": "us-east-1"}
+    key = {"access_key_id": "x", "secret_access_key": "x"}
+    remote = ObjectStoreRemote("s3://bucket", tenant="me", **{**options, **key})
+    with pytest.raises(RemoteError, match="s3://bucket failed") as caught:
+        remote.read_head("one")
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/x", "bucket", "s3:bucket", "file:///tmp", "s3://", "az://account", "s3://b//c"]
+)
+def test_an_address_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(Invalid, match="no address of an object store"):
+        ObjectStoreRemote(url, tenant="me")
+
+
+def test_an_option_that_the_store_does_not_have_is_refused() -> None:
+    with pytest.raises(Invalid, match="nonsense"):
+        ObjectStoreRemote("s3://bucket", tenant="me", nonsense="x")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "ä", "a b", "a~"])
+def test_a_name_that_is_none_is_refused(name: str) -> None:
+    remote = heads_named()
+    with pytest.raises(Invalid, match="no name of a block or head"):
+        remote.read_head(name)
+    with pytest.raises(Invalid, match="no name of a block or head"):
+        remote.put_block(name, "a", b"")
+
+
+def test_tenants_have_folders_that_none_can_take_from_another() -> None:
+    names = ["ada", "Ada", "ada@example.org", "a/b", "a", "..", "", "jürgen", "x" * 300, "=" + "0" * 40]
+    folders = [folder_of(name) for name in names]
+    assert folders[:3] == names[:3]
+    assert len(set(folders)) == len(names)
+    assert all("/" not in folder and folder.strip(".") for folder in folders)
+
+
+def test_one_tenant_that_begins_as_another_sees_nothing_of_it() -> None:
+    store = MemoryStore()
+    short = ObjectStoreRemote("s3://x", tenant="ada", store=store)
+    long = ObjectStoreRemote("s3://x", tenant="ada-2", store=store)
+    long.swap_head("one", b"x", None)
+    long.put_block("s", "a", b"x")
+    assert short.list_heads().heads == ()
+    assert short.read_range("s", "", "~").blocks == ()
+
+
+class Racing(Lax):
+    """S3 as it is under contention: a conditional write may be told 409, though nothing was written."""
+
+    def __init__(self, conflicts: int) -> None:
+        super().__init__("none")
+        self.conflicts: Iterator[bool] = itertools.chain(
+            itertools.repeat(True, conflicts), itertools.repeat(False)
+        )
+
+    def put(self, path: str, data: bytes, mode: Any, **rest: Any) -> Any:
+        if next(self.conflicts):
+            raise obstore.exceptions.AlreadyExistsError("409 Conflict: ConditionalRequestConflict")
+        return super().put(path, data, mode, **rest)
+
+
+def test_a_conflict_is_not_taken_for_a_block_that_is_there() -> None:
+    remote = ObjectStoreRemote("s3://racing", tenant="me", store=Racing(2))
+    assert remote.put_block("s", "a", b"x") is True
+    assert [block.data for block in remote.read_range("s", "a", "b").blocks] == [b"x"]
+
+
+def test_a_conflict_is_not_taken_for_a_head_that_others_have_swapped() -> None:
+    store = Racing(0)
+    remote = ObjectStoreRemote("s3://racing", tenant="me", store=store)
+    etag = remote.swap_head("one", b"1", None)
+    store.conflicts = iter([True, True, False])
+    assert remote.swap_head("one", b"2", etag) is not None
+    assert remote.read_head("one").data == b"2"  # type: ignore[union-attr]
+
+
+def test_conflicts_without_end_are_told_and_may_be_tried_later() -> None:
+    remote = ObjectStoreRemote("s3://racing", tenant="me", store=Racing(1000))
+    with pytest.raises(RemoteError, match="all the time") as caught:
+        remote.put_block("s", "a", b"x")
+    assert caught.value.retryable

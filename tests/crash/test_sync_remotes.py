@@ -1,0 +1,66 @@
+"""The proofs of sync over real stores: cut off at every call, lived with on a bad network, and really killed."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sessionary.sync.remote import Remote
+from sessionary.testing.chaos_remote import FAULTS, ChaosRemote
+from sessionary.testing.sync_torture import Address, connected, torture_remote
+from sessionary.testing.sync_world import World, live
+from tests.crash.sync_stages import BLOCK, STAGES, Stage, cut_off
+from tests.remotes import REMOTES
+
+SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
+SEEDS = 500 if SOAK else 8
+KILLS = 200 if SOAK else 12
+NAMES = ("grown here", "rewound here", "grown on both", "trashed there")
+Empty = Callable[[], Address]
+
+
+@pytest.mark.parametrize("empty", REMOTES)
+@pytest.mark.parametrize(
+    "stage", [stage for stage in STAGES if SOAK or stage.name in NAMES], ids=lambda stage: str(stage.name)
+)
+def test_work_that_is_cut_off_at_any_call_comes_right(stage: Stage, empty: Empty, tmp_path: Path) -> None:
+    with connected(empty()) as remote:
+        counting = ChaosRemote(remote)
+        stage.work(prepared(stage, tmp_path / "counted", remote).devices[0].engine(counting))
+    assert counting.calls
+    for call in range(1, counting.calls + 1):
+        for fault in FAULTS:
+            with connected(empty()) as remote:
+                world = prepared(stage, tmp_path / f"{call}-{fault}", remote)
+                cut_off(world, stage, {call: fault}, None)
+                shutil.rmtree(world.root)
+
+
+def prepared(stage: Stage, root: Path, remote: Remote) -> World:
+    world = World(root, lambda: remote, block=BLOCK)
+    stage.prepare(world)
+    return world
+
+
+@pytest.mark.parametrize("empty", REMOTES)
+def test_devices_on_a_bad_network_lose_and_double_nothing(empty: Empty, tmp_path: Path) -> None:
+    for seed in range(SEEDS):
+        with connected(empty()) as remote:
+            fate = random.Random(seed)
+            world = World(tmp_path / str(seed), partial(ChaosRemote, remote), fate.choice((2, 3)), block=600)
+            live(world, fate, 40)
+            try:
+                world.check()
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}: {error}") from error
+
+
+@pytest.mark.lane("sigkill")
+@pytest.mark.parametrize("empty", REMOTES)
+def test_killed_processes_lose_and_double_nothing(empty: Empty, tmp_path: Path) -> None:
+    at_work = torture_remote(empty(), tmp_path, devices=3, kills=KILLS, rounds=6, seed=1)
+    assert at_work > KILLS // 4, "hardly any of them was killed while it pushed or pulled"

@@ -1,0 +1,43 @@
+"""The remotes that the same proofs run over: each by its lane, and by how to get an empty one."""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from sessionary.sync.remotes.postgres import PostgresRemote
+from sessionary.testing.sync_torture import Address
+from tests.servers import postgres as servers
+
+_numbers = itertools.count()
+
+
+def postgres() -> Address:
+    """A tenant that is new to PostgreSQL."""
+    arguments = {"conninfo": servers.postgres().conninfo, "schema": _postgres_schema()}
+    return _address(
+        "sessionary.sync.remotes.postgres:PostgresRemote", **arguments, tenant=f"t{next(_numbers)}"
+    )
+
+
+@cache
+def _postgres_schema() -> str:
+    schema = servers.fresh_schema()
+    remote = PostgresRemote(servers.postgres().conninfo, tenant="owner", schema=schema)
+    remote.prepare()
+    remote.close()
+    return schema
+
+
+def _address(remote: str, **arguments: Any) -> Address:
+    return {"remote": remote, "arguments": arguments}
+
+
+def _param(make: Callable[[], Address]) -> Any:
+    return pytest.param(make, id=make.__name__, marks=pytest.mark.lane(make.__name__))
+
+
+REMOTES = [_param(postgres)]
+"""For ``@pytest.mark.parametrize("empty", REMOTES)``: each gives the address of an empty remote, again and again."""

@@ -1,0 +1,129 @@
+"""A second list is cheap, and still has every head as it is."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sessionary.sync.remote import HeadRecord, heads_of
+from sessionary.sync.remotes.cosmos import CosmosRemote
+from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
+from tests.servers.cosmos import Bench, Double
+
+NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
+
+
+def head(name: str, at: int, data: bytes = b"x") -> Stamped:
+    return Stamped(at, HeadRecord(name, data, f"etag {at}"))
+
+
+def names(heads: tuple[HeadRecord, ...]) -> list[str]:
+    return [one.name for one in heads]
+
+
+def test_everything_is_listed_first() -> None:
+    assert Recent().since(NOW) is None
+
+
+def test_only_a_list_that_was_followed_to_its_end_counts() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000)], "a", NOW)
+    assert recent.since(NOW) is None
+    recent.follow("z", [head("q", 9000)], None, NOW)  # somebody else's list
+    assert recent.since(NOW) is None
+    recent.follow("a", [head("b", 2000)], None, NOW)
+    assert recent.since(NOW) == 2000 - OVERLAP
+    assert names(recent.merge([])) == ["a", "b"]
+
+
+def test_a_list_that_begins_anew_forgets_the_other() -> None:
+    recent = Recent()
+    recent.follow(None, [head("gone", 1000)], "gone", NOW)
+    recent.follow(None, [head("a", 1000)], None, NOW)
+    assert names(recent.merge([])) == ["a"]
+
+
+def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_round() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000), head("b", 1000)], None, NOW)
+    found = recent.merge([head("c", 1500), head("a", 2000, b"new")])
+    assert names(found) == ["a", "b", "c"]
+    assert found[0].data == b"new"
+    assert recent.merge([head("a", 1999, b"old")])[0].data == b"new"
+    assert recent.since(NOW) == 2000 - OVERLAP
+
+
+@pytest.mark.parametrize("later", [timedelta(hours=1), -timedelta(hours=2)])
+def test_after_an_hour_everything_is_listed_again(later: timedelta) -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000)], None, NOW)
+    assert recent.since(NOW + timedelta(minutes=59)) is not None
+    assert recent.since(NOW + later) is None
+
+
+def test_an_empty_list_is_asked_for_again() -> None:
+    recent = Recent()
+    recent.follow(None, [], None, NOW)
+    assert recent.since(NOW) is None
+
+
+# -- at a service
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench(Double(), page_heads=7)
+    yield bench
+    bench.close()
+
+
+def double_of(bench: Bench) -> Double:
+    assert isinstance(bench.server, Double)
+    return bench.server
+
+
+def test_a_second_list_is_one_request_for_what_has_changed(bench: Bench) -> None:
+    mine, theirs = bench.connect(), bench.connect()
+    double = double_of(bench).double
+    double.clock_offset = -OVERLAP - 100.0
+    etags = {f"h{n:02}": mine.swap_head(f"h{n:02}", b"old", None) for n in range(20)}
+    double.clock_offset = 0.0
+    theirs.swap_head("h03", b"new", etags["h03"])
+    assert len(list(heads_of(mine))) == 20
+    requests, ru = double.requests["read"], mine.ru
+    theirs.swap_head("h04", b"new", etags["h04"])
+    theirs.swap_head("later", b"new", None)
+    found = {one.name: one.data for one in heads_of(mine)}
+    assert double.requests["read"] == requests + 1
+    assert mine.ru - ru == pytest.approx(2.3 + 3)
+    assert len(found) == 21
+    assert {name for name, data in found.items() if data == b"new"} == {"h03", "h04", "later"}
+
+
+def test_a_thousand_heads_come_in_three_requests_and_then_in_one() -> None:
+    bench = Bench(Double())
+    double = double_of(bench).double
+    double.clock_offset = -OVERLAP - 100.0
+    for n in range(1000):
+        bench.server.put({"id": f"h{n:04}", "pk": f"h!{bench.tenant('me')}", "t": "x" * 500})
+    double.clock_offset = 0.0
+    remote = bench.connect()
+    remote.swap_head("new", b"x", None)
+    for requests in (3, 1):
+        before = double.requests["read"]
+        assert len(list(heads_of(remote))) == 1001
+        assert double.requests["read"] - before == requests
+    bench.close()
+
+
+def test_the_time_decides_when_everything_is_listed_again(bench: Bench) -> None:
+    now = [NOW]
+    remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), now=lambda: now[0])
+    remote.swap_head("a", b"1", None)
+    assert names(tuple(heads_of(remote))) == ["a"]
+    box = double_of(bench).double.store.container("db", "box")
+    box.put_back(({}, 0, []))  # the database was restored to a state before
+    assert names(tuple(heads_of(remote))) == ["a"]
+    now[0] += timedelta(hours=1)
+    assert names(tuple(heads_of(remote))) == []
+    remote.close()

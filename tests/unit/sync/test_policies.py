@@ -1,0 +1,289 @@
+"""Histories are one set of lines on both sides, bundles one set of files; owners and lists are respected."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessionary.errors import Conflict, Corrupt, Invalid
+from sessionary.layouts.base import Policy, Rule
+from sessionary.mailbox.mailbox import Mailbox
+from sessionary.sync import owners
+from sessionary.sync.bundles import Item, item, names_of, own_name, pack_items, unpack_items
+from sessionary.sync.merging import Merged, Side, merge
+from sessionary.sync.remote import heads_of
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.sync.report import Standing
+from sessionary.testing.policy_world import FEATURE, LIST, WORK, PolicyWorld
+from tests.messages import echo, put
+
+UNION = Rule(Policy.UNION, "t")
+LEDGER = Rule(Policy.LEDGER, "t", "k")
+
+
+def line(time: int | None, word: str, key: str | None = None) -> bytes:
+    told: dict[str, Any] = {"w": word}
+    told |= {} if time is None else {"t": f"2025-01-31T12:00:{time:02}Z"}
+    told |= {} if key is None else {"k": key}
+    return json.dumps(told).encode()
+
+
+lines = st.lists(
+    st.builds(line, st.one_of(st.none(), st.integers(0, 3)), st.sampled_from("abcd"), st.sampled_from("kl")),
+    max_size=6,
+)
+
+
+@given(lines, lines)
+def test_both_sides_come_to_the_same_lines(mine: list[bytes], theirs: list[bytes]) -> None:
+    for rule in (UNION, LEDGER):
+        here = merge(rule, [], Side("a", mine), Side("b", theirs))
+        there = merge(rule, [], Side("b", theirs), Side("a", mine))
+        assert here == there
+
+
+@given(lines, lines)
+def test_bringing_together_twice_does_no_more_than_once(mine: list[bytes], theirs: list[bytes]) -> None:
+    first = merge(UNION, [], Side("a", mine), Side("b", theirs)).lines
+    again = merge(UNION, [], Side("a", first), Side("b", theirs)).lines
+    assert sorted(again) == sorted(first)
+
+
+@given(lines, lines)
+def test_no_line_is_lost_and_none_is_there_more_often_than_a_side_has_it(
+    mine: list[bytes], theirs: list[bytes]
+) -> None:
+    merged = merge(UNION, [], Side("a", mine), Side("b", theirs)).lines
+    for one in {*mine, *theirs, *merged}:
+        assert merged.count(one) == max(mine.count(one), theirs.count(one))
+
+
+def test_lines_of_one_moment_are_ordered_by_device_and_place() -> None:
+    mine, theirs = [line(1, "a2"), line(1, "a1")], [line(1, "b"), line(0, "b0")]
+    merged = merge(UNION, [], Side("a", mine), Side("b", theirs))
+    assert merged.lines == [line(0, "b0"), line(1, "a2"), line(1, "a1"), line(1, "b")]
+
+
+def test_a_line_without_a_time_stays_behind_the_one_before_it() -> None:
+    mine = [line(2, "a"), line(None, "of a"), b"no json"]
+    merged = merge(UNION, [], Side("x", mine), Side("y", [line(1, "b"), line(3, "c")]))
+    assert merged.lines == [line(1, "b"), line(2, "a"), line(None, "of a"), b"no json", line(3, "c")]
+
+
+def test_of_two_lines_with_one_key_the_earlier_stands_and_the_other_is_told() -> None:
+    mine, theirs = [line(2, "mine", "m1"), line(3, "x", "m2")], [line(1, "theirs", "m1")]
+    assert merge(LEDGER, [], Side("a", mine), Side("b", theirs)) == Merged(
+        [line(1, "theirs", "m1"), line(3, "x", "m2")], [line(2, "mine", "m1")]
+    )
+    behind = merge(LEDGER, [line(0, "old", "m1")], Side("a", []), Side("b", theirs))
+    assert behind == Merged([], theirs)
+
+
+names = st.sampled_from(["breadcrumbs/0/a.json", "breadcrumbs/1/a.json", "breadcrumbs/0/b.json", "x"])
+items = st.sets(st.builds(Item, names, st.binary(max_size=9)), max_size=6)
+
+
+@given(items)
+def test_a_bundle_comes_back_as_the_files_that_it_was_made_of(files: set[Item]) -> None:
+    packed = b"".join(pack_items(files))
+    assert set(unpack_items([packed[:7], packed[7:]])) == files
+    assert b"".join(pack_items(sorted(files, reverse=True))) == packed
+
+
+@given(items)
+def test_no_two_files_of_a_bundle_share_a_name_and_each_is_known_again(files: set[Item]) -> None:
+    placed = names_of(files)
+    assert set(placed.values()) == files
+    assert {item(name, one.data) for name, one in placed.items()} == files
+
+
+def test_a_bundle_to_the_byte() -> None:
+    packed = b"".join(
+        pack_items([Item("b/1/x", b'"\n\x01\xc3\xa9'), Item("a/0/y", b"\xff"), Item("z/w", b"")])
+    )
+    assert packed == (
+        b'{"name":"z/w","text":""}\n'
+        b'{"name":"b/1/x","text":"\\"\\n\\u0001\xc3\xa9"}\n'
+        b'{"name":"a/0/y","base64":"/w=="}\n'
+    )
+    assert own_name(Item("a/0/y.json", b"")) == "a/0/y~e3b0c442.json"
+
+
+@pytest.mark.parametrize(
+    "bad", [b"x\n", b'{"name":1,"text":""}\n', b'{"name":"a"}\n', b'{"name":"a","text":""}', b"[]\n"]
+)
+def test_what_is_no_bundle_is_refused(bad: bytes) -> None:
+    with pytest.raises(Corrupt):
+        list(unpack_items([bad]))
+
+
+# -- owners
+
+
+def test_a_mailbox_that_another_device_consumes_refuses_until_it_is_taken_over(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    ledger = str(tmp_path / "log.jsonl")
+    owners.name_owner(ledger, "laptop", here=False)
+    with pytest.raises(Conflict, match="laptop") as refused:
+        Mailbox(tmp_path).consume(echo)
+    assert "--take-over" in (refused.value.hint or "")
+    assert Mailbox(tmp_path, "audit").consume(echo).applied == 1, "each consumer has a ledger of its own"
+    assert Mailbox(tmp_path).consume(echo, take_over=True).applied == 1
+    put(tmp_path, "b", number=2)
+    assert Mailbox(tmp_path).consume(echo).applied == 1
+
+
+def test_a_take_over_stays_until_the_head_names_this_device(tmp_path: Path) -> None:
+    ledger = str(tmp_path / "log.jsonl")
+    assert owners.take_over(ledger) is False
+    owners.name_owner(ledger, "laptop", here=False)
+    assert owners.take_over(ledger) is True
+    owners.name_owner(ledger, "laptop", here=False)
+    assert owners.owner_of(ledger) == owners.Owner("laptop", True)
+    owners.name_owner(ledger, "me", here=True)
+    assert owners.owner_of(ledger) is None
+    owners.name_owner(ledger, "desktop", here=False)
+    with pytest.raises(Conflict, match="desktop"):
+        owners.check(ledger)
+
+
+def test_a_file_that_names_nobody_known_is_believed_to_name_another(tmp_path: Path) -> None:
+    (tmp_path / ".log.jsonl.owner").write_bytes(b"\0\0")
+    with pytest.raises(Conflict):
+        owners.check(str(tmp_path / "log.jsonl"))
+
+
+# -- through the engine
+
+
+@pytest.fixture
+def server() -> MemoryServer:
+    return MemoryServer()
+
+
+def world_of(kind: str, tmp_path: Path, server: MemoryServer) -> PolicyWorld:
+    return PolicyWorld(tmp_path, server.remote, kinds=(kind,))
+
+
+def push(world: PolicyWorld, at: int) -> Any:
+    (engine,) = world.devices[at].engines(world.remote())
+    return engine.push()
+
+
+def pull(world: PolicyWorld, at: int) -> Any:
+    (engine,) = world.devices[at].engines(world.remote())
+    return engine.pull()
+
+
+def test_what_was_applied_twice_is_told_and_kept(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a, b = world.devices
+    a.begin("one")
+    world.drop(a, "one")
+    push(world, 0)
+    pull(world, 1)
+    a.apply("one")
+    b.apply("one")
+    push(world, 1)
+    (outcome,) = pull(world, 0).outcomes
+    assert outcome.standing is Standing.PULLED
+    assert "1 messages were applied on two devices" in outcome.note
+    (beside,) = a.work_folder("one").glob("log.jsonl.conflict-*")
+    told = [
+        json.loads(text)["result"]
+        for text in (beside.read_text(), (a.work_folder("one") / "log.jsonl").read_text())
+    ]
+    assert sorted(told) == ["device0", "device1"]
+
+
+def test_a_thousand_messages_do_not_make_the_head_grow(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a = world.devices[0]
+    a.begin("one")
+    for _ in range(300):
+        world.drop(a, "one")
+    push(world, 0)
+    world.drop(a, "one", "20250131_120001")
+    report = push(world, 0)
+    (record,) = heads_of(world.remote())
+    assert len(record.data) < 2000
+    assert (report.cost.requests, report.cost.bytes_up < 4000) == (2, True)
+
+
+def test_a_message_that_is_still_being_written_is_not_sent(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a = world.devices[0]
+    a.begin("one")
+    world.drop(a, "one")
+    half = a.work_folder("one") / "breadcrumbs" / "0" / "20250131_130000_000000.json"
+    half.write_text('{"breadcrumb_id": "half')
+    push(world, 0)
+    pull(world, 1)
+    assert world.devices[1].crumbs("one") == ["word1"]
+    assert not list(world.devices[1].work.rglob(half.name))
+
+
+@pytest.mark.parametrize(("keep", "text"), [("mine", "# here\n"), ("theirs", "# there\n")])
+def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a, b = world.devices
+    (a.features / LIST).write_text("active_features: []\n")
+    push(world, 0)
+    pull(world, 1)
+    (a.features / LIST).write_text("# here\n")
+    (b.features / LIST).write_text("# there\n")
+    push(world, 1)
+    (told,) = pull(world, 0).outcomes
+    assert (told.standing, told.session_id) == (Standing.HELD_BACK, LIST)
+    assert "a person" in told.note
+    (engine,) = a.engines(world.remote())
+    (held,) = engine.status().outcomes
+    assert held.standing is Standing.DIVERGED
+    (ref,) = engine.layout.discover()
+    engine.resolve(ref, keep)
+    pull(world, 1)
+    assert [(device.features / LIST).read_text() for device in (a, b)] == [text, text]
+    with pytest.raises(Invalid):
+        engine.resolve(ref, keep)
+
+
+def test_a_list_that_is_gone_is_not_taken_for_one_that_was_removed(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a, b = world.devices
+    (a.features / LIST).write_text("active_features: []\n")
+    push(world, 0)
+    pull(world, 1)
+    (a.features / LIST).unlink()
+    push(world, 0)
+    pull(world, 1)
+    assert (b.features / LIST).exists()
+
+
+def test_plans_of_both_devices_are_kept(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a, b = world.devices
+    a.plan("f-2025-01-31")
+    push(world, 0)
+    pull(world, 1)
+    for device, word in ((a, "here"), (b, "there")):
+        (device.features / "f-2025-01-31" / "implementation-plan.yaml").write_text(word)
+    push(world, 1)
+    (outcome,) = pull(world, 0).outcomes
+    folder = a.features / "f-2025-01-31"
+    (beside,) = folder.glob("implementation-plan.yaml.conflict-*")
+    assert {beside.read_text(), (folder / "implementation-plan.yaml").read_text()} == {"here", "there"}
+    assert "implementation-plan.yaml was changed on two devices" in outcome.note
+
+
+def test_a_project_takes_only_its_own_sessions(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    world.devices[0].begin("one")
+    push(world, 0)
+    (engine,) = world.devices[1].engines(world.remote())
+    engine.layout._project = "other"  # type: ignore[attr-defined]
+    assert engine.pull().outcomes == []

@@ -1,0 +1,228 @@
+"""What each layout says of sessions that come from elsewhere: where they belong, what they hold, how they go away."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.errors import Invalid, InvalidId, NotFound
+from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.testing.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
+
+NOW = datetime(2025, 2, 1, tzinfo=UTC)
+NAMES = {WORK: "one", FEATURE: "f-2025-01-31", BRAINSTORM: "ideas"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> PolicyWorld:
+    world = PolicyWorld(tmp_path, MemoryServer().remote)
+    device = world.devices[0]
+    device.begin("one")
+    world.drop(device, "one")
+    world.apply(device, "one")
+    device.plan("f-2025-01-31")
+    world.storm(device, "ideas")
+    return world
+
+
+def layout_of(world: PolicyWorld, kind: str) -> Recipient:
+    return recipient(kind, world.devices[0].project)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_session_lies_where_it_belongs(kind: str, world: PolicyWorld) -> None:
+    layout = layout_of(world, kind)
+    (ref,) = layout.discover()
+    assert layout.place(PROJECT, ref.session_id) == ref
+    assert layout.at(ref.path) == ref
+    assert layout.project() == ref.project == PROJECT
+    with pytest.raises(Invalid):
+        layout.place("other", ref.session_id)
+    with pytest.raises(InvalidId):
+        layout.place(PROJECT, "../x")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_part_has_a_kind_a_place_and_a_rule(kind: str, world: PolicyWorld) -> None:
+    layout = layout_of(world, kind)
+    (ref,) = layout.discover()
+    parts = [part for part in layout.parts(ref) if part.kind is not PartKind.KEPT]
+    assert parts
+    for part in parts:
+        assert layout.part_kind(part.name) is part.kind
+        assert Path(layout.path_of(ref, part.name)).read_bytes() == Path(part.path).read_bytes()
+        assert layout.backup_of(part.name) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", ".lock", "", "breadcrumbs/error/x.json", "breadcrumbs/0/../x.json"]
+)
+def test_what_no_session_has_is_no_part(kind: str, name: str, world: PolicyWorld) -> None:
+    if kind == FEATURE and name.startswith("breadcrumbs/error"):
+        return  # below a folder of a feature anything may lie
+    if kind == FEATURE and ".." in name:
+        assert layout_of(world, kind).part_kind(name) is None
+    assert layout_of(world, kind).part_kind(name) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "policy"),
+    [
+        (WORK, "session.json", Policy.FIELDS),
+        (WORK, "breadcrumbs/3/20250131_120000_000000.json", Policy.ONCE),
+        (WORK, "log.jsonl", Policy.LEDGER),
+        (WORK, "log.audit.jsonl", Policy.LEDGER),
+        (WORK, "attempts.work.jsonl", Policy.UNION),
+        (FEATURE, "history.jsonl", Policy.UNION),
+        (FEATURE, "state.yaml", Policy.FIELDS),
+        (FEATURE, "implementation-plan.yaml", Policy.BOTH),
+        (FEATURE, "artifacts/a.md", Policy.BOTH),
+        (FEATURE, "active-features.yaml", Policy.PERSON),
+        (BRAINSTORM, "session.yaml", Policy.FORK),
+    ],
+)
+def test_each_file_has_its_policy(kind: str, name: str, policy: Policy, world: PolicyWorld) -> None:
+    layout = layout_of(world, kind)
+    assert layout.rule(name).policy is policy
+    assert layout.part_kind(name) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_can_be_held_and_one_that_is_not_there_cannot(kind: str, world: PolicyWorld) -> None:
+    layout = layout_of(world, kind)
+    (ref,) = layout.discover()
+    with layout.held(ref):
+        pass
+    with layout.held(ref):
+        pass
+    with pytest.raises(NotFound), layout.held(layout.place(PROJECT, "gone-2025-01-31")):
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_discarded_is_gone_from_the_list_and_kept_whole(kind: str, world: PolicyWorld) -> None:
+    layout = layout_of(world, kind)
+    (ref,) = layout.discover()
+    before = {Path(part.path).name: Path(part.path).read_bytes() for part in layout.parts(ref)}
+    with layout.held(ref):
+        layout.discard(ref, NOW)
+    assert list(layout.discover()) == []
+    kept = {path.name: path.read_bytes() for path in world.devices[0].project.rglob("*") if path.is_file()}
+    assert before.items() <= kept.items()
+
+
+def test_a_discarded_parent_leaves_its_children(world: PolicyWorld) -> None:
+    device = world.devices[0]
+    device.begin("child", "one")
+    layout = layout_of(world, WORK)
+    with layout.held(layout.place(PROJECT, "one")):
+        layout.discard(layout.place(PROJECT, "one"), NOW)
+    assert [ref.session_id for ref in layout.discover()] == ["child"]
+    assert layout.place(PROJECT, "child").folder.endswith("one/child")
+    assert len(list((device.work / ".trash").glob("*/one/session.json"))) == 1
+    assert len(list((device.work / ".trash").glob("*/one/breadcrumbs/0/*.json"))) == 1
+
+
+def test_a_parent_fills_the_folder_that_its_children_lie_in_already(world: PolicyWorld) -> None:
+    a, b = world.devices
+    a.begin("child", "one")
+    world.sync(a)
+    (b.work / "one").mkdir()
+    (b.work / "one" / "left.txt").write_text("of somebody else")
+    world.sync(b)
+    assert (b.work / "one" / "left.txt").read_text() == "of somebody else"
+    assert (b.work / "one" / "child" / "session.json").exists()
+    assert (b.work / "one" / "session.json").exists()
+
+
+def merged(world: PolicyWorld, base: bytes | None, mine: bytes, theirs: bytes) -> Any:
+    data = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
+    assert data is not None
+    assert layout_of(world, FEATURE).merged("state.yaml", base, data, theirs) == data
+    return load_yaml(data)["current_state"]
+
+
+def state(task: str, model: str, second: int, more: str = "") -> bytes:
+    return (
+        f'version: "1.0"\nfeature_id: "f"\ncurrent_state:\n  active_task: "{task}"\n  model_in_use: "{model}"\n'
+        f'  started_at: "2025-01-31T12:00:00.000000Z"\n  last_updated: "2025-01-31T12:00:{second:02}.000000Z"\n{more}'
+    ).encode()
+
+
+def test_of_one_field_the_later_value_stands_whoever_brings_it_together(world: PolicyWorld) -> None:
+    base, early, late = state("t0", "opus", 1), state("t1", "opus", 2), state("t2", "sonnet", 3)
+    assert merged(world, base, early, late) == merged(world, base, late, early)
+    assert merged(world, base, early, late)["active_task"] == "t2"
+
+
+def test_a_field_that_only_the_earlier_side_changed_keeps_its_change(world: PolicyWorld) -> None:
+    base, early, late = state("t0", "opus", 1), state("t1", "opus", 2), state("t0", "sonnet", 3)
+    found = merged(world, base, early, late)
+    assert (found["active_task"], found["model_in_use"], found["last_updated"][17:19]) == (
+        "t1",
+        "sonnet",
+        "03",
+    )
+
+
+def test_comments_and_unknown_keys_stay(world: PolicyWorld) -> None:
+    base = state("t0", "opus", 1)
+    mine, theirs = state("t1", "opus", 2, "mine: 1\n"), state("t0", "sonnet", 3, "# theirs\ntheirs: 2\n")
+    data = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
+    assert data is not None
+    assert b"# theirs" in data
+    found = load_yaml(data)
+    assert (found["mine"], found["theirs"]) == (1, 2)
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"a: b\n", b'version: "9.0"\n'])
+def test_a_state_that_cannot_be_read_is_not_brought_together(bad: bytes, world: PolicyWorld) -> None:
+    layout = layout_of(world, FEATURE)
+    assert layout.merged("state.yaml", None, bad, state("t", "opus", 1)) is None
+    assert layout_of(world, WORK).merged("session.json", None, bad, b"{}") is None
+
+
+def test_documents_of_work_sessions_are_brought_together_key_by_key(world: PolicyWorld) -> None:
+    base = {
+        "session_id": "one",
+        "session_type": "work_task",
+        "status": "running",
+        "children_wsession_ids": [],
+    }
+    mine = {
+        **base,
+        "modified": "2025-01-31T12:00:01Z",
+        "purpose": "p",
+        "children_wsession_ids": ["a"],
+        "status": "paused",
+    }
+    theirs = {**base, "modified": "2025-01-31T12:00:02Z", "children_wsession_ids": ["b"], "status": "failed"}
+    layout = layout_of(world, WORK)
+    data = layout.merged("session.json", *(json.dumps(one).encode() for one in (base, mine, theirs)))
+    assert data is not None
+    found = json.loads(data)
+    assert (found["purpose"], found["status"], sorted(found["children_wsession_ids"])) == (
+        "p",
+        "failed",
+        ["a", "b"],
+    )
+    assert layout.merged("session.json", json.dumps(base).encode(), data, json.dumps(theirs).encode()) == data
+
+
+def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world: PolicyWorld) -> None:
+    layout = layout_of(world, BRAINSTORM)
+    sibling = layout.place(PROJECT, "6b5f1a80-0000-5000-8000-000000000000")
+    (ref,) = layout.discover()
+    Path(ref.folder).rename(sibling.folder)
+    for _ in range(2):
+        with layout.held(sibling):
+            layout.relabel(sibling, "ideas", NOW)
+    told = load_yaml(Path(sibling.folder).read_bytes())["session"]
+    assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")
+    assert told["id"] == f"{sibling.session_id}-2025-01-31"
+    assert layout.summary(sibling).parent == "ideas"
