@@ -29,6 +29,7 @@ COMMANDS = (
     "mv",
     "brainstorm",
     "feature",
+    "sync",
     "demo",
 )
 

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape
@@ -178,6 +178,15 @@ class Carrier:
         folder = self._place.ref(session).folder
         self.presence.enter(folder)
         self.presence.leave(folder)
+
+    def end(self, timeout: float) -> None:
+        """Send what waits, for at most so many seconds; then nothing is open any more, here or on the other side."""
+        self.courier.close(timeout)
+        self.release_all()
+        close = getattr(self._remote, "close", None)  # a remote may have something to close; none has to
+        if close is not None and not self._turn.locked():
+            with suppress(Exception):  # whatever a driver has to say at its end, nothing here depends on it
+                close()
 
     def forget_parent(self) -> None:
         """In a forked child: the parent goes on with its connection, which must not even be closed here."""

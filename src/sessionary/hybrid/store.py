@@ -12,6 +12,7 @@ in this store, or in any program of this machine that says so (`layouts.amplifie
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import weakref
 from collections.abc import Callable
@@ -183,8 +184,7 @@ class HybridSessionStore(SessionStore):
         nothing any more. The end of the program closes all stores, in two seconds together.
         """
         if self._carrier is not None:
-            self._carrier.courier.close(timeout)
-            self._carrier.release_all()
+            self._carrier.end(timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -291,10 +291,18 @@ def _state_dir(given: str | os.PathLike[str] | None) -> str:
 _stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()
 
 
+def _at_exit() -> None:
+    """Leave in good order; the couriers see to themselves."""
+    for store in list(_stores):
+        if store._carrier is not None:
+            store._carrier.release_all()
+
+
 def _after_fork_in_child() -> None:
     for store in list(_stores):
         store._after_fork()
 
 
+atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,52 @@
+"""The remote as the commands use it: each call shows that it goes on, and all heads are listed once for all layouts."""
+
+from __future__ import annotations
+
+from sessionary.cli.progress import Progress
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remotes import OpenRemote
+
+
+class Line:
+    """A remote for one command.
+
+    There is an engine for each layout, and each of them lists all heads. What the first has heard does for the others:
+    a list may be a moment old, and a swap finds out.
+
+    Args:
+        inner: the remote.
+        progress: told of each call.
+    """
+
+    def __init__(self, inner: OpenRemote, progress: Progress) -> None:
+        self._inner = inner
+        self._progress = progress
+        self._pages: dict[str | None, HeadPage] = {}
+
+    @property
+    def ru(self) -> float:
+        """The units that the remote was charged so far."""
+        return float(getattr(self._inner, "ru", 0.0))
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        self._progress.advance()
+        return self._inner.put_block(space, block, data)
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        self._progress.advance()
+        return self._inner.read_range(space, first, stop, after)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        self._progress.advance()
+        return self._inner.read_head(name)
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        self._progress.advance()
+        self._pages.clear()
+        return self._inner.swap_head(name, data, etag)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        if after not in self._pages:
+            self._progress.advance()
+            self._pages[after] = self._inner.list_heads(after)
+        return self._pages[after]

@@ -1,0 +1,183 @@
+"""Which sessions of this machine are carried, by which engines, and where what is remembered of it lies."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from sessionary.catalog import xdg_folder
+from sessionary.cli.progress import Progress
+from sessionary.cli.sync.line import Line
+from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.ids import HOME, PROJECTS, folders_of, project_slug
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.engine import QUIET, Engine
+from sessionary.sync.identity import Repositories, repository_of
+from sessionary.sync.remote import Remote
+from sessionary.sync.remotes import OpenRemote, open_remote
+from sessionary.sync.settings import Settings, load_settings, read_identity, state_folder
+
+SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
+
+home = click.option(
+    "--home",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder that holds projects/ (default: ~/.amplifier).",
+)
+root = click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="The folder of a project whose own sessions are carried too (default: the present one).",
+)
+settings_file = click.option(
+    "--settings",
+    "settings_path",
+    envvar=SETTINGS_FILE,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What was chosen with `sync init` (default: ~/.config/sessionary/sync.json).",
+)
+quiet = click.option(
+    "--quiet",
+    type=click.FloatRange(0),
+    default=QUIET,
+    show_default=True,
+    metavar="SECONDS",
+    help="Change no session that was written to so recently: an agent may be in it.",
+)
+as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
+
+
+def settings_at(path: Path | None) -> Path:
+    """The file of the settings.
+
+    Raises:
+        Invalid: nobody says where it could be.
+    """
+    if path is not None:
+        return path
+    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
+    if folder is None:
+        raise Invalid("there is no home directory for the settings", hint="say --settings FILE")
+    return Path(folder) / "sync.json"
+
+
+def connect(settings: Settings) -> OpenRemote:
+    """The remote that was chosen. Asks nothing of the network.
+
+    Raises:
+        Invalid, NotFound, Unsupported: as `open_remote` and `read_identity`.
+    """
+    identity = None if settings.encrypt is None else read_identity(settings.encrypt)
+    return open_remote(settings.remote, settings.tenant, options=settings.options, identity=identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What lies on this machine.
+
+    Attributes:
+        home: that of the agent.
+        root: the project that a person works in.
+        settings: what was chosen.
+        state: the folder for what is remembered.
+        quiet: seconds for which a session must have been left alone before it is changed.
+    """
+
+    home: Path
+    root: Path
+    settings: Settings
+    state: str
+    quiet: float = QUIET
+
+    def engines(self, remote: Remote, *, allow_many_deletions: bool = False) -> list[Engine]:
+        """One engine for each kind of session."""
+        projects, rules = self.projects(), self.settings.rules()
+        return [
+            Engine(
+                layout,
+                remote,
+                state_dir=state_folder(self.state, self.settings, layout.home, layout.name),
+                rules=rules,
+                projects=projects,
+                in_use=self._in_use(layout),
+                quiet=0 if layout.name == "amplifier" else self.quiet,
+                allow_many_deletions=allow_many_deletions,
+            )
+            for layout in self.layouts()
+        ]
+
+    def layouts(self) -> list[Recipient]:
+        """The sessions of the agent, and those that lie in the project."""
+        from sessionary.disk.fs import OS_FS
+        from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+        from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
+        from sessionary.layouts.maestro.layout import project_of, root_in
+        from sessionary.layouts.maestro.receiving import MaestroRecipient
+        from sessionary.layouts.orchestrator.receiving import FeatureRecipient
+
+        work, slug = root_in(OS_FS, self.root), project_slug(self.root)
+        return [
+            AmplifierRecipient(self.home),
+            MaestroRecipient(work, project=project_slug(project_of(work))),
+            BrainstormRecipient(self.root, project=slug),
+            FeatureRecipient(self.root, project=slug),
+        ]
+
+    def projects(self) -> Repositories:
+        """What projects are called on all machines: by their repositories."""
+        known = {project_slug(Path(folder)): folder for folder in self.settings.projects}
+        for slug in self._slugs():
+            if slug not in known and (folders := list(folders_of(slug))):
+                known[slug] = min(folders, key=lambda folder: repository_of(folder) is None)
+        known[project_slug(self.root)] = str(self.root)
+        return Repositories(known)
+
+    def _slugs(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.home / PROJECTS))
+        except OSError:
+            return []
+
+    def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
+        from sessionary.layouts.amplifier.presence import why_open
+
+        if layout.name != "amplifier":
+            return lambda ref: False
+        return lambda ref: why_open(ref.folder, now=time.time(), quiet=self.quiet) is not None
+
+
+def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:
+    """What lies here, by the options of a command.
+
+    Raises:
+        NotFound: nothing was set up.
+        Invalid: the settings are damaged.
+    """
+    state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
+    if state is None:
+        raise Invalid("there is no home directory for what is remembered", hint="set XDG_STATE_HOME")
+    settings = load_settings(settings_at(settings_path))
+    place = Path(os.path.expanduser(HOME if home is None else home)).absolute()
+    return Here(place, root.absolute(), settings, os.path.join(state, "sync"), quiet)
+
+
+@contextmanager
+def connected(here: Here, doing: str) -> Iterator[Line]:
+    """The remote for the length of a block, and a sign that it goes on."""
+    remote = connect(here.settings)
+    try:
+        with Progress(doing, None) as progress:
+            yield Line(remote, progress)
+    finally:
+        remote.close()

@@ -1,0 +1,137 @@
+"""What a synchronisation did and cost, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sessionary.cli import output, phrases
+from sessionary.cli.changing import set_in
+from sessionary.cli.text import one_line
+from sessionary.errors import SessionaryError
+from sessionary.sync.calls import Cost
+from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.settings import Settings
+
+PARTLY = 3
+_SIGNS = {
+    Standing.FAILED: ("✗", "red"),
+    Standing.DIVERGED: ("!", "yellow"),
+    Standing.HELD_BACK: ("!", "yellow"),
+}
+_ORDER = list(Standing)
+
+
+class Told(NamedTuple):
+    """What became of one session, and of which kind it is."""
+
+    kind: str
+    outcome: Outcome
+
+
+class Result(NamedTuple):
+    """What became of all sessions, and what it cost."""
+
+    told: list[Told]
+    cost: Cost
+
+    @property
+    def code(self) -> int:
+        """The exit code: 3 if something failed."""
+        return PARTLY if any(one.outcome.standing is Standing.FAILED for one in self.told) else 0
+
+
+def together(reports: Iterable[tuple[str, Report]]) -> Result:
+    """The reports of several layouts as one."""
+    told: list[Told] = []
+    cost = Cost()
+    for kind, report in reports:
+        told += [Told(kind, outcome) for outcome in report.outcomes]
+        cost.requests += report.cost.requests
+        cost.bytes_up += report.cost.bytes_up
+        cost.bytes_down += report.cost.bytes_down
+        cost.ru += report.cost.ru
+    return Result(sorted(told, key=_rank), cost)
+
+
+def document(result: Result, settings: Settings) -> dict[str, Any]:
+    """The result with the field names of docs/cli-json.md."""
+    return {
+        "remote": settings.remote,
+        "tenant": settings.tenant,
+        "device": settings.device,
+        "sessions": [_object(one) for one in result.told],
+        "counts": {_word(standing): count for standing, count in _counts(result.told)},
+        "cost": {
+            "requests": result.cost.requests,
+            "bytes_up": result.cost.bytes_up,
+            "bytes_down": result.cost.bytes_down,
+            "ru": round(result.cost.ru, 2),
+        },
+    }
+
+
+def lines(result: Result, *, all_: bool = False) -> Iterator[str]:
+    """What there is to say: each session about which there is something, then one line over all."""
+    for one in result.told:
+        if all_ or one.outcome.standing is not Standing.IN_STEP:
+            yield from _line(one)
+    said = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.told))
+    yield output.paint("✓", "green") + f" {said or 'no sessions'}" if not result.code else f"✗ {said}"
+
+
+def cost_line(cost: Cost) -> str:
+    """What it cost, in a line."""
+    units = f", {cost.ru:,.1f} RU" if cost.ru else ""
+    up, down = phrases.size(cost.bytes_up), phrases.size(cost.bytes_down)
+    return f"{phrases.count(cost.requests, 'request')}, {up} up, {down} down{units}"
+
+
+def tell(result: Result, settings: Settings, *, json_: bool, all_: bool = False) -> int:
+    """Print a result; returns the exit code."""
+    if json_:
+        output.value(document(result, settings))
+    else:
+        output.lines(lines(result, all_=all_))
+        output.aside(cost_line(result.cost))
+    return result.code
+
+
+def _rank(one: Told) -> tuple[int, str, str]:
+    return _ORDER.index(one.outcome.standing), one.outcome.project or "", one.outcome.session_id
+
+
+def _counts(told: Sequence[Told]) -> list[tuple[Standing, int]]:
+    counted = Counter(one.outcome.standing for one in told)
+    return sorted(counted.items(), key=lambda pair: _ORDER.index(pair[0]))
+
+
+def _line(one: Told) -> Iterator[str]:
+    outcome = one.outcome
+    sign, colour = _SIGNS.get(outcome.standing, (" ", "dim"))
+    project = f"  {one_line(outcome.project)}" if outcome.project else ""
+    head = f"{outcome.standing.value:<12}  {one_line(outcome.session_id)}{project}"
+    yield f"{output.paint(sign, colour)} {head}"
+    if outcome.note:
+        yield from set_in("    " + one_line(outcome.note))
+    hint = outcome.error.hint if isinstance(outcome.error, SessionaryError) else None
+    if hint:
+        yield from set_in("    " + one_line(hint))
+
+
+def _object(one: Told) -> dict[str, Any]:
+    outcome, error = one.outcome, one.outcome.error
+    return {
+        "id": outcome.session_id,
+        "kind": one.kind,
+        "project": outcome.project,
+        "standing": _word(outcome.standing),
+        "note": outcome.note,
+        "sibling": outcome.sibling,
+        "error": error.as_dict() if isinstance(error, SessionaryError) else None,
+    }
+
+
+def _word(standing: Standing) -> str:
+    return standing.name.lower()

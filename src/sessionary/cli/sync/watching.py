@@ -1,0 +1,176 @@
+"""`sync watch`: carry sessions as they change, until somebody ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.progress import Progress
+from sessionary.cli.sync import places
+from sessionary.cli.sync.line import Line
+from sessionary.cli.sync.telling import Result, cost_line, document, lines, together
+from sessionary.cli.text import harmless
+from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
+from sessionary.sync.engine import Engine
+from sessionary.sync.remotes import OpenRemote
+from sessionary.sync.report import Report, Standing
+
+_MOVED = (Standing.PUSHED, Standing.PULLED, Standing.TRASHED, Standing.DIVERGED, Standing.FAILED)
+
+
+@click.command(
+    "watch",
+    epilog="""\b
+Examples:
+  sessionary sync watch
+  sessionary sync watch --interval 300 --settle 10
+""",
+)
+@places.home
+@places.root
+@places.settings_file
+@places.quiet
+@click.option(
+    "--interval",
+    type=click.FloatRange(1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Look so often for what is new elsewhere.",
+)
+@click.option(
+    "--settle",
+    type=click.FloatRange(0.1),
+    default=3.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Send what has changed when nothing has changed for so long.",
+)
+@click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one push or pull per line.")
+def watch_command(
+    home: Path | None,
+    root: Path,
+    settings_path: Path | None,
+    quiet: float,
+    interval: float,
+    settle: float,
+    json_: bool,
+) -> int:
+    """Send what changes here, and bring what changes elsewhere, until Ctrl-C.
+
+    A remote that does not answer is asked again at the next interval; nothing waits in memory, so nothing is lost if
+    this ends. Ends with 0 when it is interrupted or told to end, after the session that it is at.
+    """
+    here = places.here_of(home, root, settings_path, quiet)
+    remote = places.connect(here.settings)
+    stop = threading.Event()
+    try:
+        with _ending(stop):
+            Watch(here, remote, _json(here) if json_ else _say).run(stop, interval, settle)
+    finally:
+        remote.close()
+    return 0
+
+
+class Watch:
+    """Pushes and pulls by turns.
+
+    Args:
+        here: what lies here.
+        remote: the other side.
+        say: what to do with a result that has something to say.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        here: places.Here,
+        remote: OpenRemote,
+        say: Callable[[Result], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._here = here
+        self._remote = remote
+        self._say = say
+        self._clock = clock
+
+    def run(self, stop: threading.Event, interval: float, settle: float) -> None:
+        """Go on until told to stop."""
+        due = self._clock()
+        sent: frozenset[tuple[str, int, int]] | None = None
+        seen = None
+        while not stop.is_set():
+            if self._clock() >= due:
+                self._carry(Engine.pull)
+                due, sent = self._clock() + interval, None  # what failed to go may go now
+            mark = self._mark()
+            if mark != sent and mark == seen and not stop.is_set():
+                self._carry(Engine.push)
+                sent = mark
+            seen = mark
+            stop.wait(min(settle, max(0.0, due - self._clock())) if mark == sent else settle)
+
+    def _carry(self, verb: Callable[[Engine], Report]) -> None:
+        try:
+            with Progress("carrying", None) as progress:
+                engines = self._here.engines(Line(self._remote, progress))
+                result = together((engine.layout.name, verb(engine)) for engine in engines)
+        except (RemoteError, Locked, StorageFailed) as error:
+            output.aside(harmless(f"sessionary: {error.message}; it is tried again"))
+            return
+        if any(one.outcome.standing in _MOVED for one in result.told):
+            self._say(result)
+
+    def _mark(self) -> frozenset[tuple[str, int, int]]:
+        """All files with their sizes and times: another set, and something has changed."""
+        found = set()
+        for layout in self._here.layouts():
+            for ref in layout.discover():
+                try:
+                    for part in layout.parts(ref):
+                        stat = os.stat(part.path)
+                        found.add((part.path, stat.st_size, stat.st_mtime_ns))
+                except (OSError, SessionaryError):
+                    continue  # it is being renamed; the next look finds it
+        return frozenset(found)
+
+
+@contextmanager
+def _ending(stop: threading.Event) -> Iterator[None]:
+    """A block in which a request to end is kept; a second one ends at once."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def told(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.default_int_handler(number, frame)
+        stop.set()
+
+    before = [signal.signal(number, told) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _say(result: Result) -> None:
+    output.lines(lines(result))
+    output.flush()
+    output.aside(cost_line(result.cost))
+
+
+def _json(here: places.Here) -> Callable[[Result], None]:
+    def say(result: Result) -> None:
+        output.values([document(result, here.settings)])
+        output.flush()
+
+    return say

@@ -1,0 +1,39 @@
+"""`sessionary sync`: the group; its commands lie in `cli.sync`."""
+
+from __future__ import annotations
+
+import click
+
+from sessionary.cli.lazy import LazyGroup
+
+_MODULES = {
+    "init": "beginning",
+    "push": "carrying",
+    "pull": "carrying",
+    "status": "carrying",
+    "watch": "watching",
+    "resolve": "resolving",
+    "gc": "collecting",
+    "demo": "showing",
+}
+
+
+@click.command(
+    "sync",
+    cls=LazyGroup,
+    package="sessionary.cli.sync",
+    modules=_MODULES,
+    epilog="""\b
+Examples:
+  sessionary sync demo                            two machines on this one
+  sessionary sync init postgresql://db.example.org/sessions
+  sessionary sync push
+  sessionary sync status
+  sessionary sync watch
+""",
+)
+def sync_command() -> None:
+    """Carry sessions between machines, through a database or an object store.
+
+    Sessions stay the files that they are; a remote holds copies. Two machines that continue one session keep both.
+    """

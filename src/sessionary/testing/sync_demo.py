@@ -1,0 +1,122 @@
+"""Two machines that share their sessions, played in one folder: what `sessionary sync demo` shows.
+
+Each machine is a home with sessions and a memory of its own; between them is a server. Nothing is simulated but that
+the two homes lie on one disk, and the deaths: a process that dies is one whose calls all fail from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from sessionary.sync.engine import Engine
+from sessionary.sync.remote import Remote
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.sync.report import Standing
+from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.demo_stage import BrokenPromise
+from sessionary.testing.sync_world import Device, World, attempt
+
+SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
+
+
+class Server(NamedTuple):
+    """What stands between the machines: what it is, and how to reach it."""
+
+    name: str
+    connect: Callable[[], Remote]
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """A PostgreSQL of our own if one is installed; else a remote in this process, which is gone with it."""
+    try:
+        from sessionary.sync.remotes.postgres import PostgresRemote
+        from sessionary.testing.postgres_server import PostgresServer
+
+        started = PostgresServer()
+    except (ImportError, OSError, RuntimeError):
+        memory = MemoryServer()
+        yield Server(
+            "a store in the memory of this process (no PostgreSQL server is installed)", memory.remote
+        )
+        return
+    remote = PostgresRemote(started.conninfo, tenant="demo")
+    try:
+        remote.prepare()
+        yield Server("a PostgreSQL server that was started for this", lambda: remote)
+    finally:
+        remote.close()
+        started.close()
+
+
+def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
+    """The lines of the demonstration.
+
+    Raises:
+        BrokenPromise: something was not as promised.
+    """
+    world = World(folder, between.connect)
+    desk, laptop = world.devices
+    yield f"Two machines, and between them {between.name}."
+    yield from _carried(world, desk, laptop)
+    yield from _cut_off(world, desk, laptop)
+    yield from _parted(world, desk, laptop)
+    try:
+        world.check()
+    except AssertionError as error:
+        raise BrokenPromise(str(error)) from error
+    yield "A third machine pulls everything: byte for byte the same. No line lost, none doubled."
+
+
+def _carried(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    world.say(desk, SESSION, 40, 200)
+    report = desk.engine(world.remote()).push()
+    size = len(desk.files()[f"{SESSION}/transcript.jsonl"])
+    laptop.engine(world.remote()).pull()
+    _same(desk, laptop)
+    cost = report.cost
+    yield f"The desk pushes a session of {size:,} bytes: {cost.requests} requests, {cost.bytes_up:,} bytes up."
+    yield "The laptop pulls it: byte for byte the same."
+
+
+def _cut_off(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    """Kill a push before and after each of its calls, and repeat it each time."""
+    kills = 0
+    for call in range(1, 20):
+        for fault in ("kill", "kill after", "lost"):
+            world.say(desk, SESSION, 2, 200)
+            remote = ChaosRemote(world.remote(), {call: fault})
+            kills += not attempt(desk, remote, Engine.push)
+            desk.engine(world.remote()).push()
+        if remote.calls < call:
+            break
+    laptop.engine(world.remote()).pull()
+    _same(desk, laptop)
+    if not kills:
+        raise BrokenPromise("no push could be killed")
+    yield f"A push is killed {kills} times, at each of its calls, and repeated: the laptop still has the same bytes."
+
+
+def _parted(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    world.say(desk, SESSION, 3)
+    world.say(laptop, SESSION, 3)
+    laptop.engine(world.remote()).push()
+    desk.engine(world.remote()).push()
+    report = desk.engine(world.remote()).pull()
+    parted = report.of(Standing.DIVERGED)
+    if len(parted) != 1 or parted[0].sibling is None:
+        raise BrokenPromise("two continuations were not told apart")
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    _same(desk, laptop)
+    yield "Both go on with it at the same time. Both versions are kept, on both machines:"
+    yield f"  {SESSION}  the laptop's, which was pushed first"
+    yield f"  {parted[0].sibling}  the desk's, which says where it comes from"
+
+
+def _same(one: Device, other: Device) -> None:
+    if one.files() != other.files():
+        raise BrokenPromise(f"{one.name} and {other.name} have different files")

@@ -1,0 +1,407 @@
+"""`sessionary sync`: two homes that share their sessions through each kind of server, as two machines would."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+
+from sessionary.cli import main
+from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.sync.settings import load_settings
+from tests.servers import objects
+
+SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
+ORIGIN = "https://github.com/example/shop.git"
+SECRETS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "SESSIONARY_COSMOS_KEY",
+    "AMPLIFIER_COSMOS_KEY",
+    "SESSIONARY_SYNC_SETTINGS",
+)
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Machine:
+    """One machine: a home, a clone of the repository somewhere else on each, settings and a memory of its own."""
+
+    def __init__(self, root: Path, name: str, patch: pytest.MonkeyPatch, read: Callable[[], Any]) -> None:
+        self.root = root / name
+        self.project = self.root / f"code-{name}" / "shop"
+        self.home = self.root / "home"
+        self._patch = patch
+        self._read = read
+        (self.project / ".git").mkdir(parents=True)
+        (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (self.project / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')
+
+    def run(self, command: str, *arguments: str) -> Result:
+        """One command on this machine."""
+        self._patch.setenv("XDG_CONFIG_HOME", str(self.root / "config"))
+        self._patch.setenv("XDG_STATE_HOME", str(self.root / "state"))
+        place = [] if command in ("init", "gc") else ["--home", str(self.home), "--root", str(self.project)]
+        code = main(["sync", command, *place, *arguments])
+        return Result(code, *self._read())
+
+    def json(self, command: str, *arguments: str) -> Any:
+        """The document that a command prints; it must end well."""
+        result = self.run(command, "--json", *arguments)
+        assert result.code == 0, result.err + result.out
+        return result.json
+
+    @property
+    def sessions(self) -> Path:
+        """Where the sessions of the project lie: the name of the folder is that of the project's path."""
+        found = self.home / "projects" / project_slug(self.project) / "sessions"
+        found.mkdir(parents=True, exist_ok=True)
+        return found
+
+    def say(self, *texts: str, session: str = SESSION) -> None:
+        """Go on with a session, as an agent does that is closed for long since."""
+        folder = self.sessions / session
+        folder.mkdir(exist_ok=True)
+        with open(folder / "transcript.jsonl", "a") as file:
+            file.writelines(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
+        (folder / "metadata.json").write_text(json.dumps({"session_id": session, "name": "The shop"}))
+
+    def texts(self, session: str = SESSION) -> list[str]:
+        """What was said in a session."""
+        lines = (self.sessions / session / "transcript.jsonl").read_text().splitlines()
+        return [json.loads(line)["content"] for line in lines]
+
+    def names(self) -> list[str]:
+        """The sessions that are there."""
+        return sorted(path.name for path in self.sessions.iterdir() if path.name[0] != ".")
+
+    def files(self) -> dict[str, bytes]:
+        """The carried files."""
+        return {
+            f"{name}/{file}": (self.sessions / name / file).read_bytes()
+            for name in self.names()
+            for file in ("transcript.jsonl", "metadata.json")
+        }
+
+
+class Place(NamedTuple):
+    """A remote: the words for `sync init`, and what the environment must say."""
+
+    words: list[str]
+    environment: dict[str, str]
+
+
+def of_postgres() -> Place:
+    from tests.servers.postgres import postgres
+
+    words = dict(word.split("=", 1) for word in postgres().conninfo.split())
+    address = f"postgresql://{words['user']}@/{words['dbname']}?host={quote(words['host'], safe='')}"
+    return Place([address, "--tenant", uuid4().hex], {})
+
+
+def of_cosmos() -> Place:
+    from tests.servers.cosmos import Npm
+
+    address = Npm().config.endpoint.replace("http://", "cosmos+http://")
+    return Place([f"{address}db-{uuid4().hex}/box"], {})
+
+
+def of_s3() -> Place:
+    server = objects.moto()
+    words = [
+        objects.s3_address(),
+        "--option",
+        f"endpoint={server['endpoint']}",
+        "--option",
+        "region=us-east-1",
+    ]
+    return Place(words, {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"})
+
+
+def of_azure() -> Place:
+    server = objects.azurite()
+    words = [objects.azure_address(), "--option", f"endpoint={server['endpoint']}"]
+    return Place(words, {"AZURE_STORAGE_ACCOUNT_KEY": objects.KEY})
+
+
+PLACES = [
+    pytest.param(of_postgres, id="postgresql", marks=pytest.mark.lane("postgres")),
+    pytest.param(of_cosmos, id="cosmos", marks=pytest.mark.lane("cosmos-npm")),
+    pytest.param(of_s3, id="s3", marks=pytest.mark.lane("s3")),
+    pytest.param(of_azure, id="azure", marks=pytest.mark.lane("azurite")),
+]
+
+
+@pytest.fixture
+def machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[Machine, Machine]:
+    for name in (*SECRETS, "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("USER", "ada")
+    return (
+        Machine(tmp_path, "desk", monkeypatch, capsys.readouterr),
+        Machine(tmp_path, "laptop", monkeypatch, capsys.readouterr),
+    )
+
+
+def begin(machines: tuple[Machine, Machine], place: Place, *more: str) -> tuple[Machine, Machine]:
+    """Set up both machines for one remote."""
+    os.environ.update(
+        place.environment
+    )  # the client of the store asks the process, and `machines` puts it back
+    for machine, name in zip(machines, ("desk", "laptop"), strict=True):
+        tenant = [] if "--tenant" in place.words else ["--tenant", "ada"]
+        machine.json("init", *place.words, *tenant, "--device", name, *more)
+    return machines
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SECRETS:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def on_s3(machines: tuple[Machine, Machine]) -> tuple[Machine, Machine]:
+    return begin(machines, of_s3())
+
+
+def standings(document: Any) -> dict[str, str]:
+    return {one["id"]: one["standing"] for one in document["sessions"]}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_two_machines_work_on_one_project(
+    machines: tuple[Machine, Machine], place: Callable[[], Place]
+) -> None:
+    desk, laptop = begin(machines, place())
+    desk.say("one", "two")
+    assert standings(desk.json("status")) == {SESSION: "never"}
+    pushed = desk.json("push")
+    assert standings(pushed) == {SESSION: "pushed"}
+    assert pushed["cost"]["requests"] > 0
+    assert pushed["cost"]["bytes_up"] > 0
+    assert standings(laptop.json("status")) == {SESSION: "behind"}
+    assert standings(laptop.json("pull")) == {SESSION: "pulled"}
+    assert laptop.files() == desk.files()
+    laptop.say("three")
+    assert standings(laptop.json("status")) == {SESSION: "ahead"}
+    laptop.json("push")
+    assert standings(desk.json("pull", "--quiet", "0")) == {SESSION: "pulled"}
+    assert desk.texts() == ["one", "two", "three"]
+    assert standings(desk.json("status")) == {SESSION: "in_step"}
+
+    desk.say("the desk's")
+    laptop.say("the laptop's")
+    laptop.json("push")
+    assert standings(desk.json("push")) == {SESSION: "diverged"}
+    [parted] = desk.json("pull", "--quiet", "0")["sessions"]
+    assert parted["standing"] == "diverged"
+    desk.json("push")
+    laptop.json("pull", "--quiet", "0")
+    for machine in machines:
+        assert machine.names() == sorted([SESSION, parted["sibling"]])
+        assert machine.texts() == ["one", "two", "three", "the laptop's"]
+        assert machine.texts(parted["sibling"]) == ["one", "two", "three", "the desk's"]
+    assert laptop.files() == desk.files()
+
+
+@pytest.mark.lane("s3")
+def test_of_two_versions_one_is_chosen_and_the_other_is_in_the_trash(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one")
+    desk.json("push")
+    laptop.json("pull")
+    desk.say("the desk's")
+    laptop.say("the laptop's")
+    laptop.json("push")
+    [parted] = desk.json("pull", "--quiet", "0")["sessions"]
+    [pair] = desk.json("resolve")
+    assert (pair["id"], pair["sibling"]) == (SESSION, parted["sibling"])
+    done = desk.json("resolve", SESSION[:8], "--keep", "mine")
+    assert done == {"kept": parted["sibling"], "trashed": SESSION}
+    assert desk.names() == [parted["sibling"]]
+    assert desk.texts(parted["sibling"]) == ["one", "the desk's"]
+    assert list(desk.sessions.glob(f".trash/*/{SESSION}/transcript.jsonl"))
+    assert desk.json("resolve") == []
+    desk.json("push")
+    laptop.json("pull", "--quiet", "0")
+    assert laptop.names() == [parted["sibling"]]
+    assert list(laptop.sessions.glob(f".trash/*/{SESSION}/transcript.jsonl"))
+
+
+@pytest.mark.lane("s3")
+def test_a_session_that_was_written_to_a_moment_ago_is_held_back(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one")
+    desk.json("push")
+    laptop.json("pull")
+    laptop.say("two")
+    laptop.json("push")
+    desk.say()
+    assert standings(desk.json("pull")) == {SESSION: "held_back"}
+    assert desk.texts() == ["one"]
+
+
+@pytest.mark.lane("s3")
+def test_sessions_of_a_project_that_is_not_here_wait(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one")
+    desk.json("push")
+    config = laptop.project / ".git" / "config"
+    config.write_text(config.read_text().replace("/shop", "/another"))
+    pulled = laptop.json("pull")
+    assert standings(pulled) == {SESSION: "held_back"}
+    assert "git:github.com/example/shop" in pulled["sessions"][0]["note"]
+    assert not laptop.sessions.joinpath(SESSION).exists()
+
+
+@pytest.mark.lane("s3")
+def test_what_is_excluded_stays_here(machines: tuple[Machine, Machine]) -> None:
+    desk, _ = begin(machines, of_s3(), "--exclude", "git:github.com/example/*")
+    desk.say("one")
+    assert desk.json("push")["sessions"] == []
+
+
+@pytest.mark.lane("s3")
+def test_secrets_are_blacked_out_on_the_way_and_stay_here(machines: tuple[Machine, Machine]) -> None:
+    desk, laptop = begin(machines, of_s3(), "--redact", "--redact-rule", "house=Villa [A-Z][a-z]+")
+    desk.say("password: hunter2hunter2", "We meet at Villa Rosa")
+    desk.json("push")
+    laptop.json("pull")
+    assert laptop.texts() == ["password: [redacted]", "We meet at [redacted]"]
+    assert desk.texts() == ["password: hunter2hunter2", "We meet at Villa Rosa"]
+
+
+@pytest.mark.lane("s3")
+def test_what_is_encrypted_is_read_only_with_the_key(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    pytest.importorskip("pyrage", reason="the extra encryption is not installed")
+    key = tmp_path / "keys" / "age.txt"
+    place = of_s3()
+    desk, laptop = begin(machines, place, "--encrypt", str(key))
+    assert key.stat().st_mode & 0o777 == 0o600
+    desk.say("one")
+    desk.json("push")
+    laptop.json("pull")
+    assert laptop.texts() == ["one"]
+    key.unlink()
+    refused = laptop.run("pull", "--json")
+    assert refused.code == 10
+    assert "without it nothing of the remote can be read" in refused.err
+
+
+@pytest.mark.lane("s3")
+def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    desk.say("one", "two")
+    desk.json("push")
+    path = desk.sessions / SESSION / "transcript.jsonl"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    desk.json("push")
+    found = desk.json("gc")
+    assert found["heads"] == 1
+    assert (found["blocks"], found["past_blocks"], found["lost_blocks"]) == (2, 1, 0)
+    assert found["removed"] == 0
+    assert desk.json("gc")["blocks"] == 2
+
+
+@pytest.mark.lane("s3")
+def test_what_is_printed_for_people(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    desk.say("one")
+    pushed = desk.run("push")
+    assert pushed.out.splitlines() == [
+        f"  pushed        {SESSION}  git:github.com/example/shop",
+        "✓ 1 pushed",
+    ]
+    assert "requests, " in pushed.err
+    assert desk.run("push").out == "✓ 1 in step\n"
+    assert desk.run("status", "--all").out.splitlines()[0].split() == [
+        "in",
+        "step",
+        SESSION,
+        "git:github.com/example/shop",
+    ]
+
+
+@pytest.mark.lane("s3")
+def test_init_keeps_the_choice_and_no_secret(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    path = desk.root / "config" / "sessionary" / "sync.json"
+    settings = load_settings(path)
+    assert (settings.tenant, settings.device) == ("ada", "desk")
+    assert set(settings.options) == {"endpoint", "region"}
+    assert "testing" not in path.read_text()
+    again = desk.run("init", "s3://other", "--tenant", "ada")
+    assert again.code == 11
+    assert "--replace" in again.err
+    assert load_settings(path) == settings
+
+
+@pytest.mark.lane("s3rver")
+def test_init_refuses_a_store_that_ignores_conditions(machines: tuple[Machine, Machine]) -> None:
+    server = objects.s3rver()
+    os.environ.update({"AWS_ACCESS_KEY_ID": "S3RVER", "AWS_SECRET_ACCESS_KEY": "S3RVER"})
+    words = [objects.s3_address(), "--tenant", "ada", "--option", f"endpoint={server['endpoint']}"]
+    refused = machines[0].run("init", *words, "--option", "region=us-east-1")
+    assert refused.code == 18
+    assert "cannot hold sessions" in refused.err
+    assert not (machines[0].root / "config").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://ada:hunter2@db/sessions", "with a secret in it"),
+        ("postgresql://db/sessions?password=hunter2", "with a secret in it"),
+        ("mysql://db/sessions", "no address of a remote"),
+        ("nonsense", "no address of a remote"),
+        ("https://a.documents.azure.com/only-a-database", "a database and a container"),
+    ],
+)
+def test_init_refuses_an_address(machines: tuple[Machine, Machine], address: str, words: str) -> None:
+    refused = machines[0].run("init", address, "--tenant", "ada")
+    assert refused.code == 12
+    assert words in refused.err
+    assert "hunter2" not in refused.err
+
+
+def test_init_refuses_to_keep_a_secret_as_an_option(machines: tuple[Machine, Machine]) -> None:
+    refused = machines[0].run("init", "s3://b", "--tenant", "ada", "--option", "secret_access_key=hunter2")
+    assert refused.code == 2
+    assert "hunter2" not in refused.err
+
+
+def test_nothing_is_carried_before_something_was_set_up(machines: tuple[Machine, Machine]) -> None:
+    for command in ("push", "pull", "status", "watch", "resolve", "gc"):
+        refused = machines[0].run(command)
+        assert refused.code == 10
+        assert "sync init" in refused.err
+
+
+def test_damaged_settings_are_told_with_their_place(machines: tuple[Machine, Machine]) -> None:
+    desk = machines[0]
+    path = desk.root / "config" / "sessionary" / "sync.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"remote": "s3://b", "tenant": "ada", "device": "x", "colour": "red"}')
+    refused = desk.run("push")
+    assert refused.code == 12
+    assert str(path) in refused.err
+    assert "colour" in refused.err
