@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,7 +57,11 @@ class Machine:
         """One command on this machine."""
         self._patch.setenv("XDG_CONFIG_HOME", str(self.root / "config"))
         self._patch.setenv("XDG_STATE_HOME", str(self.root / "state"))
-        place = [] if command in ("init", "gc") else ["--home", str(self.home), "--root", str(self.project)]
+        place = (
+            []
+            if command in ("init", "gc", "demo")
+            else ["--home", str(self.home), "--root", str(self.project)]
+        )
         code = main(["sync", command, *place, *arguments])
         return Result(code, *self._read())
 
@@ -405,3 +412,43 @@ def test_damaged_settings_are_told_with_their_place(machines: tuple[Machine, Mac
     assert refused.code == 12
     assert str(path) in refused.err
     assert "colour" in refused.err
+
+
+@pytest.mark.lane("s3")
+@pytest.mark.lane("sigkill")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_watch_sends_and_brings_until_it_is_told_to_end(on_s3: tuple[Machine, Machine], number: int) -> None:
+    desk, laptop = on_s3
+    laptop.say("from there", session="another")
+    laptop.json("push")
+    words = ["sync", "watch", "--home", str(desk.home), "--root", str(desk.project), "--jsonl"]
+    place = {"XDG_CONFIG_HOME": str(desk.root / "config"), "XDG_STATE_HOME": str(desk.root / "state")}
+    child = subprocess.Popen(
+        [Path(sys.executable).with_name("sessionary"), *words, "--settle", "0.1", "--interval", "1"],
+        env=os.environ | place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert standings(json.loads(child.stdout.readline())) == {"another": "pulled"}
+        desk.say("from here")
+        sent = json.loads(child.stdout.readline())
+        assert standings(sent)[SESSION] == "pushed"
+        child.send_signal(number)
+        out, err = child.communicate(timeout=30)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 0, err
+    assert "Traceback" not in err + out
+    laptop.json("pull")
+    assert laptop.texts() == ["from here"]
+
+
+def test_the_demo_keeps_its_promises(machines: tuple[Machine, Machine]) -> None:
+    shown = machines[0].run("demo")
+    assert shown.code == 0
+    assert "A push is killed 4 times" in shown.out
+    assert "No line lost, none doubled." in shown.out
