@@ -112,9 +112,9 @@ class Place(NamedTuple):
 
 
 def of_postgres() -> Place:
-    from tests.servers.postgres import postgres
+    from tests.servers.postgres import server
 
-    words = dict(word.split("=", 1) for word in postgres().conninfo.split())
+    words = dict(word.split("=", 1) for word in server().conninfo.split())
     address = f"postgresql://{words['user']}@/{words['dbname']}?host={quote(words['host'], safe='')}"
     return Place([address, "--tenant", uuid4().hex], {})
 
