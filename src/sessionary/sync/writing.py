@@ -8,12 +8,13 @@ doing a part of it twice does no more than doing it once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.scan import LineFile
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind, Policy, Recipient
@@ -113,7 +114,22 @@ class Writer:
             self._keep_torn(path, theirs, here)
         self._make_dirs(os.path.dirname(path))
         with opened(self._fs, here) as file:
-            atomic.replace(path, theirs.all(file), fs=self._fs, backup=self._backup(path, name))
+            self._swap(path, name, theirs.all(file), here)
+
+    def _swap(self, path: str, name: str, data: Iterable[bytes], here: LocalPart | None) -> None:
+        """Replace a file. What others append to it in that very moment, without a lock, is brought along."""
+        backup = self._backup(path, name)
+        if here is None or here.kind is PartKind.DOCUMENT:
+            atomic.replace(path, data, fs=self._fs, backup=backup)
+            return
+        with LineFile(path, self._fs) as old:
+            atomic.replace(path, data, fs=self._fs, backup=backup)
+            late = old.read(here.stamp[1], max(0, old.size() - here.stamp[1]))
+        if late:
+            journal = Journal(path, Tail.SEAL, fs=self._fs)
+            journal.append(late if late.endswith(b"\n") else late + b"\n", journal.look())
+            journal.flush()
+            journal.close()
 
     def _backup(self, path: str, name: str) -> str | None:
         backup = self._layout.backup_of(name)
@@ -141,9 +157,7 @@ class Writer:
             tail = _behind(black, here.size, theirs)
             if tail is None or here.torn:
                 raise Conflict(f"{here.name}: {_BLACK}", path=path)
-            atomic.replace(
-                path, _chained(file, whole, tail), fs=self._fs, backup=self._backup(path, here.name)
-            )
+            self._swap(path, here.name, _chained(file, whole, tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
         assert self._rules.redact is not None
@@ -222,7 +236,7 @@ class Writer:
             with LineFile(here.origin or here.path, self._fs) as file:
                 torn = file.read(here.stamp[1] - here.torn, here.torn)
             atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
-        atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, name))
+        self._swap(path, name, (data,), here)
 
     def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
         """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
@@ -236,7 +250,7 @@ class Writer:
                 atomic.replace(aside, theirs.all(file), fs=self._fs)
             else:
                 aside = atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now)
-                atomic.replace(path, theirs.all(file), fs=self._fs)
+                self._swap(path, name, theirs.all(file), here)
         return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
 
     def _unbundle(self, theirs: Theirs, here: LocalPart | None) -> None:

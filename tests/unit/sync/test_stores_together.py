@@ -1,5 +1,6 @@
 """The stores themselves on two devices: what they write is brought together, and they go on with what comes of it."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.model import Severity
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import LIST, PolicyDevice, PolicyWorld
+from sessionary.testing.policy_world import FEATURE, LIST, PolicyDevice, PolicyWorld
+from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, log, put
 
 PHASE = {"phase_id": "p1", "name": "p", "tasks": [{"task_id": "t1", "name": "t"}]}
@@ -147,3 +149,30 @@ def test_brainstorms_that_went_two_ways_are_both_sound(world: PolicyWorld) -> No
         assert sorted(answers.values()) == [["here"], ["there"]]
         found = found or answers
         assert answers == found
+
+
+class AppendingFs(WrappedFs):
+    """Somebody who takes no lock appends to a history in the moment in which it is replaced."""
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if name == "rename" and str(arguments[1]).endswith("history.jsonl"):
+            with open(arguments[1], "ab") as file:
+                file.write(b'{"timestamp": "2026-03-01T09:00:00Z", "command": "late"}\n')
+        return super().call(name, *arguments, **options)
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["both have changed", "only the other side has"])
+def test_a_line_that_is_appended_while_a_history_is_replaced_is_kept(here: bool, world: PolicyWorld) -> None:
+    a, b = world.devices
+    feature = "app-2026-03-01"
+    a.plan(feature)
+    both(world, a, b)
+    if here:
+        a.log(feature, "here", NOW)
+    b.log(feature, "there", NOW)
+    world.sync(b)
+    a.engine(FEATURE, world.remote(), AppendingFs(UNSYNCED)).pull()
+    both(world, a, b)
+    for device in (a, b):
+        commands = sorted(json.loads(line)["command"] for line in device.history(feature))
+        assert commands == [*(["here"] if here else []), "late", "there"]
