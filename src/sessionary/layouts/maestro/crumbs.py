@@ -261,11 +261,10 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
         return Crumb(None, missing=True)
     except OSError as error:
         return Crumb(None, (unreadable_crumb(found.path, error),))
-    try:
-        crumb = _breadcrumb(data, found.name)
-    except (Undecodable, SchemaError):
-        return crumb_of(found, data, age=_age(fs, found.path, now))
-    return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
+    crumb = usual_breadcrumb(data)
+    if crumb is not None and crumb.depth_level == found.depth:
+        return Crumb(crumb)
+    return crumb_of(found, data, age=_age(fs, found.path, now))
 
 
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
