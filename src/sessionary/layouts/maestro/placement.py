@@ -54,8 +54,8 @@ def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterat
         if depth > 1 and _is_link(fs, folder):
             continue  # it may lead back up
         names = _names(fs, folder, closed)
-        if names is None:
-            continue
+        if names is None or (SESSION not in names and _is_link(fs, folder)):
+            continue  # a session may be kept elsewhere; whatever else a link leads to may be the whole machine
         yield Place(name, folder, names)
         if len(names) > names.count(SESSION):
             waiting += [(below, f"{folder}/{below}", depth + 1) for below in sorted(names, reverse=True)]
@@ -68,14 +68,17 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
 
     Raises:
         InvalidId: the id cannot name a folder.
-        StorageFailed: a folder cannot be looked into.
+        StorageFailed: it is nowhere to be seen, and a folder cannot be looked into.
     """
     folder = f"{root}/{check_id(session_id)}"
     if look(fs, f"{folder}/{SESSION}") is not None:
         return folder
-    for place in walk(fs, root):
+    closed: list[StorageFailed] = []
+    for place in walk(fs, root, closed):
         if place.name == session_id and place.is_session:
             return place.folder
+    if closed:
+        raise closed[0]
     return None
 
 
