@@ -13,6 +13,7 @@ from sessionary.errors import Invalid, InvalidId, NotFound, StorageFailed
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb, save_session
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import merge
+from sessionary.layouts.maestro.names import LARGEST
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.testing.wrapper import WrappedFs
 
@@ -179,6 +180,17 @@ def test_one_bad_document_hides_no_other_session(text: str, code: str, tmp_path:
     scan = WorkStore(tmp_path).scan()
     assert sorted(each.session_id for each in scan.sessions) == ["below", "good"]
     assert [problem.code for problem in scan.problems] == [code]
+
+
+def test_a_document_that_does_not_fit_into_memory_is_told_and_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "good")
+    os.truncate(put(tmp_path, "huge") / "session.json", LARGEST + 1)
+    scan = WorkStore(tmp_path).scan()
+    assert [each.session_id for each in scan.sessions] == ["good"]
+    assert [problem.code for problem in scan.problems] == ["unreadable_file"]
+    assert "File too large" in scan.problems[0].message
+    health = {summary.ref.session_id: summary.health for summary in MaestroLayout(tmp_path).summaries()}
+    assert health == {"good": "ok", "huge": "hides_data"}
 
 
 def test_a_missing_modified_is_the_oldest_and_ties_go_to_the_younger(tmp_path: Path) -> None:
