@@ -16,6 +16,7 @@ import stat as stat_module
 import sys
 import time
 from collections.abc import Sequence
+from sys import maxsize
 from typing import Any, Protocol
 
 from sessionary.errors import NotFound, Outcome, StorageFailed
@@ -260,13 +261,15 @@ def regular(found: os.stat_result) -> os.stat_result:
     return found
 
 
-def read_all(fs: Fs, fd: int) -> bytes:
+def read_all(fs: Fs, fd: int, limit: int = maxsize) -> bytes:
     """The bytes of an open file up to the size that it has now; what is appended meanwhile comes with the next look.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, is no regular file, or has more bytes than `limit` (EFBIG).
     """
     size = regular(fs.fstat(fd)).st_size
+    if size > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     data = fs.pread(fd, size, 0)
     if len(data) == size:
         return data
@@ -278,11 +281,11 @@ def read_all(fs: Fs, fd: int) -> bytes:
     return b"".join(parts)
 
 
-def read_bytes(fs: Fs, path: str, *, operation: str = "read") -> bytes | None:
+def read_bytes(fs: Fs, path: str, *, operation: str = "read", limit: int = maxsize) -> bytes | None:
     """The content of a file, or None where there is none.
 
     Raises:
-        StorageFailed: it is there but cannot be read (a folder, no permission, an I/O error).
+        StorageFailed: it is there but cannot be read (a folder, no permission, an I/O error, more bytes than `limit`).
     """
     try:
         fd = fs.open(path, READ)
@@ -291,7 +294,7 @@ def read_bytes(fs: Fs, path: str, *, operation: str = "read") -> bytes | None:
     except OSError as error:
         raise storage_failed(error, operation, path) from error
     try:
-        return read_all(fs, fd)
+        return read_all(fs, fd, limit)
     except OSError as error:
         raise storage_failed(error, operation, path) from error
     finally:

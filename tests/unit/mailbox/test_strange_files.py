@@ -9,6 +9,8 @@ import pytest
 
 from sessionary import Mailbox, StorageFailed
 from sessionary.layouts.maestro import WorkStore
+from sessionary.layouts.maestro.layout import MaestroLayout
+from sessionary.layouts.maestro.names import LARGEST
 from tests.messages import echo, message, prompts, put
 
 NAME = "20260301_090000_000001.json"
@@ -39,7 +41,13 @@ def bound_socket(path: Path) -> None:
         os.close(place)
 
 
-MAKERS = [pipe, folder, endless, bound_socket]
+def huge(path: Path) -> None:
+    """A file without content; it takes no room on the disk, and would in memory."""
+    path.touch()
+    os.truncate(path, LARGEST + 1)
+
+
+MAKERS = [pipe, folder, endless, bound_socket, huge]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -53,14 +61,14 @@ def test_it_is_told_once_and_stops_no_other_message(
     assert [crumb.prompt for crumb in mailbox.pending()] == ["good"]
     report = mailbox.consume(echo)
     assert (report.applied, report.pending) == (1, 0)
-    assert [problem.code for problem in report.problems] == ["no_file"]
+    assert [problem.code for problem in report.problems] == ["too_large" if make is huge else "no_file"]
     assert mailbox.consume(echo).problems == []
     assert Mailbox(tmp_path, shared=shared).consume(echo).problems == []
     assert mailbox.status().bad == [f"0/{NAME}"]
     assert prompts(tmp_path) == ["good"]
 
 
-@pytest.mark.parametrize("make", [pipe, folder])
+@pytest.mark.parametrize("make", [pipe, folder, huge])
 def test_it_can_be_moved_away(make: Callable[[Path], None], tmp_path: Path) -> None:
     put(tmp_path, "good", number=2)
     make(tmp_path / "breadcrumbs" / "0" / NAME)
@@ -90,7 +98,12 @@ def test_the_store_lists_the_others_and_tells_of_it(make: Callable[[Path], None]
     make(tmp_path / session / "breadcrumbs" / "0" / NAME)
     found = store.breadcrumbs(session)
     assert [crumb.prompt for crumb in found.breadcrumbs] == ["good"]
-    assert [problem.code for problem in found.problems] == ["no_file"]
+    assert [problem.code for problem in found.problems] == ["too_large" if make is huge else "no_file"]
+    (summary,) = MaestroLayout(tmp_path).summaries()
+    assert (summary.turns, [problem.code for problem in summary.problems]) == (
+        1,
+        [problem.code for problem in found.problems],
+    )
 
 
 @pytest.mark.parametrize("name", ["session.json", "log.jsonl", "attempts.work.jsonl"])

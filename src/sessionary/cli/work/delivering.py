@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -88,15 +88,12 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
     def run(crumb: Breadcrumb) -> dict[str, Any] | None:
         surroundings = os.environ | {KEY: crumb.breadcrumb_id, SESSION: session_id}
         message = encode_line(sanitize(crumb_document(crumb)))
-        done = subprocess.run(
-            command, shell=True, input=message, stdout=subprocess.PIPE, env=surroundings, check=False
-        )
-        printed = done.stdout.strip()
-        result = _object(printed) if done.returncode == 0 else None
+        code, printed = _run(command, message, surroundings)
+        result = _object(printed) if code == 0 else None
         if printed and result is None:
             say(harmless(printed.decode("utf-8", "backslashreplace")))
-        if done.returncode:
-            raise CommandFailed(f"the command ended with {_ending(done.returncode)}")
+        if code:
+            raise CommandFailed(f"the command ended with {_ending(code)}")
         return result
 
     return run
@@ -141,6 +138,41 @@ def ending_in_order() -> Iterator[None]:
         raise BrokenPipeError from None
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple[int, bytes]:
+    """Run a shell command to its end; its exit code and what it printed. Whatever interrupts us ends it."""
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with _undisturbed():  # between its beginning and our knowing of it nobody could end it
+            process = subprocess.Popen(
+                command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings
+            )
+        printed, _ = process.communicate(message)
+        return process.returncode, printed.strip()
+    except BaseException:
+        if process is not None:
+            process.kill()
+            with suppress(BrokenPipeError), process:
+                pass  # waits for it, and closes its pipes
+        raise
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A block that a request to end does not interrupt; it is heeded afterwards."""
+    came: list[int] = []
+    before = {
+        each: signal.signal(each, lambda number, frame: came.append(number))
+        for each in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _object(printed: bytes) -> dict[str, Any] | None:

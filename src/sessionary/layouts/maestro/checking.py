@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from sessionary.disk.fs import Fs
-from sessionary.errors import SessionaryError
+from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.maestro.crumbs import CrumbFile, oddities
 from sessionary.layouts.maestro.documents import read_session
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION
@@ -22,7 +22,8 @@ from sessionary.model import Problem, Severity
 def neighbour_problems(fs: Fs, root: str, folder: str, session: WorkSession) -> Iterator[Problem]:
     """What is odd about the place of a session, its parent and its type."""
     path = f"{folder}/{SESSION}"
-    places = [place for place in walk(fs, root) if place.is_session]
+    closed: list[StorageFailed] = []  # whoever lists the sessions tells of these
+    places = [place for place in walk(fs, root, closed) if place.is_session]
     if session.session_type not in TYPES:
         words = f"the type {session.session_type!r} is none of {', '.join(sorted(TYPES))}"
         yield Problem("unknown_type", Severity.note, path, None, None, words)

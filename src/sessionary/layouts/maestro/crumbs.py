@@ -39,7 +39,7 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
-from sessionary.layouts.maestro.names import BREADCRUMBS, check_depth, depth_of, is_crumb_name
+from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, check_depth, depth_of, is_crumb_name
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
@@ -319,6 +319,9 @@ def unreadable(path: str, error: OSError) -> Problem:
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:
     """The same of what has the name of a breadcrumb; a pipe, a device or a folder will never become one."""
+    if error.errno == errno.EFBIG:
+        words = f"no breadcrumb: more than {LARGEST:,} bytes; it was not read"
+        return Problem("too_large", Severity.hides_data, path, None, None, words, "move it away")
     if error.errno not in NO_FILE:
         return unreadable(path, error)
     words = f"no breadcrumb: {reason_of(error)}"
@@ -336,7 +339,7 @@ def _read(fs: Fs, path: str) -> bytes:
 
 def _content(fs: Fs, fd: int) -> bytes:
     data = fs.pread(fd, _BLOCK, 0)
-    return data if len(data) < _BLOCK else read_all(fs, fd)
+    return data if len(data) < _BLOCK else read_all(fs, fd, LARGEST)
 
 
 def _age(fs: Fs, path: str, now: float | None) -> float:

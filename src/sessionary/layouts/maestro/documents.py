@@ -19,7 +19,7 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, SchemaError
 from sessionary.layouts.maestro.merging import merge, same
-from sessionary.layouts.maestro.names import LOCK
+from sessionary.layouts.maestro.names import LARGEST, LOCK
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
 from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
 from sessionary.layouts.maestro.times import iso, utc_now
@@ -63,7 +63,7 @@ def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
         SchemaError: it is no work session, but for example one of Maestro's older kind.
         StorageFailed: it cannot be read.
     """
-    data = read_bytes(fs, path, operation="load")
+    data = read_bytes(fs, path, operation="load", limit=LARGEST)
     if data is None:
         raise not_found(path, f"there is no work session in {path}")
     return parse_session(data, path)
@@ -169,7 +169,7 @@ def _base(session: WorkSession) -> dict[str, Any]:
 
 def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
     """The document that lies there, its derived keys put right; None where there is none that can be read."""
-    data = read_bytes(fs, path, operation="save")
+    data = read_bytes(fs, path, operation="save", limit=LARGEST)
     if data is None:
         return None
     try:

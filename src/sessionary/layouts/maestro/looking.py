@@ -14,9 +14,15 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
-from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, crumb_of, unreadable, unreadable_crumb
+from sessionary.layouts.maestro.crumbs import (
+    Crumb,
+    CrumbFile,
+    crumb_of,
+    unreadable,
+    unreadable_crumb,
+)
 from sessionary.layouts.maestro.documents import parse_session
-from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, depth_of, is_crumb_name
+from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, SESSION, depth_of, is_crumb_name
 from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.talk import messages_of
@@ -25,7 +31,7 @@ from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "maestro"
 TITLE = 200
-_PASSING = ("unreadable_file", "no_file")
+_PASSING = ("unreadable_file", "no_file", "too_large")
 """What may change without a trace in the stats that are kept."""
 
 
@@ -155,7 +161,7 @@ def _read(fs: Fs, file: CrumbFile, now: float) -> Read | OSError | None:
         return error
     try:
         found = fs.fstat(fd)
-        data = read_all(fs, fd)
+        data = read_all(fs, fd, LARGEST)
     except OSError as error:
         return error
     finally:
@@ -171,7 +177,7 @@ def _document(
         fd = fs.open(path, READ)
         try:
             files[SESSION] = fs.fstat(fd)
-            data = read_all(fs, fd)
+            data = read_all(fs, fd, LARGEST)
         finally:
             fs.close(fd)
         session = parse_session(data, path)

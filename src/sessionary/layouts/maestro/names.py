@@ -22,6 +22,9 @@ ERRORS = "error"
 LOCK = ".lock"
 LOG = "log.jsonl"
 
+LARGEST = 1 << 28
+"""Bytes of a file that is read at all: these have kilobytes, and what does not fit into memory ends the reader."""
+
 MAX_BYTES = 255  # of a file name, on every file system that matters
 
 _ID = re.compile(r"[^\s./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")

@@ -58,8 +58,8 @@ def walk(
         if depth > 1 and (name.endswith(_FILES) or _is_link(fs, folder)):
             continue  # a link may lead back up
         names = _names(fs, folder, closed, memory)
-        if names is None:
-            continue
+        if names is None or (SESSION not in names and _is_link(fs, folder)):
+            continue  # a session may be kept elsewhere; whatever else a link leads to may be the whole machine
         yield Place(name, folder, names)
         if len(names) > 2 or not _USUAL.issuperset(names):
             below = sorted(filter(_may_be_session, names), reverse=True)
@@ -77,14 +77,17 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
 
     Raises:
         InvalidId: the id cannot name a folder.
-        StorageFailed: a folder cannot be looked into.
+        StorageFailed: it is nowhere to be seen, and a folder cannot be looked into.
     """
     folder = f"{root}/{check_id(session_id)}"
     if look(fs, f"{folder}/{SESSION}") is not None:
         return folder
-    for place in walk(fs, root):
+    closed: list[StorageFailed] = []
+    for place in walk(fs, root, closed):
         if place.name == session_id and place.is_session:
             return place.folder
+    if closed:
+        raise closed[0]
     return None
 
 

@@ -215,7 +215,8 @@ class WorkStore:
         if name == LATEST:
             return self.find(name).session_id
         check_id(name)
-        ids = {place.name for place in walk(self.fs, self._root) if place.is_session}
+        closed: list[StorageFailed] = []
+        ids = {place.name for place in walk(self.fs, self._root, closed) if place.is_session}
         if name in ids:
             return name
         matches = sorted(each for each in ids if each.startswith(name)) if len(name) >= MIN_PREFIX else []
@@ -226,6 +227,8 @@ class WorkStore:
                 details={"matches": matches[:_SHOWN], "count": len(matches)},
                 hint=f"give more of the id: {', '.join(matches[:3])}, …",
             )
+        if not matches and closed:
+            raise closed[0]
         return matches[0] if matches else self._missing(name)
 
     def folder(self, session_id: str) -> str:

@@ -1,17 +1,21 @@
 """Odd trees: rings, orphans, strays, one id twice, another kind of session. Nothing is lost, and each is told."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sessionary.disk.fs import OS_FS
-from sessionary.errors import Invalid, InvalidId, NotFound
+from sessionary.errors import Invalid, InvalidId, NotFound, StorageFailed
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb, save_session
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import merge
+from sessionary.layouts.maestro.names import LARGEST
 from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.testing.wrapper import WrappedFs
 
 STAMP = "20260301_09000{}_000000"
 
@@ -178,6 +182,17 @@ def test_one_bad_document_hides_no_other_session(text: str, code: str, tmp_path:
     assert [problem.code for problem in scan.problems] == [code]
 
 
+def test_a_document_that_does_not_fit_into_memory_is_told_and_hides_no_other(tmp_path: Path) -> None:
+    put(tmp_path, "good")
+    os.truncate(put(tmp_path, "huge") / "session.json", LARGEST + 1)
+    scan = WorkStore(tmp_path).scan()
+    assert [each.session_id for each in scan.sessions] == ["good"]
+    assert [problem.code for problem in scan.problems] == ["unreadable_file"]
+    assert "File too large" in scan.problems[0].message
+    health = {summary.ref.session_id: summary.health for summary in MaestroLayout(tmp_path).summaries()}
+    assert health == {"good": "ok", "huge": "hides_data"}
+
+
 def test_a_missing_modified_is_the_oldest_and_ties_go_to_the_younger(tmp_path: Path) -> None:
     same = "2026-03-01T09:00:00"
     put(tmp_path, "without")
@@ -265,3 +280,57 @@ def test_three_documents_become_one() -> None:
         "children_wsession_ids": ["x", "theirs", "mine"],
         "late": 2,
     }
+
+
+class Closed(WrappedFs):
+    """Folders of this name cannot be looked into."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def listdir(self, path: str) -> list[str]:
+        if path.endswith(f"/{self.name}"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return super().listdir(path)
+
+
+def test_a_folder_that_cannot_be_looked_into_hides_no_session_that_can_be_seen(tmp_path: Path) -> None:
+    put(tmp_path, "able")
+    put(tmp_path, "zero-1")
+    put(tmp_path, "zero-1/child-1", "zero-1")
+    (tmp_path / "shut").mkdir()
+    store = WorkStore.over(Closed("shut"), tmp_path)
+    assert [store.find(name).session_id for name in ("zero-1", "child", "latest")] == [
+        "zero-1",
+        "child-1",
+        "zero-1",
+    ]
+    assert store.pause("child-1").status == "paused"
+    assert [problem.code for problem in store.scan().problems] == ["unreadable_folder"]
+    with pytest.raises(StorageFailed, match="shut"):  # it may lie there
+        store.find("nobody")
+    with pytest.raises(StorageFailed, match="shut"):
+        store.load("nobody")
+    layout = MaestroLayout(tmp_path, Closed("shut"))
+    ref = layout.at(tmp_path / "able")
+    assert ref is not None
+    assert list(layout.check(ref)) == []
+
+
+def test_a_link_is_followed_to_a_session_and_nowhere_else(tmp_path: Path) -> None:
+    """A link to `/` would make every session of the machine one of this project, and the search for them endless."""
+    root = tmp_path / "root"
+    put(root, "here")
+    kept = put(tmp_path / "elsewhere", "kept")
+    put(tmp_path / "elsewhere", "other")
+    (root / "kept").symlink_to(kept)
+    (root / "all").symlink_to(tmp_path)
+    (root / "self").symlink_to(root)
+    (root / "here" / "up").symlink_to(root)
+    store = WorkStore(root)
+    assert sorted(each.session_id for each in store.list_sessions()) == ["here", "kept"]
+    assert {ref.session_id for ref in MaestroLayout(root).discover()} == {"here", "kept"}
+    assert store.pause("kept").status == "paused"
+    with pytest.raises(NotFound):
+        store.load("other")
