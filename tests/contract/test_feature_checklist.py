@@ -374,6 +374,7 @@ POINTS: Points = {
         "corruption and inconsistencies": (
             "test_one_broken_feature_hides_no_other",
             "test_a_file_that_cannot_be_read_hides_no_other_feature",
+            "test_a_broken_history_is_read_and_repaired_as_far_as_it_goes",
             "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_faults_of_plan_and_list_have_their_lines",
             "test_validate_tells_of_everything",
