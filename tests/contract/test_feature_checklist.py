@@ -385,6 +385,7 @@ POINTS: Points = {
         "all five fields": (
             "test_every_error_has_the_context_of_the_contract",
             "test_an_unknown_feature_is_not_found",
+            "test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too",
         ),
     },
     "Recovery Procedures": {
