@@ -374,6 +374,8 @@ POINTS: Points = {
         "corruption and inconsistencies": (
             "test_one_broken_feature_hides_no_other",
             "test_a_file_that_cannot_be_read_hides_no_other_feature",
+            "test_a_broken_history_is_read_and_repaired_as_far_as_it_goes",
+            "test_a_pipe_named_like_a_file_of_a_feature_is_told_and_never_waited_for",
             "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_faults_of_plan_and_list_have_their_lines",
             "test_validate_tells_of_everything",
@@ -384,6 +386,7 @@ POINTS: Points = {
         "all five fields": (
             "test_every_error_has_the_context_of_the_contract",
             "test_an_unknown_feature_is_not_found",
+            "test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too",
         ),
     },
     "Recovery Procedures": {

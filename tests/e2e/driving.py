@@ -90,11 +90,7 @@ class Screen(NamedTuple):
 
 
 class Terminal:
-    """A command with a terminal for all three streams, 80 columns wide.
-
-    Attributes:
-        shown: what it has shown so far.
-    """
+    """A command with a terminal for all three streams, 80 columns wide."""
 
     def __init__(self, *command: str, **environment: str) -> None:
         pty = pytest.importorskip("pty")
@@ -107,8 +103,13 @@ class Terminal:
             list(command), stdin=slave, stdout=slave, stderr=slave, env=everything
         )
         os.close(slave)
-        self.shown = ""
+        self._raw = b""
         self._deadline = time.monotonic() + 60
+
+    @property
+    def shown(self) -> str:
+        """What it has shown so far."""
+        return self._raw.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def expect(self, text: str) -> None:
         """Read until a text has been shown."""
@@ -140,7 +141,7 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:  # the other end is closed
             return False
-        self.shown += data.decode().replace("\r\n", "\n")
+        self._raw += data  # a read may end in the middle of a character
         return bool(data)
 
 

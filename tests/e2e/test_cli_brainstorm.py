@@ -14,7 +14,7 @@ from sessionary import BrainstormStore
 from sessionary.cli import main
 from sessionary.cli.brainstorm_cmd import brainstorm_command
 from sessionary.cli.text import cells
-from tests.e2e.driving import Result, Run, Terminal, terminal_for
+from tests.e2e.driving import Result, Run, Terminal, documented, terminal_for
 
 LONG_AGO = datetime(2026, 1, 9, 10, 30, tzinfo=UTC)
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc"
@@ -288,6 +288,27 @@ def test_json_has_the_state_and_the_document(run: Run, talk: BrainstormStore) ->
     (row,) = run("list", "--json", "--status", "in_progress").json
     assert (row["slug"], row["ems_line"], row["health"]) == ("feature-auth", [25, 52, 68], "ok")
     assert run("list", "--json", "--status", "completed").json == []
+
+
+def test_the_json_is_as_documented(run: Run, talk: BrainstormStore) -> None:
+    session, listed = documented("sessionary brainstorm")
+    assert set(run("show", "feature-auth", "--json").json) == session
+    for words in (
+        ["status"],
+        ["update", "--persona", "sparring"],
+        ["answer", "yes"],
+        ["technique", "six-hats"],
+        ["finish"],
+    ):
+        told = run(words[0], "feature-auth", *words[1:], "--json").json
+        assert set(told) == session - {"document"}, words
+    assert set(run("start", "b", "--json").json) == session - {"document"} | {"action", "archived"}
+    [_, row] = run("list", "--json").json
+    known = (
+        "slug path id status phase mode persona ems iteration ems_line last_question created updated problems"
+    )
+    assert set(row) == listed | set(known.split())
+    assert (row["messages"], row["turns"]) == (6, 3)
 
 
 def test_status_tells_axes_and_those_that_are_weak(run: Run) -> None:

@@ -113,6 +113,22 @@ def test_every_fault_of_a_plan_is_told_at_once(run: Run, store: FeatureStore, tm
     assert files(store) == before
 
 
+@pytest.mark.parametrize(("text", "code"), [("phases: [", 13), ("phases: 5", 12), ("a: 1\na: 2", 13)])
+def test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too(
+    run: Run, planned: FeatureStore, tmp_path: Path, text: str, code: int
+) -> None:
+    """Section "Required Error Information"."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    before = files(planned)
+    refused = run("plan", FEATURE, "--from", str(path), "--json")
+    assert refused.code == code
+    block = refused.block
+    assert (block["operation"], block["file"], block["feature_id"]) == ("update", str(path), FEATURE)
+    assert block["details"] == refused.error["message"]
+    assert files(planned) == before
+
+
 def test_tasks_move_as_the_contract_says(run: Run, planned: FeatureStore) -> None:
     """Section "Updating State", 4: transitions."""
     assert run("task", FEATURE, "T1", "in_progress", "--json").json["changed"] is True

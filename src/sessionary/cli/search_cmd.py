@@ -16,7 +16,6 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability
-from sessionary.layouts.orchestrator.names import HISTORY
 from sessionary.model import Problem, SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
@@ -183,8 +182,13 @@ class _Hits:
                 yield hit
 
 
-_FILES = {"feature": HISTORY}
-"""Where the conversation lies, of the kinds whose file has another name than that of agents."""
+def _file_of(ref: SessionRef) -> str:
+    """The file that holds the conversation, of a session that keeps it in one."""
+    if ref.kind != "feature":
+        return f"{ref.folder}/{TRANSCRIPT}"
+    from sessionary.layouts.orchestrator.names import HISTORY  # here, as only projects with features need it
+
+    return f"{ref.folder}/{HISTORY}"
 
 
 def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
@@ -196,7 +200,7 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
             summary = layout.summary(ref)
             places.append(Place(ref, layout, None, summary.updated, summary.size))
             continue
-        path = f"{ref.folder}/{_FILES.get(ref.kind, TRANSCRIPT)}"
+        path = _file_of(ref)
         changed, size = None, 0
         try:
             found = os.stat(path)

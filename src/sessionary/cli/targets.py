@@ -86,15 +86,15 @@ def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
 
 def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
     """The session whose history a file is, if that is one of another kind than an agent's; else None."""
-    from sessionary.layouts.orchestrator.names import (
-        HISTORY,
-    )  # here, since a list needs nothing of that layout
+    from sessionary.layouts.orchestrator.names import HISTORY  # here, since a list does not need it
 
+    if file.name != HISTORY:
+        return None
     try:
         found = workspace.at(file.absolute().parent)
     except NotFound:
         return None
-    return found if file.name == HISTORY and found.kind in _OWN_COMMANDS else None
+    return found if found.kind in _OWN_COMMANDS else None
 
 
 def is_home(word: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import SchemaError
+from sessionary.layouts.orchestrator.home import Telling
 from sessionary.layouts.orchestrator.rules import TASK_STATUSES
 from sessionary.layouts.orchestrator.store import FeatureStore
 
@@ -53,7 +55,8 @@ def plan_command(
             raise click.UsageError("--name and --description go with --from")
         plan = store.plan(feature_id)
     else:
-        phases = _phases(source.read(), source.name)
+        with Telling(str(store.home), "update", os.path.abspath(source.name), feature_id):
+            phases = _phases(source.read(), source.name)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
     if json_:
         output.value(plan)

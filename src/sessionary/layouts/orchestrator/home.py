@@ -32,7 +32,7 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
 
 
-class _Telling:
+class Telling:
     """A ``with`` block whose errors say what the contract wants to know of them.
 
     A class, since every call passes through it, and a generator would cost it twice the time.
@@ -134,10 +134,10 @@ class FeatureHome:
             with feature.held(self.timeout):
                 yield feature
 
-    def _telling(self, operation: str, file: str, feature_id: str | None) -> _Telling:
+    def _telling(self, operation: str, file: str, feature_id: str | None) -> Telling:
         """Give every error of a call the contract's block, `error_context`."""
         self.last_report = Report(operation, feature_id)
-        return _Telling(self._root, operation, file, feature_id)
+        return Telling(self._root, operation, file, feature_id)
 
     def _check_ack(self, agent: str | None) -> None:
         """Refuse a write of an agent that has not acknowledged the contract, where that is required."""

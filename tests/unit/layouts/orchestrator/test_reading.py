@@ -1,12 +1,14 @@
 """The rules of the contract for readers, recovery and migration; each test names the section that it holds us to."""
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sessionary.disk.fs import READ
 from sessionary.errors import Conflict, Corrupt, Invalid, NotFound, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.orchestrator.history import parse_history
 from tests.unit.layouts.orchestrator.conftest import ID, NOON
@@ -724,3 +726,21 @@ def test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing(store: Any, feat
         assert caught.value.outcome == "not_committed"
     assert not (home / "x-2025-01-09").exists()
     assert list((home / "active-features.yaml").iterdir()) == []
+
+
+@pytest.mark.skipif(
+    not READ & getattr(os, "O_NONBLOCK", 0), reason="opening waits for the other end of a pipe"
+)
+@pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml", "history.jsonl"])
+def test_a_pipe_named_like_a_file_of_a_feature_is_told_and_never_waited_for(
+    name: str, store: Any, feature: Any
+) -> None:
+    """Section "On Read": report corruption."""
+    (feature / name).unlink()
+    os.mkfifo(feature / name)
+    assert [row.feature_id for row in store.list_features()] == [ID]
+    assert "unreadable_file" in codes(store.validate())
+    assert "unreadable_file" in codes(store.status(ID).problems)
+    if name != "implementation-plan.yaml":
+        with pytest.raises(StorageFailed):
+            store.update(ID, model_in_use="opus")

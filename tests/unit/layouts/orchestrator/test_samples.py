@@ -1,11 +1,14 @@
 """What the contract's own scripts really wrote, as the shared samples have it."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sessionary.layouts.orchestrator import FeatureStore
+from tests.lanes import shared_folder
 
 ID = "demo-2025-01-10"
 
@@ -77,3 +80,37 @@ def test_the_list_is_read_and_put_right_on_request(written: Any, tmp_path: Path)
     text = (tmp_path / ".ai-session" / "active-features.yaml").read_text()
     assert text.count("feature_id") == 3
     assert "[]" not in text
+
+
+CASES = sorted(shared_folder().glob("cases/A*-plain"))
+
+
+@pytest.mark.lane("samples")
+@pytest.mark.parametrize("case", CASES or [None], ids=lambda case: case.name if case else "none")
+def test_a_broken_history_is_read_and_repaired_as_far_as_it_goes(case: Path | None, tmp_path: Path) -> None:
+    """Section "On Read": handle missing, report corruption; with every file of the public reports as a history."""
+    assert case is not None, "the sample sessions lack the cases"
+    keep = json.loads((case / "CASE.json").read_text("utf-8"))["expect"].get("keep")
+    store = FeatureStore(tmp_path)
+    store.create(ID)
+    path = store.home / ID / "history.jsonl"
+    data = (case / "session.jsonl").read_bytes()
+    path.write_bytes(data)
+    wanted = {f"R{number}" for number in keep} if isinstance(keep, list) else set()
+    assert wanted <= _marks(store)
+    before = _marks(store)
+    store.validate()
+    assert path.read_bytes() == data
+    (store.home / ID / "state.yaml").unlink()
+    store.repair(ID, rewrite_history=True)
+    assert _marks(store) == before
+    assert path.read_bytes() == data or data in {
+        kept.read_bytes() for kept in path.parent.glob("*.original-*")
+    }
+    assert store.update(ID, model_in_use="opus").model_in_use == "opus"
+    assert _marks(store) == before
+
+
+def _marks(store: FeatureStore) -> set[str]:
+    found = (re.match(r"R\d+", str(entry.get("content"))) for entry in store.history(ID))
+    return {match[0] for match in found if match}
