@@ -20,7 +20,11 @@ from typing import Any, Self
 
 NAMED = "SESSIONARY_POSTGRES"
 PATIENCE = 60.0
-_GUARD = '"$@" & server=$!; read -r _; kill -INT $server; wait $server'
+# Ends the server when its own input ends, and cleans up after a process that could not any more.
+_GUARD = (
+    'home=$1; shift; "$@" & server=$!; read -r word; kill -INT $server; wait $server; '
+    '[ "$word" = keep ] || rm -rf "$home"'
+)
 _ROLE = "owner"
 _QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -88,7 +92,17 @@ class PostgresServer:
         settings = ["listen_addresses=", f"unix_socket_directories={self._home}", "max_connections=100"]
         settings += () if self._durable else _QUICK
         options = [word for setting in settings for word in ("-c", setting)]
-        command = ["sh", "-c", _GUARD, "sh", str(self._bin / "postgres"), "-D", str(self._data), *options]
+        command = [
+            "sh",
+            "-c",
+            _GUARD,
+            "sh",
+            str(self._home),
+            str(self._bin / "postgres"),
+            "-D",
+            str(self._data),
+            *options,
+        ]
         with open(self._home / "log", "wb") as log:
             self._guard = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, **self._as_user()
@@ -99,8 +113,7 @@ class PostgresServer:
         """End it in order; what was committed is there when it is started again."""
         guard, self._guard = self._guard, None
         if guard is not None and guard.stdin is not None:
-            guard.stdin.close()
-            guard.wait(PATIENCE)
+            guard.communicate(b"keep\n", timeout=PATIENCE)
 
     def close(self) -> None:
         """End it, and remove what it had."""

@@ -11,11 +11,12 @@ from sessionary.testing.postgres_server import PostgresServer, programs
 from sessionary.testing.torture import start
 
 STARTER = """
+import signal
 from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.torture import ack
 server = PostgresServer()
 ack([str(server.socket), server.conninfo])
-input()
+signal.pause()
 """
 
 
@@ -34,13 +35,16 @@ def test_nothing_of_it_is_left_when_it_is_closed() -> None:
 @pytest.mark.lane("sigkill")
 def test_it_ends_with_a_process_that_was_killed() -> None:
     worker = start(STARTER)
-    assert worker.wait_for_acks(1)
-    socket, conninfo = worker.acks[0]
-    psycopg.connect(conninfo).close()
-    worker.kill()
+    try:
+        assert worker.wait_for_acks(1)
+        socket, conninfo = worker.acks[0]
+        psycopg.connect(conninfo).close()
+    finally:
+        worker.kill()
     end = time.monotonic() + 20
-    while Path(socket).exists() and time.monotonic() < end:
+    while Path(socket).parent.exists() and time.monotonic() < end:
         time.sleep(0.02)
+    assert not Path(socket).parent.exists()
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(conninfo)
 
