@@ -115,6 +115,26 @@ def test_importing_the_store_draws_nothing() -> None:
     assert loaded_after("from sessionary import SessionStore, EventsLog") & {"click", "rich", "yaml"} == set()
 
 
+SEED = (
+    "CosmosConfig",
+    "EventsLog",
+    "HybridSessionStore",
+    "PullResult",
+    "SessionStore",
+    "SyncResult",
+    "load_cosmos_config_from_settings",
+)
+
+
+@pytest.mark.parametrize("name", SEED)
+def test_the_names_of_the_specification_are_under_both_import_names(name: str) -> None:
+    import amplifier_session_storage
+
+    assert getattr(amplifier_session_storage, name) is getattr(sessionary, name)
+    assert name in amplifier_session_storage.__all__
+    assert name in dir(amplifier_session_storage)
+
+
 SYNC = {"azure", "msgspec", "psycopg", "obstore", "yaml", "zstandard"}
 
 

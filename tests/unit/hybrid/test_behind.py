@@ -18,6 +18,7 @@ import pytest
 
 from sessionary import HybridSessionStore
 from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
+from sessionary.layouts.amplifier.presence import why_open
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
@@ -255,6 +256,9 @@ def test_the_end_of_a_program_sends_what_is_not_sent(tmp_path: Path) -> None:
     ) as other:
         assert asyncio.run(other.pull()).pulled == 1
         assert other.load("s")[0][0]["content"] == "hello"
+    assert (
+        why_open(str(tmp_path / "a" / "s"), now=time.time(), environ={"XDG_STATE_HOME": "/nowhere"}) is None
+    )
 
 
 def test_a_store_that_is_forgotten_sends_and_ends_its_thread(tmp_path: Path, server: MemoryServer) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from sessionary.errors import RemoteError
+from sessionary.errors import Locked, RemoteError
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.model import SessionRef
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import PartHead, decode, encode
@@ -17,6 +18,7 @@ from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Standing
 from sessionary.sync.rules import Rules
+from sessionary.sync.state import States
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.sync_world import World
 
@@ -310,3 +312,57 @@ def test_a_pull_of_what_has_not_changed_costs_a_request_for_a_hundred_sessions(w
     report = pull(world, 1)
     assert report.cost.requests <= 3
     assert {outcome.standing for outcome in report.outcomes} == {Standing.IN_STEP}
+
+
+# -- only some of them
+
+
+def refs(world: World, *sessions: str) -> list[SessionRef]:
+    layout = AmplifierRecipient(world.devices[0].root / "home")
+    return [layout.place("-work", session) for session in sessions]
+
+
+def test_only_the_sessions_that_are_asked_for_are_looked_at(world: World) -> None:
+    for name in ("one", "two", "three"):
+        world.say(world.devices[0], name)
+    report = world.devices[0].engine(world.remote()).push(refs(world, "two"))
+    assert standings(report) == {"two": Standing.PUSHED}
+    pull(world, 1)
+    assert world.devices[1].names() == ["two"]
+
+
+def test_a_session_that_is_asked_for_and_gone_was_deleted_and_no_other_was(world: World) -> None:
+    names = [f"s{number}" for number in range(8)]
+    for name in names:
+        world.say(world.devices[0], name)
+    push(world, 0)
+    pull(world, 1)
+    for name in names[1:]:
+        world.take_back(world.devices[0].trash(name))
+    report = world.devices[0].engine(world.remote()).push(refs(world, *names[2:], "never"))
+    assert standings(report) == dict.fromkeys(names[2:], Standing.TRASHED)
+    pull(world, 1)
+    assert world.devices[1].names() == names[:2]
+
+
+def test_deletions_are_not_told_where_the_folder_of_all_is_gone(world: World) -> None:
+    world.say(world.devices[0], "one")
+    push(world, 0)
+    asked = refs(world, "one")
+    world.devices[0].sessions.rename(world.devices[0].root / "unmounted")
+    report = world.devices[0].engine(world.remote()).push(asked)
+    assert report.outcomes == []
+    assert not decode(only_head(world).name, only_head(world).data).deleted
+
+
+def test_another_synchronisation_is_waited_for_as_long_as_is_said(world: World) -> None:
+    device = world.devices[0]
+    world.say(device, "one")
+    engine = Engine(
+        AmplifierRecipient(device.root / "home"), world.remote(), state_dir=device.state, patience=0
+    )
+    lock = States(str(device.state)).lock()
+    with lock.held(note="sync"), pytest.raises(Locked):
+        engine.push()
+    lock.close()
+    assert standings(engine.push()) == {"one": Standing.PUSHED}
