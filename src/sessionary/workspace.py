@@ -14,15 +14,18 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout
+from sessionary.layouts.base import Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
+
+if TYPE_CHECKING:
+    from sessionary.sync.identity import Repositories
 
 
 def _brainstorms(root: Path, fs: Fs) -> Layout:
@@ -55,6 +58,33 @@ _IN_PROJECTS: tuple[tuple[Callable[[Path, Fs], Layout], Callable[[Path], bool]],
     (_work_sessions, _has_work_sessions),
     (_brainstorms, lambda root: (root / ".project-memory/brainstorm-sessions").is_dir()),
     (_features, lambda root: (root / ".ai-session").is_dir() or root.name == ".ai-session"),
+)
+
+
+def _brainstorms_received(root: Path, fs: Fs) -> Recipient:
+    from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
+
+    return BrainstormRecipient(root, fs, project=project_slug(root))
+
+
+def _features_received(root: Path, fs: Fs) -> Recipient:
+    from sessionary.layouts.orchestrator.receiving import FeatureRecipient
+
+    return FeatureRecipient(root, fs, project=project_slug(root))
+
+
+def _work_sessions_received(root: Path, fs: Fs) -> Recipient:
+    from sessionary.layouts.maestro.layout import project_of, root_in
+    from sessionary.layouts.maestro.receiving import MaestroRecipient
+
+    place = root_in(fs, root)
+    return MaestroRecipient(place, fs, project=project_slug(project_of(place)))
+
+
+_RECIPIENTS = (
+    _work_sessions_received,
+    _brainstorms_received,
+    _features_received,
 )
 
 SHORT = 8
@@ -208,6 +238,27 @@ class Workspace:
             (of_first if handle == name else of_all)[handle]
             for name, handle in zip(ids, handles, strict=True)
         ]
+
+    def recipients(self) -> Iterator[Recipient]:
+        """The layouts of this workspace as whoever carries sessions between machines wants them.
+
+        Those of a project too that has no session yet: a clone on another machine begins so.
+        """
+        from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+
+        yield AmplifierRecipient(self.home, self._fs)
+        for made in _RECIPIENTS:
+            yield made(self._root, self._fs)
+
+    def repositories(self) -> Repositories:
+        """What the projects of this workspace are called on all machines."""
+        from sessionary.layouts.amplifier.ids import folders_of
+        from sessionary.layouts.maestro.layout import project_of, root_in
+        from sessionary.sync.identity import Repositories
+
+        root = project_of(root_in(self._fs, self._root))
+        places = {project_slug(place): place for place in (root, self._root)}
+        return Repositories(places, find=lambda project: folders_of(project, self._fs), fs=self._fs)
 
     def _handle(self, ref: SessionRef) -> str:
         return self.layout_of(ref).handle(ref)

@@ -13,6 +13,7 @@ from sessionary.sync.remote import BlockPage, HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.file_remote import FileRemote
+from sessionary.testing.folder_remote import FolderRemote
 from sessionary.testing.remote_suite import RemoteTests
 
 
@@ -54,6 +55,24 @@ class TestFile(RemoteTests):
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         with closing(sqlite3.connect(self.path)) as base, base:
             base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?)", (space, block, data))
+
+
+class TestFolder(RemoteTests):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.root = tmp_path
+
+    def remote(self, tenant: str = "me") -> Any:
+        return FolderRemote(self.root, tenant, page=3)
+
+    def get_raw(self, space: str, block: str) -> Any:
+        path = self.root / "me" / "blocks" / space / block
+        return path.read_bytes() if path.exists() else None
+
+    def put_raw(self, space: str, block: str, data: bytes) -> None:
+        path = self.root / "me" / "blocks" / space / block
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 class TestChaosAtRest(TestMemory):

@@ -13,7 +13,7 @@ from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
 from sessionary.layouts.orchestrator.receiving import FeatureRecipient
-from sessionary.sync import bundles, engine, owners, placing, pushing, writing
+from sessionary.sync import bundles, comparing, engine, owners, placing, pushing, writing
 from sessionary.sync.comparing import Comparison
 from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, merge
@@ -96,7 +96,7 @@ def the_later_document_wins_whole(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(writing, "_base", lambda agreed, name: None)
+    patch.setattr(comparing, "_add_base", lambda remote, result, agreed, name: None)
 
 
 def a_message_gets_the_name_of_another(patch: pytest.MonkeyPatch) -> None:

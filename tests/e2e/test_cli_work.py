@@ -21,6 +21,7 @@ from sessionary.cli.text import cells
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.maestro import Breadcrumb, WorkStore, create_breadcrumb
 from sessionary.layouts.maestro.names import LOG
+from sessionary.sync import owners
 
 COMMAND = [sys.executable, "-c", "import sys; from sessionary.cli import main; sys.exit(main())"]
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b 日本"
@@ -635,6 +636,18 @@ def test_messages_are_printed_and_acknowledged_once(store: WorkStore, run: Run) 
     ]
     assert [line["breadcrumb_id"] for line in log(store)] == [crumb.breadcrumb_id for crumb in crumbs]
     assert run("consume", ROOT_ID) == (0, "", "0 messages applied\n")
+
+
+def test_a_mailbox_of_another_device_is_left_to_it_until_it_is_taken_over(store: WorkStore, run: Run) -> None:
+    leave(store, ROOT_ID, 1, "hello")
+    owners.name_owner(f"{store.folder(ROOT_ID)}/log.jsonl", "laptop", here=False)
+    refused = run("consume", ROOT_ID)
+    assert refused.code == 15
+    assert "another device (laptop)" in refused.err
+    assert "--take-over" in refused.err
+    assert run("consume", ROOT_ID, "--take-over", "--json").json["applied"] == 1
+    leave(store, ROOT_ID, 2, "hello again")
+    assert run("consume", ROOT_ID, "--json").json["applied"] == 1
 
 
 def test_consume_as_json_is_one_document(store: WorkStore, run: Run) -> None:

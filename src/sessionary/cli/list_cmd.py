@@ -17,7 +17,7 @@ from sessionary.cli.targets import is_home
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.model import Severity, Summary
-from sessionary.workspace import Workspace
+from sessionary.workspace import SHORT, Workspace
 
 Value = TypeVar("Value", str, int)
 
@@ -225,8 +225,15 @@ def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tu
 
 
 def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[str]:
-    """The titles, those of sub-sessions set in, all cut to the room there is."""
-    titles = one_lines([summary.title or "-" for summary in some])
+    """The titles, those of sub-sessions set in, those of forks with their origin; all cut to the room there is."""
+    titles = one_lines(
+        [
+            f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
+            if summary.parent and not depth
+            else summary.title or "-"
+            for summary, depth in zip(some, depths, strict=True)
+        ]
+    )
     if any(depths):
         titles = [
             "  " * (depth - 1) + "└ " + title if depth else title

@@ -108,7 +108,7 @@ class Box:
         Raises:
             StorageFailed: the system does not tell.
         """
-        if place.file in self.attempts.dead_files:
+        if place.file in self.attempts.dead_files and not self.folders.is_contested(place):
             self.folders.ignore(place)
             return False
         if place.file in self.attempts.bad and self._is_still_bad(place):

@@ -11,6 +11,10 @@ messages come one by one, the kernel tells their names instead, and the folder i
 What has been listed and is not known to be done with stands in one queue, in order. Whether it is done with is for
 the caller to know; it says so by a name, and the queue never looks into a file. What one call costs follows what has
 changed, not how many wait.
+
+A name is that of one message, for all time; only where two devices have made a message under one name, each of these
+is given a name of its own, and the name that both had is free again. It says nothing any more: what lies under it is
+read, whatever was done with it before.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
 from sessionary.mailbox.notices import Notices
+from sessionary.sync.bundles import contested_name
 
 SETTLED_NS = 2_000_000_000
 _NONE: frozenset[str] = frozenset()
@@ -120,7 +125,7 @@ class _Listed:
 class _Depth(_Listed):
     """One folder of messages."""
 
-    __slots__ = ("depth", "ignored", "label", "queued")
+    __slots__ = ("contested", "depth", "ignored", "label", "queued")
 
     def __init__(self, path: str, label: str, depth: int, around: Surroundings) -> None:
         super().__init__(path, around)
@@ -128,6 +133,7 @@ class _Depth(_Listed):
         self.depth = depth
         self.queued: set[str] = set()
         self.ignored: set[str] = set()
+        self.contested: set[str] = set()
 
 
 class Root(NamedTuple):
@@ -205,6 +211,10 @@ class Folders:
             if self._is_queued(place):
                 yield place
 
+    def is_contested(self, place: Place) -> bool:
+        """True if several messages had the name, so that nothing can be concluded from it."""
+        return place.name in self._depths[place.label].contested
+
     def done(self, label: str, name: str) -> None:
         """The message of that name was applied: it leaves the queue."""
         depth = self._depths.get(label)
@@ -234,8 +244,12 @@ class Folders:
         return place.name in self._depths[place.label].queued
 
     def _enqueue(self, depth: _Depth, names: Iterable[str], done: Set[str]) -> None:
-        unknown = set(names).difference(done, depth.queued, depth.ignored)
-        fresh = [name for name in unknown if self._is_message(name)]
+        listed = set(names)
+        contested = set(filter(None, map(contested_name, listed)))
+        depth.contested |= contested
+        depth.ignored -= contested
+        unknown = listed.difference(done) | (depth.contested & listed)
+        fresh = [name for name in unknown.difference(depth.queued, depth.ignored) if self._is_message(name)]
         depth.queued.update(fresh)
         self._queue += (
             Place(name, depth.depth, depth.label, os.path.join(depth.path, name)) for name in fresh

@@ -139,7 +139,7 @@ class Ledger:
         self._lock.acquire()
         try:
             self.refresh()
-            fresh = [new for new in entries if not self._knows(new)]
+            fresh = [new for new in entries if new.breadcrumb_id not in self.ids]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
             self._remember(fresh)
             for (
@@ -167,10 +167,6 @@ class Ledger:
     def close(self) -> None:
         """Give the descriptor back; the next append opens the file again."""
         self._journal.close()
-
-    def _knows(self, new: Entry) -> bool:
-        label, _, name = new.file.rpartition("/")
-        return new.breadcrumb_id in self.ids or self.holds(label, name)
 
     def _remember(self, fresh: Sequence[Entry]) -> None:
         """Know what was appended; read it back only if something else came with it."""

@@ -120,7 +120,8 @@ class Round:
             return None
         if claim is not None:
             self._box.learn()
-            if self._box.ledger.holds(place.label, place.name):
+            held = self._box.ledger.holds(place.label, place.name)
+            if held and not self._box.folders.is_contested(place):
                 claim.let_go()
                 return None
         return claim

@@ -6,10 +6,16 @@ remote, remotes/
     the five verbs that a store must offer, and the stores that do
 state
     what this machine remembers of the other side; disposable
-survey, incoming, comparing
-    what is here, what is there, and who is right about each file
-pushing, pulling, engine
+survey, bundles, copies, redaction
+    what is here, as it is carried
+incoming, comparing
+    what is there, and who is right about each file
+merging, owners
+    two versions of a journal in one; which device writes a ledger
+pushing, pulling, placing, writing, engine
     the work; `engine.Engine` is the face
+rules, identity
+    what is carried, and what projects are called on all machines
 
 The engine knows sessions only through `layouts.base`; remotes do not know them at all.
 """

@@ -45,6 +45,14 @@ def item(name: str, data: bytes) -> Item:
     return Item(name, data)
 
 
+def contested_name(name: str) -> str | None:
+    """The name that another one was made of, because two files had it; None if that is no such name."""
+    if "~" not in name:
+        return None
+    found = _OWN_NAME.fullmatch(name)
+    return found[1] + (found[3] or "") if found is not None else None
+
+
 def own_name(one: Item) -> str:
     """The name that no file with other bytes can have."""
     folder, slash, name = one.name.rpartition("/")

@@ -51,12 +51,14 @@ class Comparison:
         theirs: those of the other side that had to be fetched.
         matched: with how many agreed pieces each file here begins.
         pieces: where the blocks of each file of the other side end.
+        bases: of documents that are brought together field by field, what both sides had last, if that is known.
     """
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     theirs: dict[str, Theirs] = field(default_factory=dict)
     matched: dict[str, Matched] = field(default_factory=dict)
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    bases: dict[str, bytes] = field(default_factory=dict)
 
     def all_are(self, *verdicts: Verdict) -> bool:
         """True if every file has one of these verdicts."""
@@ -120,7 +122,17 @@ def compare(
         result.verdicts[name] = (
             Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs, rule(name))
         )
+        if result.verdicts[name] is Verdict.MERGE and rule(name).policy is Policy.FIELDS:
+            _add_base(remote, result, agreed, name)
     return result
+
+
+def _add_base(remote: Remote, result: Comparison, agreed: Agreed | None, name: str) -> None:
+    """Fetch what was agreed of a document: its blocks are there still, whatever the head says by now."""
+    parts = agreed.head.parts if agreed else ()
+    for part in parts:
+        if agreed is not None and part.name == name:
+            result.bases[name] = b"".join(fetch(remote, agreed.head.space, part, (), 0).all(None))
 
 
 def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: Head, rules: Rules) -> None:

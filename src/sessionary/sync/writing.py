@@ -8,12 +8,13 @@ doing a part of it twice does no more than doing it once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.scan import LineFile
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind, Policy, Recipient
@@ -21,12 +22,12 @@ from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.comparing import Comparison, Verdict
 from sessionary.sync.heads import Head
-from sessionary.sync.incoming import Theirs, inline_bytes
+from sessionary.sync.incoming import Theirs
 from sessionary.sync.merging import Side, merge
 from sessionary.sync.placing import refuse_strange_items
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Agreed
-from sessionary.sync.survey import LocalPart, Surveyor, opened
+from sessionary.sync.survey import LocalPart, Surveyor, lines_until, opened
 
 _BLACK = (
     "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
@@ -76,7 +77,7 @@ class Writer:
                 self._replace(name, theirs, here, agreed)
             else:
                 assert here is not None
-                note = self._bring_together(name, theirs, here, agreed) if verdict is Verdict.MERGE else None
+                note = self._bring_together(name, found, here) if verdict is Verdict.MERGE else None
                 notes.append(self._keep_both(name, found, mine) if note is None else note)
         return "; ".join(filter(None, notes))
 
@@ -113,7 +114,22 @@ class Writer:
             self._keep_torn(path, theirs, here)
         self._make_dirs(os.path.dirname(path))
         with opened(self._fs, here) as file:
-            atomic.replace(path, theirs.all(file), fs=self._fs, backup=self._backup(path, name))
+            self._swap(path, name, theirs.all(file), here)
+
+    def _swap(self, path: str, name: str, data: Iterable[bytes], here: LocalPart | None) -> None:
+        """Replace a file. What others append to it in that very moment, without a lock, is brought along."""
+        backup = self._backup(path, name)
+        if here is None or here.kind is PartKind.DOCUMENT:
+            atomic.replace(path, data, fs=self._fs, backup=backup)
+            return
+        with LineFile(path, self._fs) as old:
+            atomic.replace(path, data, fs=self._fs, backup=backup)
+            late = old.read(here.stamp[1], max(0, old.size() - here.stamp[1]))
+        if late:
+            journal = Journal(path, Tail.SEAL, fs=self._fs)
+            journal.append(late if late.endswith(b"\n") else late + b"\n", journal.look())
+            journal.flush()
+            journal.close()
 
     def _backup(self, path: str, name: str) -> str | None:
         backup = self._layout.backup_of(name)
@@ -141,9 +157,7 @@ class Writer:
             tail = _behind(black, here.size, theirs)
             if tail is None or here.torn:
                 raise Conflict(f"{here.name}: {_BLACK}", path=path)
-            atomic.replace(
-                path, _chained(file, whole, tail), fs=self._fs, backup=self._backup(path, here.name)
-            )
+            self._swap(path, here.name, _chained(file, whole, tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
         assert self._rules.redact is not None
@@ -157,20 +171,19 @@ class Writer:
 
     # -- both are
 
-    def _bring_together(
-        self, name: str, theirs: Theirs, here: LocalPart, agreed: Agreed | None
-    ) -> str | None:
+    def _bring_together(self, name: str, found: Comparison, here: LocalPart) -> str | None:
         """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
-        if here.origin:
-            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
         with opened(self._fs, here) as file:
             assert file is not None
-            mine, others = file.read(0, here.size), b"".join(theirs.all(file))
+            mine, others = file.read(0, here.size), b"".join(found.theirs[name].all(file))
         if self._rule(name).policy is Policy.FIELDS:
-            merged = self._layout.merged(name, _base(agreed, name), mine, others)
+            base = found.bases.get(name)
+            merged = self._layout.merged(name, base, mine, others)
             if merged is None:
                 return None
-            self._put(name, merged, mine, here)
+            if base is None:  # who changed what is not known, so what gives way is kept
+                self._save_once(self._path(name), others if merged == mine else mine)
+            self._put(name, self._revealed(name, merged, here), mine, here)
             return ""
         return self._merge_lines(name, mine, others, here)
 
@@ -184,24 +197,46 @@ class Writer:
             Side(self._device, ours[common:]),
             Side(self._head.device, other[common:]),
         )
-        if merged.doubled:
-            self._save_once(self._path(name), b"".join(line + b"\n" for line in merged.doubled))
-        lines = [*ours[:common], *merged.lines]
+        every = self._revealed_lines([*ours[:common], *merged.lines, *merged.doubled], ours, here)
+        lines, doubled = every[: common + len(merged.lines)], every[common + len(merged.lines) :]
+        if doubled:
+            self._save_once(self._path(name), b"".join(line + b"\n" for line in doubled))
         self._put(name, b"".join(line + b"\n" for line in lines), mine, here)
-        if not merged.doubled:
+        if not doubled:
             return ""
-        count = len(merged.doubled)
+        count = len(doubled)
         return f"{count} messages were applied on two devices; {name} has the first line of each, the rest lies beside"
+
+    def _revealed(self, name: str, merged: bytes, here: LocalPart) -> bytes:
+        """A document that was brought together, with what is black in it as it is here."""
+        if not here.origin:
+            return merged
+        assert self._rules.redact is not None
+        data = self._rules.redact.restored(name, read_bytes(self._fs, here.origin) or b"", merged)
+        if data is None:
+            raise Conflict(f"{name} was changed on two devices, and {_BLACK}", path=self._path(name))
+        return data
+
+    def _revealed_lines(self, lines: list[bytes], ours: list[bytes], here: LocalPart) -> list[bytes]:
+        """Lines that were brought together, those of ours as they are here."""
+        if not here.origin:
+            return lines
+        with LineFile(here.origin, self._fs) as file:
+            whole = list(lines_until(file, here.stamp[1] - here.torn))
+        known: dict[bytes, list[bytes]] = {}
+        for black, line in zip(ours, whole, strict=True):
+            known.setdefault(black, []).append(line)
+        return [known[line].pop(0) if known.get(line) else line for line in lines]
 
     def _put(self, name: str, data: bytes, before: bytes, here: LocalPart) -> None:
         if data == before:
             return
         path = self._path(name)
         if here.torn:
-            with LineFile(here.path, self._fs) as file:
-                torn = file.read(here.size, here.torn)
+            with LineFile(here.origin or here.path, self._fs) as file:
+                torn = file.read(here.stamp[1] - here.torn, here.torn)
             atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
-        atomic.replace(path, (data,), fs=self._fs, backup=self._backup(path, name))
+        self._swap(path, name, (data,), here)
 
     def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
         """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
@@ -215,7 +250,7 @@ class Writer:
                 atomic.replace(aside, theirs.all(file), fs=self._fs)
             else:
                 aside = atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now)
-                atomic.replace(path, theirs.all(file), fs=self._fs)
+                self._swap(path, name, theirs.all(file), here)
         return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
 
     def _unbundle(self, theirs: Theirs, here: LocalPart | None) -> None:
@@ -281,12 +316,6 @@ def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes
         yield chunk
         at += len(chunk)
     yield from tail
-
-
-def _base(agreed: Agreed | None, name: str) -> bytes | None:
-    """What both sides had last of a document, where it lay in the head."""
-    parts = agreed.head.parts if agreed else ()
-    return next((inline_bytes(part) for part in parts if part.name == name and part.data is not None), None)
 
 
 def _was_redacted(agreed: Agreed | None, name: str) -> bool:

@@ -1,6 +1,8 @@
 """Histories are one set of lines on both sides, bundles one set of files; owners and lists are respected."""
 
 import json
+import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from sessionary.sync.merging import Merged, Side, merge
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Standing
-from sessionary.testing.policy_world import FEATURE, LIST, WORK, PolicyWorld
+from sessionary.testing.policy_world import EPOCH, FEATURE, LIST, WORK, PolicyWorld
 from tests.messages import echo, put
 
 UNION = Rule(Policy.UNION, "t")
@@ -287,3 +289,62 @@ def test_a_project_takes_only_its_own_sessions(tmp_path: Path, server: MemorySer
     (engine,) = world.devices[1].engines(world.remote())
     engine.layout._project = "other"  # type: ignore[attr-defined]
     assert engine.pull().outcomes == []
+
+
+def test_a_large_document_is_brought_together_by_what_both_had_last(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a, b = world.devices
+    large = {f"k{n}": random.Random(n).randbytes(300).hex() for n in range(40)}
+    a.begin("one")
+    a.tell("one", metadata=large, purpose="old")
+    push(world, 0)
+    pull(world, 1)
+    a.tell("one", EPOCH + timedelta(seconds=1), purpose="new")
+    b.tell("one", EPOCH + timedelta(seconds=2), status="paused")
+    push(world, 1)
+    pull(world, 0)
+    push(world, 0)
+    pull(world, 1)
+    for device in world.devices:
+        told = json.loads((device.work / "one" / "session.json").read_text())
+        assert (told["purpose"], told["status"], told["metadata"]) == ("new", "paused", large)
+
+
+def test_without_a_memory_of_what_both_had_the_later_document_stands_and_the_other_is_kept(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a, b = world.devices
+    a.begin("one")
+    push(world, 0)
+    pull(world, 1)
+    a.tell("one", EPOCH + timedelta(seconds=1), purpose="earlier")
+    b.tell("one", EPOCH + timedelta(seconds=2), purpose="later")
+    push(world, 1)
+    for path in (a.root / "state" / WORK).glob("*.state.json"):
+        path.unlink()
+    pull(world, 0)
+    assert json.loads((a.work / "one" / "session.json").read_text())["purpose"] == "later"
+    (beside,) = (a.work / "one").glob("session.json.conflict-*")
+    assert json.loads(beside.read_text())["purpose"] == "earlier"
+
+
+def test_what_lies_where_a_session_belongs_is_kept(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a, b = world.devices
+    a.begin("one")
+    world.drop(a, "one")
+    world.apply(a, "one")
+    push(world, 0)
+    left = b.work / "one" / "breadcrumbs" / "0" / "20250131_120000_000000.json"
+    left.parent.mkdir(parents=True)
+    left.write_text(json.dumps({"breadcrumb_id": "left", "prompt": "left"}))
+    (b.work / "one" / "log.jsonl").write_text("{}\n")
+    pull(world, 1)
+    assert sorted(b.crumbs("one")) == ["left", "word1"]
+    assert b.ledger("one") == ["word1"]
+    assert [path.read_text() for path in (b.work / "one").glob("log.jsonl.conflict-*")] == ["{}\n"]
+    with pytest.raises(Conflict):
+        owners.check(str(b.work / "one" / "log.jsonl"))

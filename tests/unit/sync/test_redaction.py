@@ -1,6 +1,7 @@
 """Secrets are blacked out before they are sent, and what lies here is never replaced by the black text."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
+from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
 from sessionary.sync.redaction import COMMON, MARK, Redaction
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Standing
 from sessionary.sync.rules import Rules
-from sessionary.testing.policy_world import WORK, PolicyWorld
-from sessionary.testing.sync_world import World
+from sessionary.testing.faults import Fault
+from sessionary.testing.policy_world import EPOCH, FEATURE, WORK, PolicyWorld
+from sessionary.testing.sync_world import World, attempt
 
 KEY = "sk-" + "a1B2" * 8
 SAMPLES = {
@@ -159,6 +162,28 @@ def test_turns_from_elsewhere_are_added_to_a_file_that_has_more(tmp_path: Path, 
     assert b.names() == a.names() == ["one"]
 
 
+def test_a_pull_into_a_file_that_has_more_can_be_cut_off_anywhere(tmp_path: Path) -> None:
+    for n in range(1, 200):
+        server = MemoryServer()
+        world = redacting(tmp_path / str(n), server)
+        a, b = world.devices
+        a.write("one", [f"my key is {KEY}"])
+        told(world, 0, "push")
+        told(world, 1, "pull")
+        b.write("one", ["go on"])
+        told(world, 1, "push")
+        died = not attempt(a, world.remote(), Engine.pull, Fault("any", n, "kill"))
+        told(world, 0, "pull")
+        assert [json.loads(line)["content"] for line in a.lines("one")] == [f"my key is {KEY}", "go on"]
+        told(world, 0, "push")
+        told(world, 1, "pull")
+        assert (a.names(), b.names(), len(b.lines("one"))) == (["one"], ["one"], 2)
+        if not died:
+            assert n > 20
+            return
+    raise AssertionError("the pull never ends")
+
+
 def test_a_document_gets_what_is_new_and_keeps_its_secrets(tmp_path: Path, server: MemoryServer) -> None:
     world = redacting(tmp_path, server)
     a, b = world.devices
@@ -224,3 +249,45 @@ def test_messages_are_blacked_out_and_stay_as_they_are_here(tmp_path: Path, serv
     assert json.loads(there.read_text())["prompt"] == MARK
     assert sorted(a.crumbs("one")) == sorted(b.crumbs("one")) == ["word1", "x"]
     assert all(report.of(Standing.IN_STEP) for device in (a, b) for report in world.sync(device))
+
+
+def test_histories_of_both_sides_become_one_and_keep_their_secrets(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = PolicyWorld(tmp_path, server.remote, kinds=(FEATURE,))
+    a, b = world.devices
+    a.rules = b.rules = Rules(redact=Redaction())
+    a.plan("f-2025-01-31")
+    a.log("f-2025-01-31", f"with {KEY}", EPOCH)
+    world.sync(a)
+    world.sync(b)
+    a.log("f-2025-01-31", f"again {KEY}", EPOCH + timedelta(seconds=2))
+    a.log("f-2025-01-31", f"again {KEY}", EPOCH + timedelta(seconds=2))
+    b.log("f-2025-01-31", "between", EPOCH + timedelta(seconds=1))
+    world.sync(b)
+    world.sync(a)
+    world.sync(b)
+    told = [[json.loads(line)["command"] for line in device.history("f-2025-01-31")] for device in (a, b)]
+    assert told[0] == [f"with {KEY}", "between", f"again {KEY}", f"again {KEY}"]
+    assert told[1] == [f"with {MARK}", "between", f"again {MARK}", f"again {MARK}"]
+    assert all(report.of(Standing.IN_STEP) for device in (a, b) for report in world.sync(device))
+
+
+def test_documents_of_both_sides_become_one_and_keep_their_secrets(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = PolicyWorld(tmp_path, server.remote, kinds=(WORK,))
+    a, b = world.devices
+    a.rules = b.rules = Rules(redact=Redaction())
+    a.begin("one")
+    a.tell("one", purpose=f"about {KEY}")
+    world.sync(a)
+    world.sync(b)
+    a.tell("one", EPOCH + timedelta(seconds=1), related_entity={"name": "x"})
+    b.tell("one", EPOCH + timedelta(seconds=2), status="paused")
+    world.sync(b)
+    world.sync(a)
+    world.sync(b)
+    found = [json.loads((device.work / "one" / "session.json").read_text()) for device in (a, b)]
+    assert [(one["status"], one["related_entity"]) for one in found] == [("paused", {"name": "x"})] * 2
+    assert [one["purpose"] for one in found] == [f"about {KEY}", f"about {MARK}"]
