@@ -31,6 +31,7 @@ from benchmarks import (
     searching,
     startup,
     surgery,
+    sync,
     sync_cosmos,
     turns,
 )
@@ -57,6 +58,7 @@ ALL: tuple[Benchmark, ...] = (
     *features.BENCHMARKS,
     *hybrid.BENCHMARKS,
     *sync_cosmos.BENCHMARKS,
+    *sync.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

@@ -3,7 +3,7 @@
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import psycopg
 import pytest
@@ -13,6 +13,7 @@ from psycopg.sql import SQL, Identifier
 from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.postgres import PostgresRemote
+from sessionary.sync.remotes.postgres_calls import Answer, Connections
 from sessionary.testing.bad_network import BadNetwork
 from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
@@ -24,6 +25,7 @@ COLUMNS = "(tenant, space, id, data)"
 @pytest.mark.lane("postgres")
 class TestPostgres(RemoteTests):
     server = staticmethod(servers.postgres)
+    separates = True
 
     @pytest.fixture(autouse=True)
     def store(self) -> Iterator[None]:
@@ -31,7 +33,7 @@ class TestPostgres(RemoteTests):
         self.schema = servers.fresh_schema()
         self.raw = psycopg.connect(self.conninfo, autocommit=True)
         self.opened: list[PostgresRemote] = []
-        assert self.remote().prepare()
+        assert self.remote().prepare() is self.separates
         yield
         self.raw.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(self.schema)))
         self.raw.close()
@@ -85,7 +87,7 @@ class TestPostgres(RemoteTests):
 
     def test_tables_may_be_prepared_many_times_at_once(self) -> None:
         self.schema += '"%s'
-        assert at_once(6, lambda n: self.remote().prepare()) == [True] * 6
+        assert at_once(6, lambda n: self.remote().prepare()) == [self.separates] * 6
         assert self.remote().put_block(SPACE, "a", b"1")
 
     def test_tables_that_are_missing_are_told_with_the_remedy(self) -> None:
@@ -231,6 +233,53 @@ class TestSerializable(TestPostgres):
         conninfo = make_conninfo(self.conninfo, options=strict)
         self.opened.append(PostgresRemote(conninfo, tenant=tenant, schema=self.schema))
         return self.opened[-1]
+
+
+class LesserEngine(Connections):
+    """PostgreSQL without what the engines lack that are like it, and in their words."""
+
+    def once(self, statement: str, values: Sequence[object] = ()) -> Answer:
+        if "COLLATE" in statement:
+            raise psycopg.errors.FeatureNotSupported("no collation but one")
+        if "ROW LEVEL" in statement or "POLICY" in statement:
+            raise psycopg.errors.SyntaxError("what is a policy?")
+        if "pg_catalog" in statement:
+            raise psycopg.errors.UndefinedTable("there is no such catalogue")
+        return super().once(statement, values)
+
+
+@pytest.mark.lane("postgres")
+class TestLesserEngine(TestPostgres):
+    """As CockroachDB and Aurora DSQL have it: nobody can be told how to sort, or to keep roles apart."""
+
+    separates = False
+
+    def remote(self, tenant: str = "me") -> PostgresRemote:
+        remote = super().remote(tenant)
+        remote._calls = LesserEngine(self.conninfo)
+        return remote
+
+
+@pytest.mark.lane("postgres-of-system")
+def test_a_database_that_sorts_by_a_language_and_cannot_do_otherwise_is_refused() -> None:
+    """By the server of the system, because the other one is built without languages."""
+    conninfo = servers.postgres_of_system().conninfo
+    name = servers.fresh_schema()
+    with psycopg.connect(conninfo, autocommit=True) as raw:
+        raw.execute(f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
+        english = make_conninfo(conninfo, dbname=name)
+        remote = PostgresRemote(english, tenant="me")
+        remote._calls = LesserEngine(english)
+        with pytest.raises(Unsupported, match="does not sort text by its bytes"):
+            remote.prepare()
+        remote.close()
+        able = PostgresRemote(english, tenant="me")
+        assert able.prepare()
+        for block in ("b", "A", "a", "B"):
+            able.put_block(SPACE, block, b"x")
+        assert ids(able) == ["A", "B", "a", "b"]
+        able.close()
+        raw.execute(f"DROP DATABASE {name}")
 
 
 @pytest.mark.lane("postgres")

@@ -1,5 +1,6 @@
 """A sealed remote keeps the rules of all remotes, and the store beneath it learns nothing of what it keeps."""
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,13 @@ import pyrage
 import pytest
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
+from sessionary.sync.blocks import BLOCK
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import Standing
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
-from sessionary.testing.sync_world import Device, World
+from sessionary.testing.sync_world import Device, World, live
 
 KEY = str(pyrage.x25519.Identity.generate())
 OTHER = str(pyrage.x25519.Identity.generate())
@@ -61,8 +63,8 @@ class TestSealedMemoryInSmallPages(TestSealedMemory):
             assert page.blocks or (at == len(names) - 1 and page.following is None)
 
 
-def world_of(server: MemoryServer, root: Path) -> World:
-    return World(root, lambda: SealedRemote(server.remote(), KEY))
+def world_of(server: MemoryServer, root: Path, block: int = BLOCK) -> World:
+    return World(root, lambda: SealedRemote(server.remote(), KEY), block=block)
 
 
 def everything(server: MemoryServer) -> list[bytes]:
@@ -125,6 +127,15 @@ def test_two_devices_share_sessions_through_a_sealed_remote(tmp_path: Path) -> N
     world.fork(a, "one", "fork", 2)
     world.check()
     assert len(b.names()) == 3
+
+
+def test_devices_on_a_bad_network_lose_and_double_nothing_of_what_is_sealed(tmp_path: Path) -> None:
+    for seed in range(6):
+        fate = random.Random(seed)
+        server = MemoryServer(page_bytes=3000, page_heads=3)
+        world = world_of(server, tmp_path / str(seed), block=600)
+        live(world, fate, 40)
+        world.check()
 
 
 def test_a_wrong_key_is_told_and_changes_nothing(tmp_path: Path) -> None:

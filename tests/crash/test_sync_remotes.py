@@ -14,7 +14,7 @@ from sessionary.testing.chaos_remote import FAULTS, ChaosRemote
 from sessionary.testing.sync_torture import Address, connected, torture_remote
 from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, STAGES, Stage, cut_off
-from tests.remotes import REMOTES
+from tests.remotes import REMOTES, postgres
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
 SEEDS = 500 if SOAK else 8
@@ -64,3 +64,36 @@ def test_devices_on_a_bad_network_lose_and_double_nothing(empty: Empty, tmp_path
 def test_killed_processes_lose_and_double_nothing(empty: Empty, tmp_path: Path) -> None:
     at_work = torture_remote(empty(), tmp_path, devices=3, kills=KILLS, rounds=6, seed=1)
     assert at_work > KILLS // 4, "hardly any of them was killed while it pushed or pulled"
+
+
+CARELESS = """
+from sessionary.sync.remotes.postgres import PostgresRemote
+
+class Careless(PostgresRemote):
+    def swap_head(self, name, data, etag):
+        present = self.read_head(name)
+        return super().swap_head(name, data, present.etag if present else None)
+"""
+
+
+@pytest.mark.lane("sigkill")
+@pytest.mark.lane("postgres")
+def test_the_killed_processes_find_a_remote_that_swaps_without_comparing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "careless_remote.py").write_text(CARELESS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for seed in range(6):  # the machine decides who is killed when: most runs find it, hardly any six do not
+        address = {**postgres(), "remote": "careless_remote:Careless"}
+        if found := complaint(address, tmp_path / str(seed), seed):
+            break
+    assert "lost" in found or "any more" in found
+
+
+def complaint(address: Address, root: Path, seed: int) -> str:
+    try:
+        torture_remote(address, root, devices=3, kills=6, rounds=6, seed=seed)
+    except AssertionError as error:
+        return str(error)
+    return ""

@@ -6,9 +6,9 @@ asked for again. Two sessions that share their beginning share the blocks of it,
 its start proves every byte.
 
 Ranges end at line ends, so that what a head points to is always whole lines; a line longer than a block is cut into
-fragments. An agent's log repeats its whole context in each line: such a line is small only beside the one before it.
-So each block is compressed with what precedes it in the file as a dictionary, from the beginning of the previous line
-on. Whoever reads a block has these bytes already: the chain says that they are the same.
+fragments. An agent's log repeats its whole context in each request: such a line is small only beside the request before
+it. So each block is compressed with what precedes it in the file as a dictionary, from the last line on that is about
+as long. Whoever reads a block has these bytes already: the chain says that they are the same.
 
 docs/formats/sync.md says all of this for other languages.
 """
@@ -128,7 +128,7 @@ def matching(file: Bytes, size: int, pieces: Sequence[Piece]) -> int:
 def pack(file: Bytes, start: int, end: int, prev: str) -> tuple[str, bytes]:
     """The bytes of a file from `start` to `end` as a block: the chain up to and with it, and what to store."""
     raw = file.read(start, end - start)
-    before = file.read(start - back, back) if (back := _look_back(file, start)) else b""
+    before = file.read(start - back, back) if (back := _look_back(file, start, raw)) else b""
     header = {"v": FORMAT, "prev": prev, "raw": len(raw), "back": back}
     body = _compressor(before).compress(raw)
     return follow(prev, raw), json.dumps(header, separators=(",", ":")).encode() + b"\n" + body
@@ -207,29 +207,44 @@ def _dictionary(before: bytes) -> zstandard.ZstdCompressionDict | None:
     return zstandard.ZstdCompressionDict(before, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if before else None
 
 
-def _look_back(file: Bytes, start: int) -> int:
-    """How many bytes before `start` to compress against: back to the beginning of the line before this one."""
-    least = min(NEAR, start)
-    step = NEAR
-    while True:
-        back = min(step, start)
-        found = _line_before(file.read(start - back, back))
-        if found >= 0 or back in (start, LOOK_BACK):
-            break
-        step = min(4 * step, LOOK_BACK)
-    wanted = max(least, back - found - 1)  # not found: all of it
-    return wanted if wanted >= _SHORTEST else 0
+def _look_back(file: Bytes, start: int, raw: bytes) -> int:
+    """How many bytes before `start` to compress `raw` against: back to the last line that is about as long.
 
-
-def _line_before(before: bytes) -> int:
-    """The offset of the newline before which the line before this one begins; -1 if it is not in these bytes.
-
-    Where these bytes end with a newline, the next block begins a line; otherwise it is a fragment of one.
+    The lines of a log that repeat one another are its long ones, and between two of them there are many short ones.
     """
-    newline = before.rfind(b"\n", 0, max(0, len(before) - 1))
-    if before.endswith(b"\n") or newline < 0:
-        return newline if before.endswith(b"\n") else -1
-    return before.rfind(b"\n", 0, newline)
+    back = min(NEAR, start)
+    before = file.read(start - back, back)
+    longest = _longest(before, raw)
+    step = back
+    while 2 * longest > NEAR and step < min(start, LOOK_BACK):
+        step = min(4 * step, start, LOOK_BACK)
+        before = file.read(start - step, step)
+        longest = _longest(before, raw)
+        found = _long_line(before, longest // 2)
+        if found is not None:
+            back = max(back, step - found)
+            break
+        back = step
+    return back if back >= _SHORTEST else 0
+
+
+def _longest(before: bytes, raw: bytes) -> int:
+    """The length of the longest line in `raw`; of the first one, what lies before it counts too."""
+    lines = raw.split(b"\n")
+    begun = len(before) - before.rfind(b"\n") - 1
+    return max(begun + len(lines[0]), *map(len, lines))
+
+
+def _long_line(before: bytes, length: int) -> int | None:
+    """Where the last whole line of so many bytes begins; the first of them may be cut, and the last unfinished."""
+    begin = len(before)
+    lines = before.split(b"\n")
+    begin -= len(lines[-1])
+    for line in reversed(lines[1:-1]):
+        begin -= len(line) + 1
+        if len(line) >= length:
+            return begin
+    return None
 
 
 def _damaged(block: str, why: str) -> Corrupt:

@@ -153,3 +153,29 @@ def test_a_log_that_repeats_its_context_costs_what_is_new_in_it() -> None:
     assert len(log) > 3_500_000
     assert size < 0.75 * len(context), "hexadecimal digits are worth half a byte each"
     assert read_back(stored) == log
+
+
+def test_short_lines_between_two_requests_do_not_hide_the_first_one_from_the_second() -> None:
+    chance = random.Random(2)
+    said: list[str] = []
+    lines = []
+    for _ in range(30):
+        said.append(chance.randbytes(5000).hex())
+        lines.append(json.dumps({"messages": said}).encode())
+        lines += [json.dumps({"result": chance.randbytes(50).hex()}).encode() for _ in range(20)]
+    log = b"\n".join(lines) + b"\n"
+    stored = blocks(log)
+    assert len(log) > 4_000_000
+    assert (
+        sum(len(data) for _, _, data in stored) < 300_000
+    )  # of random bytes in hex, half of 30 * 10 kB at best
+    assert read_back(stored) == log
+
+
+def test_lines_of_a_conversation_are_compressed_against_what_is_near() -> None:
+    """A fresh pull decompresses every block: a dictionary of megabytes would be copied for each."""
+    chance = random.Random(3)
+    talk = b"".join(json.dumps({"content": chance.randbytes(900).hex()}).encode() + b"\n" for _ in range(600))
+    backs = [unpack("x", data).back for _, _, data in blocks(talk)]
+    assert len(backs) > 3
+    assert set(backs[1:]) == {64 << 10}

@@ -188,7 +188,7 @@ class PostgresRemote:
             if not self._define(table.format(schema=schema, bytewise=bytewise)):
                 bytewise = ""
                 self._refuse_other_orders()
-                self._calls.run(table.format(schema=schema, bytewise=bytewise))
+                self._define(table.format(schema=schema, bytewise=bytewise), refused=())
 
     def _separate(self) -> None:
         for table in ("blocks", "heads"):

