@@ -59,17 +59,23 @@ class Courier:
     Args:
         carry: sends these sessions, in the thread of the courier; what it raises counts as no answer.
         clock: seconds that never go back.
+        thread: makes the thread.
 
     Attributes:
         given_up: set when nothing more shall be sent; `carry` is to end soon then.
     """
 
     def __init__(
-        self, carry: Callable[[list[str]], Delivered], *, clock: Callable[[], float] = time.monotonic
+        self,
+        carry: Callable[[list[str]], Delivered],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        thread: Callable[..., threading.Thread] = threading.Thread,
     ) -> None:
         self.given_up = threading.Event()
         self.clock = clock
         self._carry = carry
+        self._new_thread = thread
         self._closing = False
         self._start_over()
         _couriers.add(self)
@@ -148,9 +154,14 @@ class Courier:
     # -- the thread
 
     def _start(self) -> None:
-        if not self._closing:
-            self._thread = threading.Thread(target=self._run, name="sessionary-sync", daemon=True)
-            self._thread.start()
+        if self._closing:
+            return
+        thread = self._new_thread(target=self._run, name="sessionary-sync", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return  # too many threads, or the program is ending: whoever writes has nothing to do with that
+        self._thread = thread
 
     def _run(self) -> None:
         while (batch := self._next()) is not None:
