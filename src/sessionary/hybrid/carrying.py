@@ -121,6 +121,7 @@ class Carrier:
         self.fs: Fs = OS_FS
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.last: SyncResult | None = None
+        self._opened_last = ""
         self._place = place
         self._project = OneProject(place, self.fs)
         self._connect = connect
@@ -139,16 +140,20 @@ class Carrier:
 
     def opened(self, session: str, folder: str) -> None:
         """The store has this session open, until it says otherwise."""
-        self.open.add(session)
-        self.presence.enter(folder)
+        if session != self._opened_last:  # most calls are about the session of the call before
+            self._opened_last = session
+            self.open.add(session)
+            self.presence.enter(folder)
 
     def release(self, folder: str) -> None:
         """It has it open no more."""
+        self._opened_last = ""
         self.open.discard(folder.rpartition("/")[2])
         self.presence.leave(folder)
 
     def release_all(self) -> None:
         """It has none open any more."""
+        self._opened_last = ""
         self.open.clear()
         self.presence.leave_all()
 
@@ -236,6 +241,7 @@ class Carrier:
             self._remote = None
         self._turn = threading.Lock()
         self.presence.forget()
+        self._opened_last = ""
 
     # -- how
 
