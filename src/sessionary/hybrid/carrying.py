@@ -18,13 +18,15 @@ from pathlib import Path
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
+from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
+from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.receiving import StoreRecipient
 from sessionary.model import SessionRef
 from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
+from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.rules import Rules
@@ -44,7 +46,9 @@ class Place:
 
     Attributes:
         base_dir: the folder of the store, as an absolute path.
-        project: what its project is called on all machines.
+        project: what its project is called on this machine.
+        called: what it is called on all machines; None if its repository is to tell.
+        folder: where the project lies; None if that is not known.
         state: where this machine remembers what the other side has.
         logs: carry event logs too.
         quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
@@ -52,6 +56,8 @@ class Place:
 
     base_dir: str
     project: str
+    called: str | None
+    folder: str | None
     state: str
     logs: bool
     quiet: float
@@ -59,6 +65,39 @@ class Place:
     def ref(self, session: str) -> SessionRef:
         """The session of this id, whether it is there or not."""
         return SessionRef(StoreRecipient.name, session, f"{self.base_dir}/{session}", self.project)
+
+
+class OneProject:
+    """What the one project of a store is called on all machines: what was said, or as its repository is, or its name.
+
+    Asked for when it is needed first: files of git are read for it, and git itself may have to be.
+    """
+
+    def __init__(self, place: Place, fs: Fs) -> None:
+        self._place = place
+        self._fs = fs
+        self._called = place.called
+
+    def identity(self, ref: SessionRef) -> str:
+        return self.called()
+
+    def local(self, identity: str | None) -> str | None:
+        return self._place.project
+
+    def called(self) -> str:
+        """The name."""
+        if self._called is None:
+            self._called = self._by_repository()
+        return self._called
+
+    def _by_repository(self) -> str:
+        place = self._place
+        known = {} if place.folder is None else {place.project: place.folder}
+        projects = Repositories(known, find=lambda project: folders_of(project, self._fs), fs=self._fs)
+        try:
+            return projects.identity(place.ref("")) or place.project
+        except (NotFound, StorageFailed):
+            return place.project
 
 
 class Carrier:
@@ -82,7 +121,9 @@ class Carrier:
         self.fs: Fs = OS_FS
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.last: SyncResult | None = None
+        self._opened_last = ""
         self._place = place
+        self._project = OneProject(place, self.fs)
         self._connect = connect
         self._remote: Remote | None = None
         self._inherited: list[Remote] = []
@@ -92,22 +133,27 @@ class Carrier:
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
         """Work over another file system and clock: for proofs and doubles."""
         self.fs, self.now = fs, now
+        self._project = OneProject(self._place, fs)
         self.presence = Presence(fs)
 
     # -- what is open
 
     def opened(self, session: str, folder: str) -> None:
         """The store has this session open, until it says otherwise."""
-        self.open.add(session)
-        self.presence.enter(folder)
+        if session != self._opened_last:  # most calls are about the session of the call before
+            self._opened_last = session
+            self.open.add(session)
+            self.presence.enter(folder)
 
     def release(self, folder: str) -> None:
         """It has it open no more."""
+        self._opened_last = ""
         self.open.discard(folder.rpartition("/")[2])
         self.presence.leave(folder)
 
     def release_all(self) -> None:
         """It has none open any more."""
+        self._opened_last = ""
         self.open.clear()
         self.presence.leave_all()
 
@@ -195,6 +241,7 @@ class Carrier:
             self._remote = None
         self._turn = threading.Lock()
         self.presence.forget()
+        self._opened_last = ""
 
     # -- how
 
@@ -224,7 +271,8 @@ class Carrier:
             self._layout(),
             remote,
             state_dir=self._place.state,
-            rules=Rules(include=(escape(self._place.project),), logs=self._place.logs),
+            rules=Rules(include=(escape(self._project.called()),), logs=self._place.logs),
+            projects=self._project,
             in_use=self._in_use,
             quiet=0,  # asked of `why_open`, which knows better
             patience=patience,

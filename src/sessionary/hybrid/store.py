@@ -20,6 +20,7 @@ from datetime import datetime
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from urllib.parse import quote
 
 from sessionary.catalog import xdg_folder
 from sessionary.disk.fs import Fs
@@ -76,9 +77,11 @@ class HybridSessionStore(SessionStore):
         on_conflict: as of `SessionStore`.
         remote: any other side in place of a `cosmos_config`: makes the connection when it is first needed, and once
             more in a forked child. Each other side then needs a `state_dir` of its own.
-        tenant: whose sessions they are, where several people share one database.
-        project: what this project is called on all machines. By default the name that it has in a home
-            (``projects/<project>/sessions``), or what `base_dir` would be called there.
+        tenant: whose sessions they are, the same on all machines of a person. By default the name of the account, or
+            ``me`` if that is nobody's own.
+        project: what this project is called on all machines. By default, where `base_dir` lies in a home
+            (``projects/<project>/sessions``), it is called by its repository (`sync.identity`), or by its name there
+            if its folder is not here; elsewhere it is called by the path of `base_dir`.
         event_logs: carry events.jsonl too.
         quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
             that it is closed.
@@ -97,7 +100,7 @@ class HybridSessionStore(SessionStore):
         durability: str = "full",
         on_conflict: OnConflict = "keep_both",
         remote: Callable[[], Remote] | None = None,
-        tenant: str = "me",
+        tenant: str | None = None,
         project: str | None = None,
         event_logs: bool = False,
         quiet: float = QUIET,
@@ -110,13 +113,17 @@ class HybridSessionStore(SessionStore):
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
         from sessionary.hybrid.carrying import Carrier, Place
-        from sessionary.sync.state import state_folder
+        from sessionary.sync.settings import Settings, stable_name, state_folder
 
+        tenant = tenant or stable_name(os.environ) or "me"
         home, named = _home_of(self._root)
-        connect, side = _side(cosmos_config, remote, tenant)
-        state = state_folder(_state_dir(state_dir), side, home)
+        connect, address = _side(cosmos_config, remote, tenant)
+        state = state_folder(
+            _state_dir(state_dir), Settings(address, tenant, device=""), home or self._root, "amplifier"
+        )
+        called = project or (None if home else named)  # what lies in a home is called by its repository
         self._carrier = Carrier(
-            Place(self._root, project or named, state, event_logs, quiet),
+            Place(self._root, named, called, _folder_of_project(named), state, event_logs, quiet),
             connect,
         )
         self._carrier.look_through()
@@ -251,30 +258,41 @@ class HybridSessionStore(SessionStore):
             self._carrier.forget_parent()
 
 
-def _home_of(base_dir: str) -> tuple[str, str]:
-    """The home in which a store lies, and what its project is called there; it may be a home of its own."""
+def _home_of(base_dir: str) -> tuple[str | None, str]:
+    """The home in which a store lies, if it lies in one, and what its project is called on this machine."""
     above, last = os.path.split(base_dir)
     projects, project = os.path.split(above)
     home, folder = os.path.split(projects)
     if last == SESSIONS and folder == PROJECTS and project:
         return home, project
-    return base_dir, path_slug(base_dir)
+    return None, path_slug(base_dir)
+
+
+def _folder_of_project(named: str) -> str | None:
+    """Where the project lies, if it is the one that this program works in."""
+    try:
+        here = os.path.realpath(os.getcwd())
+    except OSError:
+        return None  # it was removed under us
+    return here if path_slug(here) == named else None
 
 
 def _side(
     config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str
 ) -> tuple[Callable[[], Remote], str]:
-    """How the other side is connected, and a name for it that is the same at every start."""
+    """How the other side is connected, and its address, by which what is remembered of it is found again."""
     if config is None:
         assert remote is not None
-        return remote, f"other {tenant}"
+        return remote, ""
 
     def connect() -> Remote:
         from sessionary.sync.remotes.cosmos import CosmosRemote
 
         return CosmosRemote(config, tenant=tenant)
 
-    return connect, f"cosmos {config.endpoint} {config.database} {config.container} {tenant}"
+    scheme, _, place = config.endpoint.partition("://")
+    way = f"{quote(config.database, safe='')}/{quote(config.container, safe='')}"
+    return connect, f"{'cosmos+http' if config.is_plain else scheme}://{place.rstrip('/')}/{way}"
 
 
 def _state_dir(given: str | os.PathLike[str] | None) -> str:

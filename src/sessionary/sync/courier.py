@@ -20,6 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import NamedTuple
 
 QUIET = 2.0
@@ -48,7 +49,8 @@ class Delivered(NamedTuple):
     answered: bool = True
 
 
-class _Waiting(NamedTuple):
+@dataclass(slots=True)
+class _Waiting:
     since: float
     until: float  # when it was changed last
 
@@ -59,23 +61,32 @@ class Courier:
     Args:
         carry: sends these sessions, in the thread of the courier; what it raises counts as no answer.
         clock: seconds that never go back.
+        thread: makes the thread.
 
     Attributes:
         given_up: set when nothing more shall be sent; `carry` is to end soon then.
     """
 
     def __init__(
-        self, carry: Callable[[list[str]], Delivered], *, clock: Callable[[], float] = time.monotonic
+        self,
+        carry: Callable[[list[str]], Delivered],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        thread: Callable[..., threading.Thread] = threading.Thread,
     ) -> None:
         self.given_up = threading.Event()
         self.clock = clock
         self._carry = carry
+        self._new_thread = thread
         self._closing = False
         self._start_over()
         _couriers.add(self)
 
     def _start_over(self) -> None:
-        self._news = threading.Condition(threading.Lock())
+        self._guard = (
+            threading.Lock()
+        )  # entered by itself: a condition takes several times as long, at every save
+        self._news = threading.Condition(self._guard)
         self._thread: threading.Thread | None = None
         self._waiting: dict[str, _Waiting] = {}
         self._under_way: list[str] = []
@@ -90,10 +101,13 @@ class Courier:
 
     def touched(self, session: str, weight: int = 0) -> None:
         """A session was changed, by about so many bytes. Never waits for anything slow."""
-        with self._news:
+        with self._guard:
             now = self._touched = self.clock()
             known = self._waiting.get(session)
-            self._waiting[session] = _Waiting(now if known is None else known.since, now)
+            if known is None:
+                self._waiting[session] = _Waiting(now, now)
+            else:
+                known.until = now
             before, self._weight = self._weight, self._weight + weight
             if self._thread is None:
                 self._start()
@@ -106,7 +120,7 @@ class Courier:
         Args:
             find: lists them; called in the thread of the courier.
         """
-        with self._news:
+        with self._guard:
             self._find = find
             if self._thread is None:
                 self._start()
@@ -114,7 +128,7 @@ class Courier:
 
     def carried(self, since: float) -> None:
         """Somebody else has carried everything as it was at `since`: what was changed later waits still."""
-        with self._news:
+        with self._guard:
             for session in [name for name, one in self._waiting.items() if one.until < since]:
                 del self._waiting[session]
             self._answered()
@@ -122,14 +136,14 @@ class Courier:
     @property
     def waiting(self) -> list[str]:
         """The sessions that are known to be changed and not known to be carried."""
-        with self._news:
+        with self._guard:
             return sorted({*self._waiting, *self._under_way})
 
     # -- the end
 
     def finish(self) -> None:
         """Carry once what waits, and end then. Does not wait for it."""
-        with self._news:
+        with self._guard:
             self._closing = True
             self._news.notify_all()
 
@@ -148,9 +162,14 @@ class Courier:
     # -- the thread
 
     def _start(self) -> None:
-        if not self._closing:
-            self._thread = threading.Thread(target=self._run, name="sessionary-sync", daemon=True)
-            self._thread.start()
+        if self._closing:
+            return
+        thread = self._new_thread(target=self._run, name="sessionary-sync", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return  # too many threads, or the program is ending: whoever writes has nothing to do with that
+        self._thread = thread
 
     def _run(self) -> None:
         while (batch := self._next()) is not None:
@@ -170,7 +189,7 @@ class Courier:
 
     def _next(self) -> list[str] | None:
         """What is to go now, waited for; None when all is over."""
-        with self._news:
+        with self._guard:
             while True:
                 if self.given_up.is_set():
                     return None
@@ -206,7 +225,7 @@ class Courier:
         return list(self._under_way)
 
     def _settle(self, told: Delivered, started: float) -> None:
-        with self._news:
+        with self._guard:
             self._under_way = []
             if self._closing and told.again:
                 self.given_up.set()

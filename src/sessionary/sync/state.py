@@ -32,17 +32,6 @@ _T = TypeVar("_T")
 _STATE, _INTENT, _MOVE = ".state.json", ".intent.json", ".move.json"
 
 
-def state_folder(base: str, remote: str, home: str) -> str:
-    """Where this machine remembers what was agreed about one home with one remote.
-
-    Args:
-        base: the folder for all of them.
-        remote: what the remote is called, the same at every start and unlike all others.
-        home: the absolute path of the home.
-    """
-    return os.path.join(base, sha256(f"{remote}\0{home}".encode("utf-8", "surrogatepass")).hexdigest()[:20])
-
-
 class Agreed(Struct, frozen=True):
     """What both sides have of a session.
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from sessionary import CosmosConfig, HybridSessionStore
+from sessionary.hybrid.store import _side
+from sessionary.sync.remotes import _cosmos, check_address
 from tests.servers.cosmos import Bench, Double
 from tests.servers.process import free_port
 from tests.unit.hybrid.conftest import META, say
@@ -81,3 +83,18 @@ def test_without_the_driver_saving_works_and_the_remedy_is_told(tmp_path: Path) 
     code = [sys.executable, "-c", WITHOUT, str(tmp_path / "a"), str(tmp_path / "state")]
     told = subprocess.run(code, capture_output=True, text=True, check=True, timeout=60).stdout
     assert told == "pip install 'sessionary[cosmos]'\n" * 2
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        CosmosConfig("https://x.documents.azure.com:443/", "db", "box", key="ZHVtbXk="),
+        CosmosConfig("http://127.0.0.1:8081", "my db", "the box"),
+    ],
+    ids=lambda config: str(config.endpoint),
+)
+def test_what_is_remembered_is_found_under_the_address_that_the_commands_take(config: CosmosConfig) -> None:
+    _, address = _side(config, None, "me")
+    meant = _cosmos(check_address(address), {})
+    assert meant.endpoint.rstrip("/") == config.endpoint.rstrip("/")
+    assert (meant.database, meant.container) == (config.database, config.container)

@@ -1,11 +1,15 @@
 """One project on several machines: what is carried, what is kept twice, what is left alone."""
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from sessionary import HybridSessionStore
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Standing
 from tests.unit.hybrid.conftest import Machine, say
@@ -215,8 +219,6 @@ def test_a_fork_and_what_is_undone_are_sent_too(machine: Make) -> None:
 def test_projects_of_other_names_are_none_of_its_business(
     machine: Make, tmp_path: Path, server: MemoryServer
 ) -> None:
-    from sessionary import HybridSessionStore
-
     one = machine("one")
     one.write("hello")
     one.sync()
@@ -237,10 +239,6 @@ def test_projects_of_other_names_are_none_of_its_business(
 def test_a_store_in_any_folder_meets_another_of_the_same_project(
     tmp_path: Path, server: MemoryServer, machine: Make
 ) -> None:
-    import asyncio
-
-    from sessionary import HybridSessionStore
-
     with (
         HybridSessionStore(
             tmp_path / "a", remote=server.remote, state_dir=tmp_path / "1", project="p"
@@ -269,3 +267,32 @@ def test_event_logs_go_only_where_they_are_asked_for(machine: Make) -> None:
         two = machine(f"{name}2", event_logs=asked)
         two.pull()
         assert (two.sessions / name / "events.jsonl").exists() is asked
+
+
+def clone(root: Path, name: str, origin: str) -> Path:
+    """A folder that looks like a clone of a repository."""
+    folder = root / name
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {origin}\n')
+    return folder
+
+
+def test_clones_of_a_repository_are_one_project_wherever_they_lie(
+    tmp_path: Path, server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store(home: str, folder: Path) -> HybridSessionStore:
+        monkeypatch.setenv("HOME", str(tmp_path / home))
+        monkeypatch.chdir(folder)
+        return HybridSessionStore(remote=server.remote, state_dir=tmp_path / home / "state")
+
+    shop = store("ana", clone(tmp_path, "code/shop", "git@github.com:acme/shop.git"))
+    laden = store("ben", clone(tmp_path, "src/laden", "https://github.com/acme/shop"))
+    other = store("cyd", clone(tmp_path, "elsewhere/shop", "https://github.com/other/shop"))
+    with shop, laden, other:
+        assert shop.base_dir.parent.name != laden.base_dir.parent.name
+        shop.save("s", say("hello"), {"session_id": "s"})
+        assert asyncio.run(shop.sync()).pushed == 1
+        assert asyncio.run(laden.pull()).pulled == 1
+        assert laden.load("s") == shop.load("s")
+        assert asyncio.run(other.pull()).pulled == 0

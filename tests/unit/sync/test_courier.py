@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -200,6 +201,31 @@ def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
         threading.Event().wait(0.001)
     courier.close(10)
     assert tries == [1]
+
+
+class _Unstartable(threading.Thread):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_where_no_thread_can_be_started_nothing_fails_and_a_later_touch_starts_it() -> None:
+    sent = threading.Event()
+    kinds: list[type[threading.Thread]] = [_Unstartable, _Unstartable, threading.Thread]
+
+    def carry(batch: list[str]) -> Delivered:
+        sent.set()
+        return Delivered()
+
+    def thread(**options: Any) -> threading.Thread:
+        return kinds.pop(0)(**options)
+
+    courier = Courier(carry, thread=thread)
+    courier.look_through(list)
+    courier.touched("a")
+    courier.touched("a", rules.BULK)
+    assert sent.wait(20)
+    courier.close(20)
+    assert courier.waiting == []
 
 
 def test_a_carrier_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
