@@ -9,9 +9,11 @@ import pytest
 
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.testing.sync_torture import Address
+from tests.servers import objects
 from tests.servers.postgres import fresh_schema, server
 
 _numbers = itertools.count()
+_OBJECTS = "sessionary.sync.remotes.objects:ObjectStoreRemote"
 
 
 def postgres() -> Address:
@@ -31,6 +33,16 @@ def _postgres_schema() -> str:
     return schema
 
 
+def s3() -> Address:
+    """A prefix that is new to the bucket."""
+    return _address(_OBJECTS, url=objects.s3_address(), tenant="me", **objects.moto())
+
+
+def azurite() -> Address:
+    """A prefix that is new to the container."""
+    return _address(_OBJECTS, url=objects.azure_address(), tenant="me", **objects.azurite())
+
+
 def _address(remote: str, **arguments: Any) -> Address:
     return {"remote": remote, "arguments": arguments}
 
@@ -39,5 +51,5 @@ def _param(make: Callable[[], Address]) -> Any:
     return pytest.param(make, id=make.__name__, marks=pytest.mark.lane(make.__name__))
 
 
-REMOTES = [_param(postgres)]
+REMOTES = [_param(postgres), _param(s3), _param(azurite)]
 """For ``@pytest.mark.parametrize("empty", REMOTES)``: each gives the address of an empty remote, again and again."""

@@ -247,6 +247,29 @@ def test_one_tenant_that_begins_as_another_sees_nothing_of_it() -> None:
     assert short.read_range("s", "", "~").blocks == ()
 
 
+class Counting(Lax):
+    """Counts what is fetched."""
+
+    def __init__(self) -> None:
+        super().__init__("none")
+        self.gets: list[str] = []
+
+    def get(self, path: str) -> Any:
+        self.gets.append(path.rpartition("/")[2])
+        return super().get(path)
+
+
+def test_a_second_list_fetches_only_the_heads_that_have_changed() -> None:
+    store = Counting()
+    writer, reader = (ObjectStoreRemote("s3://counting", tenant="me", store=store) for _ in range(2))
+    etags = {name: writer.swap_head(name, b"1", None) for name in ("a", "b", "c")}
+    assert len(reader.list_heads().heads) == 3
+    store.gets.clear()
+    writer.swap_head("b", b"2", etags["b"])
+    assert [head.data for head in reader.list_heads().heads] == [b"1", b"2", b"1"]
+    assert store.gets == ["b"]
+
+
 class Racing(Lax):
     """S3 as it is under contention: a conditional write may be told 409, though nothing was written."""
 

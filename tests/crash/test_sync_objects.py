@@ -1,4 +1,7 @@
-"""Devices on a bad network that share an object store: nothing lost, nothing doubled, and all come to agree."""
+"""Devices on a bad network that share an object store: nothing lost, nothing doubled, and all come to agree.
+
+Here are the stores that need no server; `test_sync_remotes` has those that do.
+"""
 
 import os
 import random
@@ -14,7 +17,6 @@ from obstore.store import MemoryStore
 
 from sessionary.sync.remotes.objects import ObjectStoreRemote
 from sessionary.testing.sync_world import World, live
-from tests.servers import objects
 from tests.servers.double_gcs import GcsDouble
 
 SEEDS = 300 if os.environ.get("SESSIONARY_SOAK") else 3
@@ -53,13 +55,3 @@ def test_in_memory(tmp_path: Path) -> None:
 def test_on_the_double_of_google(tmp_path: Path, double: GcsDouble) -> None:
     places = iter(range(SEEDS))
     survives(tmp_path, lambda: small_pages(f"gs://sessions/{next(places)}", **double.options), SEEDS)
-
-
-@pytest.mark.lane("s3")
-def test_on_s3(tmp_path: Path) -> None:
-    survives(tmp_path, lambda: small_pages(objects.s3_address(), **objects.moto()), SEEDS)
-
-
-@pytest.mark.lane("azurite")
-def test_on_azure_blob(tmp_path: Path) -> None:
-    survives(tmp_path, lambda: small_pages(objects.azure_address(), **objects.azurite()), SEEDS)

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from sessionary import FeatureStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.sync.settings import load_settings
@@ -452,3 +453,34 @@ def test_the_demo_keeps_its_promises(machines: tuple[Machine, Machine]) -> None:
     assert shown.code == 0
     assert "A push is killed 4 times" in shown.out
     assert "No line lost, none doubled." in shown.out
+
+
+@pytest.mark.lane("s3")
+def test_what_lies_in_the_project_is_carried_into_the_other_clone(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    feature = FeatureStore(desk.project).create(
+        "sign-in-2025-01-09", name="Sign in", description="With OAuth"
+    )
+    desk.say("one")
+    pushed = standings(desk.json("push"))
+    assert pushed[SESSION] == pushed[feature] == "pushed"
+    pulled = desk.json("status")["counts"]
+    assert set(pulled) == {"in_step"}
+    laptop.json("pull")
+    state = Path(".ai-session", feature, "state.yaml")
+    assert (laptop.project / state).read_bytes() == (desk.project / state).read_bytes()
+    assert laptop.json("pull")["counts"] == laptop.json("status")["counts"]
+
+
+@pytest.mark.lane("s3")
+def test_all_layouts_of_one_command_share_one_list_of_heads(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    for n in range(30):
+        desk.say("one", session=f"{n:08}-0000-4000-8000-000000000000")
+    assert desk.json("push")["counts"] == {"pushed": 30}
+    again = desk.json("push")
+    assert (again["counts"], again["cost"]["requests"]) == ({"in_step": 30}, 0)
+    pulled = desk.json("pull")
+    assert pulled["counts"] == {"in_step": 30}
+    assert pulled["cost"]["requests"] == 1
+    assert desk.json("status")["cost"]["requests"] == 1

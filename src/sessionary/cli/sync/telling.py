@@ -42,8 +42,13 @@ class Result(NamedTuple):
         return PARTLY if any(one.outcome.standing is Standing.FAILED for one in self.told) else 0
 
 
-def together(reports: Iterable[tuple[str, Report]]) -> Result:
-    """The reports of several layouts as one."""
+def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:
+    """The reports of several layouts as one.
+
+    Args:
+        reports: the kind of each layout, and what became of its sessions.
+        spared: what they have counted and the remote was not asked for; read when they are all there.
+    """
     told: list[Told] = []
     cost = Cost()
     for kind, report in reports:
@@ -52,6 +57,8 @@ def together(reports: Iterable[tuple[str, Report]]) -> Result:
         cost.bytes_up += report.cost.bytes_up
         cost.bytes_down += report.cost.bytes_down
         cost.ru += report.cost.ru
+    cost.requests -= spared.requests
+    cost.bytes_down -= spared.bytes_down
     return Result(sorted(told, key=_rank), cost)
 
 

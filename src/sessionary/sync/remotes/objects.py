@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "az")
 NONCE = 16
-PAGE_BLOCKS, PAGE_HEADS = 64, 500
+PAGE_BLOCKS, PAGE_HEADS = 64, 1000
 AT_ONCE = 16
 """So many objects are fetched at the same time."""
 
@@ -126,6 +126,7 @@ class ObjectStoreRemote:
         self._root = folder_of(tenant)
         self._page_blocks = page_blocks
         self._page_heads = page_heads
+        self._fetched: dict[str, HeadRecord] = {}
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
     # -- the five verbs
@@ -153,10 +154,10 @@ class ObjectStoreRemote:
         return self._create(path, stored) if etag is None else self._replace(path, stored, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        page = list(islice(self._names(f"{self._root}/heads", after), self._page_heads + 1))
+        page = list(islice(self._listed(f"{self._root}/heads", after), self._page_heads + 1))
         kept = page[: self._page_heads]
-        heads = [head for head in self._pool.map(self.read_head, kept) if head is not None]
-        return HeadPage(tuple(heads), kept[-1] if len(page) > len(kept) else None)
+        heads = [head for head in self._pool.map(self._head_as_listed, kept) if head is not None]
+        return HeadPage(tuple(heads), kept[-1][0] if len(page) > len(kept) else None)
 
     # -- beside them
 
@@ -213,6 +214,20 @@ class ObjectStoreRemote:
 
     # -- objects
 
+    def _head_as_listed(self, listed: tuple[str, str]) -> HeadRecord | None:
+        """A head by its name and etag in a list, which lacks the bytes: fetched unless this version was before.
+
+        Google lists etags, but compares generations: there each head is fetched each time.
+        """
+        name, etag = listed
+        known = self._fetched.get(name)
+        if known is not None and etag and known.etag.strip('"') == etag:
+            return known
+        head = self.read_head(name)
+        if head is not None and not self._by_version:
+            self._fetched[name] = head
+        return head
+
     def _block_path(self, space: str, block: str) -> str:
         return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"
 
@@ -268,10 +283,17 @@ class ObjectStoreRemote:
 
     def _names(self, folder: str, after: str | None) -> Iterator[str]:
         """The names in a folder, in bytewise order, behind this one; asked for as they are needed."""
+        return (name for name, _ in self._listed(folder, after))
+
+    def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
+        """The names in a folder, as `_names`, with the etags that the list tells (some stores quote them)."""
         offset = f"{folder}/{after}" if after else None
         stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
         chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
-        return (meta["path"][len(folder) + 1 :] for meta in chain.from_iterable(chunks))
+        return (
+            (meta["path"][len(folder) + 1 :], (meta["e_tag"] or "").strip('"'))
+            for meta in chain.from_iterable(chunks)
+        )
 
     def _etag(self, meta: Any) -> str:
         etag = meta["version"] if self._by_version else meta["e_tag"]
