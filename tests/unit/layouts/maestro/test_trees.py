@@ -287,10 +287,10 @@ class Closed(WrappedFs):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name = name
+        self.closed = name
 
     def listdir(self, path: str) -> list[str]:
-        if path.endswith(f"/{self.name}"):
+        if path.endswith(f"/{self.closed}"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return super().listdir(path)
 
