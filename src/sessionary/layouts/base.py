@@ -330,6 +330,10 @@ class Recipient(Layout, Protocol):
         """
         ...
 
+    def parent(self, ref: SessionRef) -> str | None:
+        """The session that it says to come from, without a look at its conversation; None if it says none."""
+        ...
+
     def backup_of(self, name: str) -> str | None:
         """The name under which the previous version of a file is kept when it is replaced; None for nowhere."""
         ...

@@ -126,7 +126,7 @@ class Pusher:
 
     def _parent(self, ref: SessionRef) -> str | None:
         try:
-            return self._layout.summary(ref).parent
+            return self._layout.parent(ref)
         except SessionaryError:
             return None
 

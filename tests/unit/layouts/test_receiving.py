@@ -73,3 +73,25 @@ def test_a_discarded_session_can_be_brought_back(home: Path) -> None:
     store = SessionStore(home / "projects" / "-p" / "sessions")
     store.undo("one")
     assert store.load("one")[0][0]["content"] == "hello"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "parent"),
+    [
+        ('{"session_id": "s", "parent_id": "p"}', "p"),
+        ('{"session_id": "s"}', None),
+        ('{"session_id": "s", "parent_id": 7}', None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_the_parent_is_what_the_metadata_says_whatever_the_conversation_is(
+    metadata: str | None, parent: str | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / "projects" / "-p" / "sessions" / "s"
+    folder.mkdir(parents=True)
+    (folder / "transcript.jsonl").mkdir()  # cannot be read at all
+    if metadata is not None:
+        (folder / "metadata.json").write_text(metadata)
+    layout = AmplifierRecipient(tmp_path)
+    assert layout.parent(layout.place("-p", "s")) == parent

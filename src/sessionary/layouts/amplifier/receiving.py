@@ -65,6 +65,10 @@ class AmplifierRecipient(AmplifierLayout):
             if not session.is_there():
                 pool.drop(ref.folder)
 
+    def parent(self, ref: SessionRef) -> str | None:
+        parent = read_metadata(self._fs, ref.folder, recovery_time="").value.get("parent_id")
+        return parent if isinstance(parent, str) else None
+
     def backup_of(self, name: str) -> str | None:
         return name + BACKUP if name in (TRANSCRIPT, METADATA) else None
 

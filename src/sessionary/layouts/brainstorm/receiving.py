@@ -65,6 +65,9 @@ class BrainstormRecipient(BrainstormLayout):
                 raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
             yield
 
+    def parent(self, ref: SessionRef) -> str | None:
+        return self.summary(ref).parent
+
     def backup_of(self, name: str) -> str | None:
         return None
 

@@ -89,6 +89,9 @@ class MaestroRecipient(MaestroLayout):
     def held(self, ref: SessionRef) -> AbstractContextManager[None]:
         return locked(self._fs, ref.folder)
 
+    def parent(self, ref: SessionRef) -> str | None:
+        return self.summary(ref).parent
+
     def backup_of(self, name: str) -> str | None:
         return None
 

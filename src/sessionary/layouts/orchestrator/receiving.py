@@ -113,6 +113,9 @@ class FeatureRecipient(FeatureLayout):
             feature.journal.close()
             feature.lock.close()
 
+    def parent(self, ref: SessionRef) -> str | None:
+        return self.summary(ref).parent
+
     def backup_of(self, name: str) -> str | None:
         return None
 
