@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
-from sessionary.layouts.amplifier.ids import HOME, project_slug
+from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
@@ -100,13 +100,21 @@ class Workspace:
             `~/.amplifier`, and for work sessions the current folder.
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
+        root: the project that a person works in, if that is another folder than `home`.
     """
 
-    def __init__(self, home: Path | None = None, fs: Fs = OS_FS, *, cache: str | None = None) -> None:
+    def __init__(
+        self,
+        home: Path | None = None,
+        fs: Fs = OS_FS,
+        *,
+        cache: str | None = None,
+        root: Path | None = None,
+    ) -> None:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self._cache = cache or cache_folder()
-        self._root = Path.cwd() if home is None else self.home
+        self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),
             *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root)),
@@ -250,15 +258,30 @@ class Workspace:
         for made in _RECIPIENTS:
             yield made(self._root, self._fs)
 
-    def repositories(self) -> Repositories:
-        """What the projects of this workspace are called on all machines."""
+    def repositories(self, folders: Iterable[str] = ()) -> Repositories:
+        """What the projects of this workspace are called on all machines.
+
+        Args:
+            folders: where projects lie that nobody can find by the names of their sessions' folders.
+        """
         from sessionary.layouts.amplifier.ids import folders_of
         from sessionary.layouts.maestro.layout import project_of, root_in
-        from sessionary.sync.identity import Repositories
+        from sessionary.sync.identity import Repositories, repository_of
 
-        root = project_of(root_in(self._fs, self._root))
-        places = {project_slug(place): place for place in (root, self._root)}
-        return Repositories(places, find=lambda project: folders_of(project, self._fs), fs=self._fs)
+        places = {project_slug(Path(folder)): folder for folder in folders}
+        for slug in self._slugs():
+            if slug not in places and (found := list(folders_of(slug, self._fs))):
+                places[slug] = min(found, key=lambda folder: repository_of(folder, self._fs) is None)
+        for place in (project_of(root_in(self._fs, self._root)), self._root):
+            places[project_slug(place)] = str(place)
+        return Repositories(places, fs=self._fs)
+
+    def _slugs(self) -> list[str]:
+        """The names of the projects whose sessions lie in the home."""
+        try:
+            return sorted(self._fs.listdir(str(self.home / PROJECTS)))
+        except OSError:
+            return []
 
     def _handle(self, ref: SessionRef) -> str:
         return self.layout_of(ref).handle(ref)

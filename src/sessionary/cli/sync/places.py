@@ -15,14 +15,14 @@ from sessionary.catalog import xdg_folder
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.line import Line
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier.ids import HOME, PROJECTS, folders_of, project_slug
+from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.engine import QUIET, Engine
-from sessionary.sync.identity import Repositories, repository_of
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes import OpenRemote, open_remote
 from sessionary.sync.settings import Settings, load_settings, read_identity, state_folder
+from sessionary.workspace import Workspace
 
 SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
 
@@ -102,7 +102,7 @@ class Here:
 
     def engines(self, remote: Remote, *, allow_many_deletions: bool = False) -> list[Engine]:
         """One engine for each kind of session."""
-        projects, rules = self.projects(), self.settings.rules()
+        projects, rules = self._workspace.repositories(self.settings.projects), self.settings.rules()
         return [
             Engine(
                 layout,
@@ -119,35 +119,11 @@ class Here:
 
     def layouts(self) -> list[Recipient]:
         """The sessions of the agent, and those that lie in the project."""
-        from sessionary.disk.fs import OS_FS
-        from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-        from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
-        from sessionary.layouts.maestro.layout import project_of, root_in
-        from sessionary.layouts.maestro.receiving import MaestroRecipient
-        from sessionary.layouts.orchestrator.receiving import FeatureRecipient
+        return list(self._workspace.recipients())
 
-        work, slug = root_in(OS_FS, self.root), project_slug(self.root)
-        return [
-            AmplifierRecipient(self.home),
-            MaestroRecipient(work, project=project_slug(project_of(work))),
-            BrainstormRecipient(self.root, project=slug),
-            FeatureRecipient(self.root, project=slug),
-        ]
-
-    def projects(self) -> Repositories:
-        """What projects are called on all machines: by their repositories."""
-        known = {project_slug(Path(folder)): folder for folder in self.settings.projects}
-        for slug in self._slugs():
-            if slug not in known and (folders := list(folders_of(slug))):
-                known[slug] = min(folders, key=lambda folder: repository_of(folder) is None)
-        known[project_slug(self.root)] = str(self.root)
-        return Repositories(known)
-
-    def _slugs(self) -> list[str]:
-        try:
-            return sorted(os.listdir(self.home / PROJECTS))
-        except OSError:
-            return []
+    @property
+    def _workspace(self) -> Workspace:
+        return Workspace(self.home, root=self.root)
 
     def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
         from sessionary.layouts.amplifier.presence import why_open
