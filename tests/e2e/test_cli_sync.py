@@ -211,7 +211,10 @@ def test_two_machines_work_on_one_project(
     laptop.json("push")
     assert standings(desk.json("pull", "--quiet", "0")) == {SESSION: "pulled"}
     assert desk.texts() == ["one", "two", "three"]
-    assert standings(desk.json("status")) == {SESSION: "in_step"}
+    status = desk.json("status")
+    assert standings(status) == {SESSION: "in_step"}
+    assert status["cost"]["requests"] == 1  # one list of heads does for all kinds of sessions
+    assert 0 < status["cost"]["bytes_down"] < pushed["cost"]["bytes_up"] * 2
 
     desk.say("the desk's")
     laptop.say("the laptop's")

@@ -37,7 +37,7 @@ def push_command(
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "pushing") as line:
         engines = here.engines(line, allow_many_deletions=many_deletions)
-        result = together((engine.layout.name, engine.push()) for engine in engines)
+        result = together(line, ((engine.layout.name, engine.push()) for engine in engines))
     return tell(result, here.settings, json_=json_)
 
 
@@ -63,7 +63,7 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
     """
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "pulling") as line:
-        result = together((engine.layout.name, engine.pull()) for engine in here.engines(line))
+        result = together(line, ((engine.layout.name, engine.pull()) for engine in here.engines(line)))
     return tell(result, here.settings, json_=json_)
 
 
@@ -87,5 +87,5 @@ def status_command(home: Path | None, root: Path, settings_path: Path | None, al
     """
     here = places.here_of(home, root, settings_path, QUIET)
     with places.connected(here, "looking") as line:
-        result = together((engine.layout.name, engine.status()) for engine in here.engines(line))
+        result = together(line, ((engine.layout.name, engine.status()) for engine in here.engines(line)))
     return tell(result, here.settings, json_=json_, all_=all_)

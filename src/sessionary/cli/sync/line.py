@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sessionary.cli.progress import Progress
+from sessionary.sync.calls import Cost
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord
 from sessionary.sync.remotes import OpenRemote
 
@@ -16,12 +17,16 @@ class Line:
     Args:
         inner: the remote.
         progress: told of each call.
+
+    Attributes:
+        spared: what the engines count and nobody was asked: lists of heads that had been heard before.
     """
 
     def __init__(self, inner: OpenRemote, progress: Progress) -> None:
         self._inner = inner
         self._progress = progress
         self._pages: dict[str | None, HeadPage] = {}
+        self.spared = Cost()
 
     @property
     def ru(self) -> float:
@@ -46,7 +51,11 @@ class Line:
         return self._inner.swap_head(name, data, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        if after not in self._pages:
+        page = self._pages.get(after)
+        if page is None:
             self._progress.advance()
-            self._pages[after] = self._inner.list_heads(after)
-        return self._pages[after]
+            page = self._pages[after] = self._inner.list_heads(after)
+        else:
+            self.spared.requests += 1
+            self.spared.bytes_down += sum(len(head.data) for head in page.heads)
+        return page

@@ -120,7 +120,7 @@ def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
     """A file that is held back until a person decides, in one of the other layouts."""
     with places.connected(here, "deciding") as line:
         engine, ref = _held_back(here.engines(line), word)
-        result = together([(engine.layout.name, engine.resolve(ref, keep))])
+        result = together(line, [(engine.layout.name, engine.resolve(ref, keep))])
     return tell(result, here.settings, json_=json_, all_=True)
 
 

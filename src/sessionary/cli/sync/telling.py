@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sessionary.cli import output, phrases
 from sessionary.cli.changing import set_in
+from sessionary.cli.sync.line import Line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.calls import Cost
@@ -42,8 +43,8 @@ class Result(NamedTuple):
         return PARTLY if any(one.outcome.standing is Standing.FAILED for one in self.told) else 0
 
 
-def together(reports: Iterable[tuple[str, Report]]) -> Result:
-    """The reports of several layouts as one."""
+def together(line: Line, reports: Iterable[tuple[str, Report]]) -> Result:
+    """The reports of several layouts, which came over one line, as one."""
     told: list[Told] = []
     cost = Cost()
     for kind, report in reports:
@@ -52,6 +53,8 @@ def together(reports: Iterable[tuple[str, Report]]) -> Result:
         cost.bytes_up += report.cost.bytes_up
         cost.bytes_down += report.cost.bytes_down
         cost.ru += report.cost.ru
+    cost.requests -= line.spared.requests
+    cost.bytes_down -= line.spared.bytes_down
     return Result(sorted(told, key=_rank), cost)
 
 

@@ -122,8 +122,9 @@ class Watch:
     def _carry(self, verb: Callable[[Engine], Report]) -> None:
         try:
             with Progress("carrying", None) as progress:
-                engines = self._here.engines(Line(self._remote, progress))
-                result = together((engine.layout.name, verb(engine)) for engine in engines)
+                line = Line(self._remote, progress)
+                engines = self._here.engines(line)
+                result = together(line, ((engine.layout.name, verb(engine)) for engine in engines))
         except (RemoteError, Locked, StorageFailed) as error:
             output.aside(harmless(f"sessionary: {error.message}; it is tried again"))
             return
