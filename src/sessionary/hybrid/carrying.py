@@ -20,14 +20,16 @@ from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
+from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.receiving import StoreRecipient
 from sessionary.model import SessionRef
 from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
+from sessionary.sync.identity import Repositories, repository_of
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 from sessionary.sync.report import Outcome, Report, Standing
-from sessionary.sync.rules import Rules
+from sessionary.sync.rules import Projects, Rules, SameNames
 
 TURN = 60.0
 """Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
@@ -44,7 +46,8 @@ class Place:
 
     Attributes:
         base_dir: the folder of the store, as an absolute path.
-        project: what its project is called on all machines.
+        project: what its project is called.
+        by_name: it is called so on all machines; else it is known by its repository, if it has one here.
         state: where this machine remembers what the other side has.
         logs: carry event logs too.
         quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
@@ -52,9 +55,17 @@ class Place:
 
     base_dir: str
     project: str
+    by_name: bool
     state: str
     logs: bool
     quiet: float
+
+    def names(self) -> Projects:
+        """What the project is called on all machines, as the commands of `sessionary sync` call it. Looks for it."""
+        folders = [] if self.by_name else list(folders_of(self.project))
+        if not folders:
+            return SameNames()
+        return Repositories({self.project: min(folders, key=lambda folder: repository_of(folder) is None)})
 
     def ref(self, session: str) -> SessionRef:
         """The session of this id, whether it is there or not."""
@@ -84,6 +95,7 @@ class Carrier:
         self.last: SyncResult | None = None
         self._place = place
         self._connect = connect
+        self._names: Projects | None = None
         self._remote: Remote | None = None
         self._inherited: list[Remote] = []
         self._turn = threading.Lock()
@@ -220,11 +232,16 @@ class Carrier:
     def _engine(
         self, remote: Remote, *, patience: float = TIMEOUT, sleep: Callable[[float], None] = time.sleep
     ) -> Engine:
+        if self._names is None:
+            self._names = self._place.names()
+        layout = self._layout()
+        named = self._names.identity(SessionRef(layout.name, "", self._place.base_dir, self._place.project))
         return Engine(
-            self._layout(),
+            layout,
             remote,
             state_dir=self._place.state,
-            rules=Rules(include=(escape(self._place.project),), logs=self._place.logs),
+            rules=Rules(include=(escape(named or ""),), logs=self._place.logs),
+            projects=self._names,
             in_use=self._in_use,
             quiet=0,  # asked of `why_open`, which knows better
             patience=patience,

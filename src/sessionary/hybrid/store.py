@@ -77,8 +77,10 @@ class HybridSessionStore(SessionStore):
         remote: any other side in place of a `cosmos_config`: makes the connection when it is first needed, and once
             more in a forked child. Each other side then needs a `state_dir` of its own.
         tenant: whose sessions they are, where several people share one database.
-        project: what this project is called on all machines. By default the name that it has in a home
-            (``projects/<project>/sessions``), or what `base_dir` would be called there.
+        project: what this project is called on all machines. By default a store in a home
+            (``projects/<project>/sessions``) goes by the repository of the project, wherever it lies, as in the
+            commands of ``sessionary sync``; by that name if the folder of the project is not here. Any other
+            `base_dir` goes by its path.
         event_logs: carry events.jsonl too.
         quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
             that it is closed.
@@ -116,7 +118,14 @@ class HybridSessionStore(SessionStore):
         connect, side = _side(cosmos_config, remote, tenant)
         state = state_folder(_state_dir(state_dir), side, home)
         self._carrier = Carrier(
-            Place(self._root, project or named, state, event_logs, quiet),
+            Place(
+                self._root,
+                project or named,
+                project is not None or home == self._root,
+                state,
+                event_logs,
+                quiet,
+            ),
             connect,
         )
         self._carrier.look_through()
