@@ -13,7 +13,6 @@ from sessionary.sync.remote import BlockPage, HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.folder_remote import FolderRemote
 from sessionary.testing.remote_suite import RemoteTests
 
 
@@ -36,24 +35,6 @@ class TestMemory(RemoteTests):
 class TestMemoryInSmallPages(TestMemory):
     def setup_method(self) -> None:
         self.server = MemoryServer(page_bytes=1, page_heads=1)
-
-
-class TestFolder(RemoteTests):
-    @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path) -> None:
-        self.root = tmp_path
-
-    def remote(self, tenant: str = "me") -> Any:
-        return FolderRemote(self.root, tenant, page=3)
-
-    def get_raw(self, space: str, block: str) -> Any:
-        path = self.root / "me" / "blocks" / space / block
-        return path.read_bytes() if path.exists() else None
-
-    def put_raw(self, space: str, block: str, data: bytes) -> None:
-        path = self.root / "me" / "blocks" / space / block
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
 
 
 class TestFile(RemoteTests):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.testing.folder_remote import FolderRemote
+from sessionary.testing.file_remote import FileRemote
 from sessionary.testing.policy_world import PolicyWorld, live_on
 from sessionary.testing.sync_world import World, live
 
@@ -23,19 +23,19 @@ LONGEST = 0.15
 CONVERSATIONS = """
 import sys
 from pathlib import Path
-from sessionary.testing.folder_remote import FolderRemote
+from sessionary.testing.file_remote import FileRemote
 from sessionary.testing.sync_world import Device
 device = Device(Path(sys.argv[1]), sys.argv[2], block=600)
-engines = [device.engine(FolderRemote(Path(sys.argv[3])))]
+engines = [device.engine(FileRemote(Path(sys.argv[3])))]
 """
 
 PROJECTS = """
 import sys
 from pathlib import Path
-from sessionary.testing.folder_remote import FolderRemote
+from sessionary.testing.file_remote import FileRemote
 from sessionary.testing.policy_world import KINDS, PolicyDevice
 device = PolicyDevice(Path(sys.argv[1]), sys.argv[2], KINDS, block=600)
-engines = device.engines(FolderRemote(Path(sys.argv[3])))
+engines = device.engines(FileRemote(Path(sys.argv[3])))
 """
 
 WORK = """
@@ -66,7 +66,7 @@ def run_and_kill(program: str, root: Path, names: list[str], fate: random.Random
 @pytest.mark.lane("sigkill")
 def test_conversations_survive_processes_that_are_killed(tmp_path: Path) -> None:
     fate = random.Random(1)
-    world = World(tmp_path, lambda: FolderRemote(tmp_path / "remote"), block=600)
+    world = World(tmp_path, lambda: FileRemote(tmp_path / "remote"), block=600)
     kill_between(world.devices, CONVERSATIONS, tmp_path, fate, lambda: live(world, fate, 4, 0.0))
     world.check()
 
@@ -74,7 +74,7 @@ def test_conversations_survive_processes_that_are_killed(tmp_path: Path) -> None
 @pytest.mark.lane("sigkill")
 def test_everything_in_a_project_survives_processes_that_are_killed(tmp_path: Path) -> None:
     fate = random.Random(2)
-    world = PolicyWorld(tmp_path, lambda: FolderRemote(tmp_path / "remote"), block=600)
+    world = PolicyWorld(tmp_path, lambda: FileRemote(tmp_path / "remote"), block=600)
     kill_between(world.devices, PROJECTS, tmp_path, fate, lambda: live_on(world, fate, 4, 0.0))
     world.check()
 

@@ -212,7 +212,10 @@ def test_two_machines_work_on_one_project(
     laptop.json("push")
     assert standings(desk.json("pull", "--quiet", "0")) == {SESSION: "pulled"}
     assert desk.texts() == ["one", "two", "three"]
-    assert standings(desk.json("status")) == {SESSION: "in_step"}
+    status = desk.json("status")
+    assert standings(status) == {SESSION: "in_step"}
+    assert status["cost"]["requests"] == 1  # one list of heads does for all kinds of sessions
+    assert 0 < status["cost"]["bytes_down"] < pushed["cost"]["bytes_up"] * 2
 
     desk.say("the desk's")
     laptop.say("the laptop's")
@@ -379,6 +382,8 @@ def test_init_refuses_a_store_that_ignores_conditions(machines: tuple[Machine, M
     [
         ("postgresql://ada:hunter2@db/sessions", "with a secret in it"),
         ("postgresql://db/sessions?password=hunter2", "with a secret in it"),
+        ("https://a.documents.azure.com/d/c?AccountKey=hunter2", "before any ?"),
+        ("s3://bucket/prefix?access_key=hunter2", "before any ?"),
         ("mysql://db/sessions", "no address of a remote"),
         ("nonsense", "no address of a remote"),
         ("https://a.documents.azure.com/only-a-database", "a database and a container"),
@@ -391,10 +396,25 @@ def test_init_refuses_an_address(machines: tuple[Machine, Machine], address: str
     assert "hunter2" not in refused.err
 
 
-def test_init_refuses_to_keep_a_secret_as_an_option(machines: tuple[Machine, Machine]) -> None:
-    refused = machines[0].run("init", "s3://b", "--tenant", "ada", "--option", "secret_access_key=hunter2")
+@pytest.mark.parametrize(
+    "name",
+    ["secret_access_key", "access_key", "azure_storage_master_key", "service_account_key", "sas_token"],
+)
+def test_init_refuses_to_keep_a_secret_as_an_option(name: str, machines: tuple[Machine, Machine]) -> None:
+    refused = machines[0].run("init", "s3://b", "--tenant", "ada", "--option", f"{name}=hunter2")
     assert refused.code == 2
     assert "hunter2" not in refused.err
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [("s3://b", "tenant"), ("s3://b", "client_options"), ("postgresql://db/x", "region")],
+)
+def test_init_refuses_an_option_that_would_not_be_heeded(
+    address: str, name: str, machines: tuple[Machine, Machine]
+) -> None:
+    refused = machines[0].run("init", address, "--tenant", "ada", "--option", f"{name}=eve")
+    assert (refused.code, f"takes no option {name}" in refused.err) == (12, True)
 
 
 def test_nothing_is_carried_before_something_was_set_up(machines: tuple[Machine, Machine]) -> None:

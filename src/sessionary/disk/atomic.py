@@ -53,11 +53,17 @@ def temp_name(path: str) -> str:
 
 
 def resolve(fs: Fs, path: str) -> str:
-    """Where a link at `path` leads, so that replacing a linked file keeps the link."""
+    """Where a link at `path` leads, so that replacing a linked file keeps the link.
+
+    Raises:
+        StorageFailed: the system does not tell.
+    """
     try:
         is_link = stat_module.S_ISLNK(fs.lstat(path).st_mode)
     except FileNotFoundError:
         return path
+    except OSError as error:
+        raise storage_failed(error, "look at", path) from error
     return os.path.realpath(path) if is_link else path
 
 

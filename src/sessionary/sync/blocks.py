@@ -152,7 +152,7 @@ def unpack(block: str, data: bytes) -> Stored:
         numbers = all(type(number) is int for number in (version, raw, back))
         if not numbers or version < 1 or len(bytes.fromhex(prev)) != 32:
             raise ValueError("a field of another type")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(block, str(error)) from None
     if version > FORMAT:
         raise Unsupported(

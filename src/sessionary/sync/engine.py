@@ -32,6 +32,7 @@ from sessionary.sync.calls import Cost, PatientRemote
 from sessionary.sync.comparing import compare, kind_of
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.owners import settle_owners
+from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
@@ -196,6 +197,7 @@ class Engine:
                     hint="say `mine` or `theirs` of what is held back for a person; of all else a pull keeps both",
                 )
             head = decode(name, record.data)
+            refuse_strangers(self.layout, head)
             if keep == "mine":
                 self.states.agree(name, Agreed(head, record.etag, {}, ref.folder))
                 outcome = self._pusher().push(name, ref, self.states.agreed(name))

@@ -6,6 +6,8 @@ commit. Small documents lie in the head itself: most pushes are then one block a
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from hashlib import sha256
 
 import msgspec
@@ -20,7 +22,14 @@ INLINE = 4 << 10
 INLINE_ALL = 64 << 10
 """All that lies in a head has at most so many bytes; further documents lie in blocks, as large ones do."""
 
+LARGEST_INLINE = 64 << 20
+"""A head whose documents are larger than this in all is refused: it was made to fill a memory."""
+
+LARGEST_NUMBER = 1 << 53
+
 HISTORY = 8
+_HASH = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[0-9a-f]{40}")
 
 
 class PartHead(Struct, frozen=True, omit_defaults=True):
@@ -127,4 +136,21 @@ def decode(name: str, data: bytes) -> Head:
         raise Corrupt(f"head {name} of the other side cannot be read: {error}", operation="pull") from None
     if head_name(head.kind, head.project, head.session) != name:
         raise Corrupt(f"head {name} of the other side speaks of another session", operation="pull")
+    for what in _impossible(head):
+        raise Corrupt(f"head {name} of the other side is damaged: {what}", operation="pull")
     return head
+
+
+def _impossible(head: Head) -> Iterator[str]:
+    """What no client of this format writes. Whoever holds the other side can write anything."""
+    numbers = (head.gen, head.count, *(number for part in head.parts for number in (part.size, part.n)))
+    if head.v < 1 or not all(0 <= number <= LARGEST_NUMBER for number in numbers):
+        yield "a number is out of its range"
+    if not _NAME.fullmatch(head.space):
+        yield "its space is no name of a head"
+    if not all(_HASH.fullmatch(part.chain) for part in head.parts):
+        yield "a chain is no hash"
+    if len({part.name for part in head.parts}) < len(head.parts):
+        yield "it names a file twice"
+    if sum(part.size for part in head.parts if part.data is not None) > LARGEST_INLINE:
+        yield "too much lies in it"

@@ -22,10 +22,12 @@ from sessionary.sync.incoming import Theirs
 from sessionary.sync.survey import LocalPart, opened
 
 STAGED = ".pull-"
+LONGEST_NAME = 255
+"""The most bytes that a file name may have."""
 
 
 def refuse_strangers(layout: Recipient, head: Head) -> None:
-    """Refuse a head that names a file which no such session can have.
+    """Refuse a head that names a file which no such session can have, or an owner of what is no ledger.
 
     Raises:
         Invalid: it does.
@@ -35,6 +37,9 @@ def refuse_strangers(layout: Recipient, head: Head) -> None:
             continue
         if _is_strange(layout, part.name) or part.kind == PartKind.BUNDLE.value:
             raise _stranger(head, part.name)
+    for name in head.owners:
+        if _is_strange(layout, name) or layout.rule(name).policy is not Policy.LEDGER:
+            raise _stranger(head, name)
 
 
 def refuse_strange_items(layout: Recipient, head: Head, items: set[bundles.Item]) -> None:
@@ -45,8 +50,13 @@ def refuse_strange_items(layout: Recipient, head: Head, items: set[bundles.Item]
 
 
 def _is_strange(layout: Recipient, name: str) -> bool:
-    hidden = any(not segment or segment.startswith(".") for segment in name.split("/"))
-    return hidden or "\\" in name or "\0" in name or layout.part_kind(name) is None
+    segments = name.split("/")
+    hidden = any(not segment or segment.startswith(".") for segment in segments)
+    try:
+        longest = max(len(os.fsencode(segment)) for segment in segments)
+    except UnicodeEncodeError:
+        return True
+    return hidden or longest > LONGEST_NAME or "\\" in name or "\0" in name or layout.part_kind(name) is None
 
 
 def _stranger(head: Head, name: str) -> Invalid:

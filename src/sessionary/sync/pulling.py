@@ -141,6 +141,7 @@ class Puller:
             if found.awaits_person(self._rule):
                 writer.show(found, mine)
                 return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
+            writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
             noted = writer.write(found, mine, agreed)
         self._agree(record, head, ref, found, agreed)

@@ -23,6 +23,7 @@ from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
 from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name
+from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Outcome, Standing, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
@@ -223,6 +224,7 @@ class Pusher:
         if record is None:
             raise RemoteError(f"the head of {ref.session_id} is gone from the other side", operation="push")
         head = decode(name, record.data)
+        refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
         found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule)
         if found.awaits_person(self._rule):

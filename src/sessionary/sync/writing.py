@@ -58,6 +58,21 @@ class Writer:
         self._head = head
         self._device = device
 
+    def prove(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
+        """Read all that is to be written once, so that nothing here is changed for what is not proved to its end.
+
+        Raises:
+            Corrupt, Invalid: the other side holds what its head does not say, or what no such session has.
+        """
+        for name, theirs in found.theirs.items():
+            with opened(self._fs, mine.get(name)) as file:
+                if name == bundles.NAME:
+                    items = set(bundles.unpack_items(theirs.all(file)))
+                    refuse_strange_items(self._layout, self._head, items)
+                    continue
+                for _ in theirs.rest(file):
+                    pass
+
     def write(self, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None) -> str:
         """Bring every file to where it belongs; returns what there is to tell.
 

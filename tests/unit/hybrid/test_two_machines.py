@@ -255,6 +255,36 @@ def test_a_store_in_any_folder_meets_another_of_the_same_project(
         assert asyncio.run(three.pull()).pulled == 0
 
 
+def test_one_repository_is_one_project_wherever_it_lies(tmp_path: Path, server: MemoryServer) -> None:
+    import asyncio
+
+    from sessionary import HybridSessionStore
+    from sessionary.layouts.amplifier.ids import project_slug
+    from sessionary.sync.heads import decode
+    from sessionary.sync.remote import heads_of
+
+    def store(name: str, origin: str) -> HybridSessionStore:
+        project = tmp_path / name / "shop"
+        (project / ".git").mkdir(parents=True)
+        (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        (project / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {origin}\n')
+        base = tmp_path / f"home-{name}" / "projects" / project_slug(project) / "sessions"
+        return HybridSessionStore(base, remote=server.remote, state_dir=tmp_path / f"state-{name}", quiet=0)
+
+    with (
+        store("desk", "git@github.com:example/shop.git") as desk,
+        store("laptop", "https://github.com/Example/shop") as laptop,
+        store("other", "https://github.com/example/another") as other,
+    ):
+        desk.save("s", say("hello"), {"session_id": "s"})
+        asyncio.run(desk.sync())
+        assert asyncio.run(laptop.pull()).pulled == 1
+        assert laptop.load("s") == desk.load("s")
+        assert asyncio.run(other.pull()).pulled == 0
+    (record,) = heads_of(server.remote())
+    assert decode(record.name, record.data).project == "git:github.com/example/shop"
+
+
 def test_event_logs_go_only_where_they_are_asked_for(machine: Make) -> None:
     from sessionary import EventsLog
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from sessionary.disk.fs import OS_FS, look
 from sessionary.errors import AlreadyExists, Unsupported
 from sessionary.sync.remotes import OpenRemote, check_address
 from sessionary.sync.settings import Settings, save_settings, stable_name
+
+_SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)
+"""What clients call what lets one in; the id of a key does not."""
 
 
 @click.command(
@@ -148,7 +152,7 @@ def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
         name, equals, value = word.partition("=")
         if not name or not equals:
             raise click.UsageError(f"{option} takes NAME=VALUE, not {word}")
-        if any(secret in name.lower() for secret in ("secret", "password", "account_key", "token", "sas")):
+        if _SECRET.search(name):
             raise click.UsageError(
                 f"{option} {name} would keep a secret in the settings: set it in the environment"
             )
@@ -198,7 +202,7 @@ def _object(settings: Settings, place: Path, apart: bool | None, there: bool, ma
 def _tell(settings: Settings, place: Path, apart: bool | None, there: bool, made: bool) -> None:
     output.lines(done(f"{one_line(settings.remote)} can hold the sessions of {one_line(settings.tenant)}"))
     output.line(f"  kept in {one_line(str(place))}; no secret is in it")
-    if made:
+    if settings.encrypt is not None:  # an earlier try may have made it, and told nobody
         output.aside(
             f"The key is in {one_line(settings.encrypt or '')}. Copy it to your other machines, and to a safe place:"
         )

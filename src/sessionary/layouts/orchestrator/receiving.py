@@ -28,6 +28,7 @@ from sessionary.model import SessionRef, Summary
 
 TIMEOUT: Final = 30.0
 _PATH = "state.yaml"
+_FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
 
 
 class FeatureRecipient(FeatureLayout):
@@ -79,7 +80,8 @@ class FeatureRecipient(FeatureLayout):
             return PartKind.JOURNAL
         segments = name.split("/")
         below = len(segments) > 1 and all(segment and not segment.startswith(".") for segment in segments)
-        return PartKind.DOCUMENT if below or name in (names.STATE, names.PLAN, names.INDEX) else None
+        below = below and segments[0] not in _FILES
+        return PartKind.DOCUMENT if below or name in _FILES else None
 
     def rule(self, name: str) -> Rule:
         if name == names.HISTORY:

@@ -22,6 +22,9 @@ _COSMOS = {"https": "https", "cosmos": "https", "cosmos+http": "http", "cosmos+h
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "az")
 _SECRETS = {"password", "sslpassword", "key", "account_key", "secret_access_key", "sas", "sig"}
+_OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "client_options"}
+"""What a remote is told by other ways than its options."""
+
 _SHAPES = """\
 postgresql://USER@HOST/DATABASE, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX,
 https://ACCOUNT.documents.azure.com/DATABASE/CONTAINER, or cosmos+http://HOST:PORT/DATABASE/CONTAINER for an emulator"""
@@ -57,6 +60,11 @@ def check_address(url: str) -> str:
         raise Invalid(
             f"an address of {scheme}:// with a secret in it is not taken: it would be kept and printed",
             hint="leave it out; docs/howto/sync.md says where each kind of store looks for it",
+        )
+    if scheme not in _POSTGRES and (parts.query or parts.fragment):
+        raise Invalid(
+            f"an address of {scheme}:// ends before any ? or #: nothing behind it would be heeded",
+            hint=f"addresses are {_SHAPES}",
         )
     if scheme in _COSMOS:
         _cosmos(url, {})
@@ -94,6 +102,12 @@ def open_remote(
 
 def _opened(url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> OpenRemote:
     scheme = _scheme(url)
+    wrong = sorted(options.keys() & _OWN if scheme in _OBJECTS else options)
+    if wrong:
+        raise Invalid(
+            f"{scheme}:// takes no option {', '.join(wrong)}",
+            hint="options are for the clients of object stores: region, endpoint",
+        )
     if scheme in _OBJECTS:
         from sessionary.sync.remotes.objects import ObjectStoreRemote
 
