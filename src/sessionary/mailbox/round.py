@@ -3,8 +3,8 @@
 Results are written in batches, because a flush takes longer than most handlers and one of them makes any number of
 lines durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so a slow handler has each of
 its results written at once, and a crash repeats little. Until its first batch is written, a round also takes what has
-come meanwhile: the more messages share a flush, the less it costs. Nothing counts as applied before its flush has
-returned.
+come meanwhile, if its turn is not over: the more messages share a flush, the less it costs. Nothing counts as applied
+before its flush has returned.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Round:
         self._handled = 0
         self._batch: list[Entry] = []
         self._committed = False
-        self._visited: set[Place] = set()
+        self._last: Place | None = None
         self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
         self._claims: list[Claim] = []
         self._began = 0.0
@@ -106,8 +106,10 @@ class Round:
         for place in self._box.folders.queue():
             if limit is not None and self._handled >= limit:
                 break
-            if place not in self._visited:
-                self._visited.add(place)
+            if (
+                self._last is None or place > self._last
+            ):  # who comes late, with an older name, waits for the next round
+                self._last = place
                 self._visit(place)
 
     def _may_grow(self, limit: int | None) -> bool:

@@ -16,10 +16,11 @@ from typing import TypeVar
 
 from sessionary.disk.fs import Fs, not_found, read_bytes
 from sessionary.layouts.base import SETTLED
+from sessionary.layouts.maestro.names import LARGEST
 
 MOST = 100_000
 """So many folders and files are remembered; what would be one more makes a memory begin anew."""
-LARGEST = 1 << 14
+LARGEST_KEPT = 1 << 14
 """Bytes of a file that is remembered. A session.json has a few hundred."""
 
 _State = tuple[int, int, int, int]
@@ -61,10 +62,10 @@ class Memory:
         known = self._bytes.get(path)
         if known is not None and found is not None and known[0] == _state(found):
             return known[1]
-        data = read_bytes(fs, path, operation="load")
+        data = read_bytes(fs, path, operation="load", limit=LARGEST)
         if data is None:
             raise not_found(path, f"there is no work session in {path}")
-        if found is not None and len(data) <= LARGEST and self._is_settled(found):
+        if found is not None and len(data) <= LARGEST_KEPT and self._is_settled(found):
             _keep(self._bytes, path, (_state(found), data))
         return data
 

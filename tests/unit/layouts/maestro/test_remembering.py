@@ -10,7 +10,7 @@ import pytest
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro import WorkStore
-from sessionary.layouts.maestro.remembering import LARGEST, Memory
+from sessionary.layouts.maestro.remembering import LARGEST_KEPT, Memory
 from sessionary.testing.wrapper import WrappedFs
 
 LATER = 60.0  # seconds: what was written a moment ago counts as settled for a memory whose clock goes so far ahead
@@ -99,10 +99,10 @@ def test_what_was_touched_a_moment_ago_is_not_remembered(tmp_path: Path) -> None
 
 def test_what_is_large_is_read_again(tmp_path: Path, memory: Memory) -> None:
     path = tmp_path / "session.json"
-    path.write_bytes(b"x" * (LARGEST + 1))
+    path.write_bytes(b"x" * (LARGEST_KEPT + 1))
     fs = Counting()
     for _ in range(2):
-        assert len(memory.read(fs, str(path))) == LARGEST + 1
+        assert len(memory.read(fs, str(path))) == LARGEST_KEPT + 1
     assert fs.calls == ["open", "open"]
 
 
