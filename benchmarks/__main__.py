@@ -7,7 +7,6 @@ that mixes runs would compare what was never side by side.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -77,12 +76,15 @@ def main(arguments: Sequence[str]) -> int:
     SCRATCH.mkdir(exist_ok=True)
     if (kind := report.file_system_of(SCRATCH)) in IN_MEMORY:
         parser.error(f"{SCRATCH} lies in memory ({kind}): a flush costs nothing there, and so proves nothing")
-    results = [
-        result
-        for benchmark in ALL
-        if not asked.name or benchmark.name in asked.name
-        for result in _measure(benchmark)
-    ]
+    # All goes at the end: for minutes after many files were deleted, ext4 looks long for the inode of a new one, and the
+    # next benchmark would pay for that.
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as scratch:
+        results = [
+            result
+            for benchmark in ALL
+            if not asked.name or benchmark.name in asked.name
+            for result in _measure(benchmark, Path(scratch, benchmark.name))
+        ]
     if not asked.name:
         report.write(results, report.machine_of(SCRATCH))
     missed = [row for row, measured in results if not row.limit.holds(measured.figure)]
@@ -90,14 +92,11 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if asked.check and missed else 0
 
 
-def _measure(benchmark: Benchmark) -> list[report.Result]:
+def _measure(benchmark: Benchmark, place: Path) -> list[report.Result]:
     start = time.monotonic()
-    place = Path(tempfile.mkdtemp(dir=SCRATCH, prefix=f"{benchmark.name}-"))
-    try:
-        settle()
-        results = list(zip(benchmark.rows, benchmark.measure(place), strict=True))
-    finally:
-        shutil.rmtree(place)
+    place.mkdir()
+    settle()
+    results = list(zip(benchmark.rows, benchmark.measure(place), strict=True))
     for row, measured in results:
         print(report.line(row, measured))
     print(f"       ({benchmark.name}: {time.monotonic() - start:.0f} s)", flush=True)
