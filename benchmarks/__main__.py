@@ -76,8 +76,8 @@ def main(arguments: Sequence[str]) -> int:
     SCRATCH.mkdir(exist_ok=True)
     if (kind := report.file_system_of(SCRATCH)) in IN_MEMORY:
         parser.error(f"{SCRATCH} lies in memory ({kind}): a flush costs nothing there, and so proves nothing")
-    # All goes at the end: for minutes after many files were deleted, ext4 looks long for the inode of a new one, and the
-    # next benchmark would pay for that.
+    # All goes at the end: for minutes after many files were deleted, ext4 looks long for the inode of a new one, and
+    # the next benchmark would pay for that.
     with tempfile.TemporaryDirectory(dir=SCRATCH) as scratch:
         results = [
             result
