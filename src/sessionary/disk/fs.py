@@ -319,8 +319,12 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
     """Make a folder and its missing parents, private (0700). True if anything was made.
 
     Durability: every folder made is named durably in its parent before this returns (unless `durable` is False).
+
+    Raises:
+        OSError: the system refused; also where a link on the way leads nowhere, as to a disk that is not there.
     """
     wanted = [path]
+    seen: set[str] = set()
     made: list[str] = []
     while wanted:
         try:
@@ -329,7 +333,11 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
         except FileExistsError:
             wanted.pop()
         except FileNotFoundError:
-            wanted.append(os.path.dirname(wanted[-1]))
+            above = os.path.dirname(wanted[-1])
+            if above in seen:  # it is there, and takes no folder: a link that leads nowhere, or /proc
+                raise
+            seen.add(above)
+            wanted.append(above)
     if durable:
         for name in made:
             sync_dir(fs, os.path.dirname(name) or ".")

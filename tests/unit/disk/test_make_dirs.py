@@ -1,0 +1,21 @@
+"""Folders that cannot be made are told, and never tried for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionary.disk.fs import OS_FS, make_dirs
+
+
+def test_a_link_to_a_disk_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").symlink_to(tmp_path / "unmounted" / "disk")
+    with pytest.raises(FileNotFoundError):
+        make_dirs(OS_FS, str(tmp_path / "home" / "projects" / "one"))
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+def test_missing_parents_are_made_and_what_is_there_is_taken(tmp_path: Path) -> None:
+    wanted = tmp_path / "a" / "b" / "c"
+    assert make_dirs(OS_FS, str(wanted)) is True
+    assert make_dirs(OS_FS, str(wanted)) is False
+    assert wanted.is_dir()
