@@ -7,6 +7,7 @@ that mixes runs would compare what was never side by side.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     # All goes at the end: for minutes after many files were deleted, ext4 looks long for the inode of a new one, and
     # the next benchmark would pay for that.
     with tempfile.TemporaryDirectory(dir=SCRATCH) as scratch:
+        os.chmod(scratch, 0o711)  # a database server may run as another user
         results = [
             result
             for benchmark in ALL
