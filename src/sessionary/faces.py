@@ -11,8 +11,6 @@ that searches the path, and so behind us. Our package then steps aside when it i
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
 from sys import modules
 from typing import Any
 
@@ -44,6 +42,10 @@ def give_way(package: str) -> bool:
 
     Returns False if there is none; then the importing one is the package. What the other raises is raised.
     """
+    # Here, since every start of a command loads this module and none comes this way.
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
     finders: list[Any] = list(sys.meta_path)
     behind_us = finders[finders.index(PathFinder) + 1 :] if PathFinder in finders else []
     for finder in behind_us:
