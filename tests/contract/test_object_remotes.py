@@ -179,7 +179,11 @@ def test_a_store_that_keeps_not_quite_all_is_refused(fault: str) -> None:
 
 
 def test_the_self_check_passes_a_store_with_nothing_amiss() -> None:
-    ObjectStoreRemote("s3://lax", tenant="me", store=Lax("none")).prepare()
+    remote = ObjectStoreRemote("s3://lax", tenant="me", store=Lax("none"))
+    remote.prepare()
+    assert remote.list_heads().heads == ()  # its probes are gone
+    etag = remote.swap_head("one", b"x", None)
+    assert remote.read_head("one") == ("one", b"x", etag)
 
 
 @pytest.mark.lane("s3")

@@ -136,6 +136,7 @@ def test_devices_on_a_bad_network_lose_and_double_nothing_of_what_is_sealed(tmp_
         world = world_of(server, tmp_path / str(seed), block=600)
         live(world, fate, 40)
         world.check()
+        assert world.said > 0
 
 
 def test_a_wrong_key_is_told_and_changes_nothing(tmp_path: Path) -> None:

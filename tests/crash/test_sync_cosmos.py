@@ -101,6 +101,7 @@ def test_devices_at_the_server_of_others_lose_and_double_nothing(seed: int, tmp_
     live(world, fate, STEPS)
     world.check()
     bench.close()
+    assert world.said > 0
 
 
 SWEPT = [stage.name for stage in STAGES] if SOAK else ["grown here", "grown on both", "trashed here"]

@@ -43,7 +43,8 @@ for count in range(8):
 """
 
 
-def survive(server: Server, tmp_path: Path) -> None:
+def survive(server: Server, tmp_path: Path) -> int:
+    """Kill devices that synchronise; how many lines were promised, all of which were found once."""
     bench = Bench(server)
     config = server.config
     promises = torture(
@@ -68,16 +69,16 @@ def survive(server: Server, tmp_path: Path) -> None:
         found |= set(lines)
     owed = {name for promise in promises for name in promise.value}
     assert owed <= found
-    assert len(owed) > 10
     bench.close()
+    return len(owed)
 
 
 @pytest.mark.lane("sigkill")
 def test_killed_devices_owe_nothing_that_they_pushed(tmp_path: Path) -> None:
-    survive(Double(), tmp_path)
+    assert survive(Double(), tmp_path) > 10
 
 
 @pytest.mark.lane("sigkill")
 @pytest.mark.lane("cosmos-npm")
 def test_killed_devices_owe_nothing_at_the_server_of_others(tmp_path: Path) -> None:
-    survive(Npm(), tmp_path)
+    assert survive(Npm(), tmp_path) > 10

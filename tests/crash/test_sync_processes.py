@@ -69,6 +69,7 @@ def test_conversations_survive_processes_that_are_killed(tmp_path: Path) -> None
     world = World(tmp_path, lambda: FileRemote(tmp_path / "remote"), block=600)
     kill_between(world.devices, CONVERSATIONS, tmp_path, fate, lambda: live(world, fate, 4, 0.0))
     world.check()
+    assert world.said > 0
 
 
 @pytest.mark.lane("sigkill")
@@ -77,6 +78,7 @@ def test_everything_in_a_project_survives_processes_that_are_killed(tmp_path: Pa
     world = PolicyWorld(tmp_path, lambda: FileRemote(tmp_path / "remote"), block=600)
     kill_between(world.devices, PROJECTS, tmp_path, fate, lambda: live_on(world, fate, 4, 0.0))
     world.check()
+    assert world.said > 0
 
 
 def kill_between(
