@@ -23,7 +23,7 @@ from sessionary.testing.policy_world import (
     attempt_all,
 )
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.sync_stages import Hub, changing
+from tests.crash.sync_stages import Hub, changing, cut_off
 
 BLOCK = 400
 KILLS = 10**9 if os.environ.get("SESSIONARY_SOAK") else 16
@@ -373,7 +373,7 @@ def sweep(stage: Stage, root: Path) -> int:
         hub.put_back(kept)
         moved(place, root / "prepared")
         world = PolicyWorld(place, hub.remote, kinds=(stage.kind,), block=BLOCK).like(prepared)
-        _cut_off(world, stage, plan, fault)
+        cut_off(world, stage, plan, fault, attempt_all)
         shutil.rmtree(place)
     return count
 
@@ -382,15 +382,3 @@ def moved(place: Path, before: Path) -> None:
     """What the devices remember names folders; the copies lie elsewhere."""
     for path in place.glob("*/state/*/*.json"):
         path.write_text(path.read_text().replace(str(before), str(place)))
-
-
-def _cut_off(world: PolicyWorld, stage: Stage, plan: dict[int, str], fault: Fault | None) -> None:
-    remote = ChaosRemote(world.remote(), plan)
-    attempt_all(world.devices[0], remote, stage.work, fault)
-    try:
-        stage.then(world)
-        remote.settle()
-        world.check()
-        stage.verify(world)
-    except AssertionError as error:
-        raise AssertionError(f"{stage.name}, {plan or fault}: {error}\n" + "\n".join(remote.log)) from error

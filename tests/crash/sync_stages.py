@@ -252,9 +252,19 @@ def again(prepared: World, place: Path, hub: Hub) -> World:
     return world
 
 
-def cut_off(world: World, stage: Stage, plan: dict[int, str], fault: Fault | None) -> None:
+def cut_off(
+    world: Any,
+    stage: Any,
+    plan: dict[int, str],
+    fault: Fault | None,
+    attempted: Callable[..., object] = attempt,
+) -> None:
+    """Let the first device do its work over a remote that fails as planned; then all must come right.
+
+    Worlds of conversations and of whole projects, and their stages, have the same shape.
+    """
     remote = ChaosRemote(world.remote(), plan)
-    attempt(world.devices[0], remote, stage.work, fault)
+    attempted(world.devices[0], remote, stage.work, fault)
     try:
         stage.then(world)
         remote.settle()
