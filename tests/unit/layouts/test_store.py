@@ -932,14 +932,16 @@ def test_a_session_can_be_saved_in_the_levels(base: Any) -> None:
         SessionStore(base, durability="maybe")
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the table of open files is Linux's")
 def test_many_sessions_do_not_use_up_the_descriptors(base: Any) -> None:
     store = SessionStore(base)
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    held = []
     for number in range(200):
         store.append(f"s{number}", [say("x")])
         store.append(f"s{number}", [say("y")])
-    if before:
-        assert len(os.listdir("/proc/self/fd")) - before <= 2 * 64 + 8
+        held.append(len(os.listdir("/proc/self/fd")))
+    # So many sessions are kept open at once, and no more with every further one. A store that sends holds a few besides.
+    assert max(held[100:]) - max(held[:100]) <= 8
     assert texts(store, "s0") == ["x", "y"]
 
 
