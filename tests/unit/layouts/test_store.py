@@ -940,7 +940,7 @@ def test_many_sessions_do_not_use_up_the_descriptors(base: Any) -> None:
         store.append(f"s{number}", [say("x")])
         store.append(f"s{number}", [say("y")])
         held.append(len(os.listdir("/proc/self/fd")))
-    # So many sessions are kept open at once, and no more with every further one. A store that sends holds a few besides.
+    # So many sessions are kept open at once, and no more with every further one. One that sends holds a few besides.
     assert max(held[100:]) - max(held[:100]) <= 8
     assert texts(store, "s0") == ["x", "y"]
 
