@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from sessionary import catalog
 from sessionary.catalog import Catalog, cache_folder
+from sessionary.disk import halves
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import SETTLED, Known
@@ -591,3 +592,34 @@ def test_on_a_real_disk(home: Path, cache: Path) -> None:
         assert [summary.messages for summary in found] == [number - 1]
         with (home / "projects/-p/sessions/one/transcript.jsonl").open("ab") as file:
             file.write(line("more"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_two_processes_that_compare_believe_no_more_than_one(
+    home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(halves, "WORTH", 20)
+    folders = [make(home, f"s{number:02}") for number in range(24)]
+    everything = {
+        one.ref.session_id: one for one in Workspace(home, LongAgoFs(), cache=str(cache)).summaries()
+    }
+    asked: list[str] = []
+
+    class Asked(LongAgoFs):
+        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
+            asked.append(path)
+            return super().stat(path, dir_fd=dir_fd)
+
+    for number in (0, 10, 14, 23):  # in both halves
+        with (folders[number] / "transcript.jsonl").open("ab") as file:
+            file.write(line("more"))
+    rmtree(folders[1])
+    fs = Asked()
+    now = {
+        one.ref.session_id: one for one in Workspace(home, fs, cache=str(cache), may_fork=True).summaries()
+    }
+    assert now == read_anew(home)
+    assert sum(now[name] != everything[name] for name in now) == 4
+    assert len(asked) < 2 * 24  # of the three looks at each session the other process has taken half

@@ -63,7 +63,7 @@ def list_command(
     show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
     """
     options.one_format(json_, jsonl)
-    workspace = Workspace(home)
+    workspace = Workspace(home, may_fork=True)
     found, failure = all_summaries(workspace)
     wanted = _places(found, project, since, until)
     summaries = found if len(wanted) == len(found) else [found[place] for place in wanted]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.halves import in_halves
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
@@ -43,6 +44,7 @@ class AmplifierLayout:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
         fs: the file system.
         now: the time in seconds since 1970, to tell leftovers from files that are being written.
+        may_fork: True in a program of one's own: a long list is then compared by two processes; see `disk.halves`.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -59,10 +61,13 @@ class AmplifierLayout:
         "*.torn-*",
     )
 
-    def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time, may_fork: bool = False
+    ) -> None:
         self.home = home
         self._fs = fs
         self._now = now
+        self._may_fork = may_fork
 
     def discover(self) -> Iterator[SessionRef]:
         from sessionary.layouts.amplifier.listing import is_session
@@ -110,26 +115,37 @@ class AmplifierLayout:
         kept = 0
         for project, sessions, names in self._sessions():
             listed.append((sessions, names))
-            with held_open(self._fs, sessions) as fd:
-                here = f"{sessions}/" if fd is None else ""
-                for name in names:
-                    folder = f"{sessions}/{name}"
-                    entry = known.get(folder)
-                    if entry is not None and entry.holds(self._fs, here + name, fd):
-                        kept += 1
-                        yield entry.summary
-                        continue
-                    summary, entry = self._read(SessionRef(self.name, name, folder, project), now)
-                    if entry is not None:
-                        known[folder] = entry
-                        kept += 1
-                    else:
-                        known.pop(folder, None)
-                    if summary is not None:
-                        yield summary
+            entries = [known.get(f"{sessions}/{name}") for name in names]
+            for name, entry, holds in zip(names, entries, self._hold(sessions, names, entries), strict=True):
+                if entry is not None and holds:
+                    kept += 1
+                    yield entry.summary
+                    continue
+                folder = f"{sessions}/{name}"
+                summary, read = self._read(SessionRef(self.name, name, folder, project), now)
+                if read is not None:
+                    known[folder] = read
+                    kept += 1
+                else:
+                    known.pop(folder, None)
+                if summary is not None:
+                    yield summary
         if kept < len(known):
             for folder in set(known) - {f"{sessions}/{name}" for sessions, names in listed for name in names}:
                 del known[folder]
+
+    def _hold(self, sessions: str, names: Sequence[str], entries: Sequence[Known | None]) -> bytes:
+        """For each of the names in a folder of sessions 1 if what is remembered of it holds, else 0."""
+
+        def look(some: Sequence[tuple[str, Known | None]]) -> bytes:
+            with held_open(self._fs, sessions) as fd:
+                here = f"{sessions}/" if fd is None else ""
+                return bytes(
+                    [entry is not None and entry.holds(self._fs, here + name, fd) for name, entry in some]
+                )
+
+        some = list(zip(names, entries, strict=True))
+        return in_halves(look, some) if self._may_fork else look(some)
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""
