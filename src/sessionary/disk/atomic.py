@@ -29,7 +29,9 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    forget_names,
     make_dirs,
+    name_folders,
     regular,
     storage_failed,
     sync_dir,
@@ -88,6 +90,7 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
         named = True
         if durable:
             sync_dir(fs, folder)
+            name_folders(fs, folder)
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
     except OSError as error:
@@ -173,6 +176,7 @@ def replace(
         renamed = True
         if durable:
             sync_dir(fs, os.path.dirname(path))
+            name_folders(fs, os.path.dirname(path))
     except OSError as error:
         raise storage_failed(error, "replace", path, outcome=_outcome(renamed)) from error
     finally:
@@ -288,6 +292,7 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
             sync_dir(fs, source)  # for the writers in there: they can no longer do it under the old name
         fs.rename(source, target)
         moved = True
+        forget_names(fs)
         sync_dir(fs, parent)
         sync_dir(fs, os.path.dirname(source))
     except AlreadyExists:
@@ -306,6 +311,7 @@ def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
     """
     try:
         _erase(fs, path)
+        forget_names(fs)
         sync_dir(fs, os.path.dirname(path))
     except OSError as error:
         raise storage_failed(error, "erase", path, outcome="unknown") from error

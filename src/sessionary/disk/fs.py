@@ -315,10 +315,56 @@ def sync_dir(fs: Fs, path: str) -> None:
         fs.close(fd)
 
 
+_NAMED = "_sessionary_named"
+_DEPTH = 6  # no layout makes more folders, one in another
+_MOST_NAMED = 10_000
+
+
+def name_folders(fs: Fs, folder: str) -> None:
+    """Make the name of a folder that is there durable, and the names of those that it lies in.
+
+    Whoever made it may have been killed before its name was flushed, and a power cut takes a folder without a name
+    along with all that lies in it. So who promises what he wrote into a folder sees to its name: once in a process,
+    since a name that was flushed stays.
+
+    Raises:
+        OSError: the system refused. Folders above it that may not be read are left to those who may.
+    """
+    named = _named(fs)
+    if folder in named:
+        return
+    found = []
+    for _ in range(_DEPTH):
+        above = os.path.dirname(folder) or "."
+        if folder in named or above == folder:
+            break
+        try:
+            sync_dir(fs, above)
+        except PermissionError:
+            break
+        found.append(folder)
+        folder = above
+    if len(named) > _MOST_NAMED:
+        named.clear()
+    named.update(found)
+
+
+def forget_names(fs: Fs) -> None:
+    """A folder was moved or removed: another one that gets its name is not named yet."""
+    _named(fs).clear()
+
+
+def _named(fs: Fs) -> set[str]:
+    """The folders of which this process has flushed the names; it hangs on the file system and goes with it."""
+    named: set[str] = vars(fs).setdefault(_NAMED, set())
+    return named
+
+
 def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
     """Make a folder and its missing parents, private (0700). True if anything was made.
 
-    Durability: every folder made is named durably in its parent before this returns (unless `durable` is False).
+    Durability: the folder and every folder made is named durably in its parent before this returns (unless `durable`
+    is False).
 
     Raises:
         OSError: the system refused; also where a link on the way leads nowhere, as to a disk that is not there.
@@ -338,9 +384,9 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
                 raise
             seen.add(above)
             wanted.append(above)
+    _named(fs).difference_update(made)
     if durable:
-        for name in made:
-            sync_dir(fs, os.path.dirname(name) or ".")
+        name_folders(fs, path)
     return bool(made)
 
 

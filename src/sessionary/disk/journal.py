@@ -32,6 +32,7 @@ from sessionary.disk.fs import (
     OS_FS,
     READ,
     Fs,
+    name_folders,
     regular,
     storage_failed,
     sync_dir,
@@ -349,13 +350,13 @@ class Journal:
         return 0
 
     def _sync_names(self) -> None:
-        # Whoever made the file or its folder may have been killed before it could flush their names.
+        # Whoever made the file may have been killed before it could flush its name.
         folder = os.path.dirname(self.path)
         with suppress(
             FileNotFoundError
         ):  # it was moved since we wrote: `atomic.move_folder` has seen to the names
             sync_dir(self._fs, folder)
-            sync_dir(self._fs, os.path.dirname(folder))
+            name_folders(self._fs, folder)
         self._names_synced = True
 
     def _write_anew(self, data: bytes) -> None:
