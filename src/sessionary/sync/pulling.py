@@ -17,7 +17,7 @@ from pathlib import Path
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import Locked
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
@@ -151,13 +151,15 @@ class Puller:
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
     ) -> Outcome:
-        """Trash here what was trashed elsewhere, unless something here was never seen there."""
-        ours = not found.all_are(Verdict.SAME, Verdict.THEIRS)
+        """Trash here what was trashed elsewhere, unless something here was never seen there, or a person decides."""
+        for_a_person = any(self._rule(name).policy is Policy.PERSON for name in found.verdicts)
+        ours = for_a_person or not found.all_are(Verdict.SAME, Verdict.THEIRS)
         if not ours:
             self._layout.discard(ref, self._now())
         self._agree(record, head, ref, found, agreed)
         if ours:
-            return outcome_of(head, Standing.HELD_BACK, "trashed elsewhere, but changed here: it stays")
+            why = "only a person may take it away" if for_a_person else "but changed here"
+            return outcome_of(head, Standing.HELD_BACK, f"trashed elsewhere, {why}: it stays")
         return outcome_of(head, Standing.TRASHED, "trashed elsewhere")
 
     def _give_way(
