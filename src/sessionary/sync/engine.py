@@ -461,7 +461,7 @@ class Engine:
             held = self._held_for_a_person(ref, known, record)
             if held is not None:
                 return held
-        beside = tuple(versions_beside(self._fs, self.layout, ref))
+        beside = tuple(versions_beside(self.layout, ref))
         return Outcome(ref.session_id, self.projects.identity(ref), standing, beside=beside)
 
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:

@@ -6,12 +6,10 @@ stands, and the other lies beside it as ``<file>.conflict-<mark>``. Whoever asks
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from hashlib import sha256
 
-from sessionary.disk.fs import Fs, look, storage_failed
+from sessionary.disk.fs import Fs, look
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.comparing import compare
@@ -37,37 +35,26 @@ def is_for_a_person(layout: Recipient, ref: SessionRef) -> bool:
     return only is not None and layout.rule(only).policy is Policy.PERSON
 
 
-def versions_beside(fs: Fs, layout: Recipient, ref: SessionRef) -> list[Beside]:
+def versions_beside(layout: Recipient, ref: SessionRef) -> list[Beside]:
     """The files of a session beside which another version lies.
 
-    Those of which nobody but a person may say which stands are left out: whether one has said so is not told by what
-    lies there, see `Engine.awaiting`.
+    Left out are conversations, which never come to that by a pull (`undo` knows of those that a save displaced), and
+    files of which nobody but a person may say which version stands: whether one has said so is not told by what lies
+    there, see `Engine.awaiting`.
 
     Raises:
         StorageFailed: the folder cannot be read.
     """
     if layout.only_part(ref.session_id) is not None:
-        return list(_beside_file(fs, layout, ref))
+        return []  # it forks, or a person decides
     found = []
     for part in layout.parts(ref):
         match = _ASIDE.fullmatch(part.name)
-        if match is not None and layout.part_kind(match[1]) is not None:
+        if match is None or layout.part_kind(match[1]) is None:
+            continue
+        if layout.rule(match[1]).policy is not Policy.FORK:
             found.append(Beside(match[1], layout.path_of(ref, match[1]), part.path))
     return found
-
-
-def _beside_file(fs: Fs, layout: Recipient, ref: SessionRef) -> Iterator[Beside]:
-    only = layout.only_part(ref.session_id)
-    if only is None or is_for_a_person(layout, ref):
-        return
-    folder, name = os.path.split(ref.folder)
-    try:
-        names = sorted(fs.listdir(folder))
-    except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
-    for one in names:
-        if (match := _ASIDE.fullmatch(one)) is not None and match[1] == name:
-            yield Beside(only, ref.folder, os.path.join(folder, one))
 
 
 def awaited(

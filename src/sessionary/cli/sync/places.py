@@ -21,9 +21,11 @@ from sessionary.model import SessionRef
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes import OpenRemote, open_remote
+from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.settings import Settings, load_settings, read_identity, state_folder
 from sessionary.workspace import Workspace
 
+_OF_AGENTS = "amplifier"
 SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
 
 home = click.option(
@@ -111,7 +113,7 @@ class Here:
                 rules=rules,
                 projects=projects,
                 in_use=self._in_use(layout),
-                quiet=0 if layout.name == "amplifier" else self.quiet,
+                quiet=0 if layout.name == _OF_AGENTS else self.quiet,
                 allow_many_deletions=allow_many_deletions,
             )
             for layout in self.layouts()
@@ -125,12 +127,35 @@ class Here:
     def _workspace(self) -> Workspace:
         return Workspace(self.home, root=self.root)
 
-    def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
+    def pull(self, engine: Engine) -> Report:
+        """What `Engine.pull` does; and of a session that parted in two nobody waits for what the pull itself wrote."""
+        report = engine.pull()
+        for outcome in report.of(Standing.DIVERGED):
+            self._left_alone(engine, outcome)
+        return report
+
+    def why_open(self, layout: Recipient, ref: SessionRef) -> str | None:
+        """Why a session must be taken for open in a running agent; None if it need not."""
         from sessionary.layouts.amplifier.presence import why_open
 
-        if layout.name != "amplifier":
-            return lambda ref: False
-        return lambda ref: why_open(ref.folder, now=time.time(), quiet=self.quiet) is not None
+        if layout.name != _OF_AGENTS:
+            return None
+        return why_open(ref.folder, now=time.time(), quiet=self.quiet)
+
+    def _left_alone(self, engine: Engine, outcome: Outcome) -> None:
+        """Say of both versions that whoever wrote them a moment ago has left: it was us."""
+        from sessionary.layouts.amplifier.presence import Presence
+
+        if engine.layout.name != _OF_AGENTS:
+            return
+        project, presence = engine.projects.local(outcome.project), Presence()
+        for session in filter(None, (outcome.session_id, outcome.sibling)):
+            folder = engine.layout.place(project, session).folder
+            presence.enter(folder)
+            presence.leave(folder)
+
+    def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
+        return lambda ref: self.why_open(layout, ref) is not None
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:
