@@ -15,6 +15,7 @@ from sessionary.cli import main
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.layouts.amplifier.presence import Presence
 from sessionary.layouts.maestro import WorkStore
+from tests.e2e.driving import documented
 from tests.e2e.test_cli_sync import PLACES, SECRETS, SESSION, Machine, Result, begin, of_s3, standings
 
 FEATURE = "sign-in-2025-01-09"
@@ -393,3 +394,33 @@ def test_what_waits_is_printed_for_people(both: Machines) -> None:
         f"    to keep theirs: {commands(held)['theirs']}",
     ]
     assert shown.err == "1 session continued on two machines, 1 file held back\n"
+
+
+@pytest.mark.lane("s3")
+def test_status_tells_why_a_session_stands_as_it_does(both: Machines) -> None:
+    desk, laptop = both
+    desk.say("one")
+    push(desk)
+    pull(laptop)
+    laptop.say("two")
+    push(laptop)
+    [told] = desk.json("status")["sessions"]
+    assert (told["standing"], told["note"]) == (
+        "behind",
+        "newer on the other side; here it was changed a moment ago",
+    )
+    desk.say("other two")
+    for file in (desk.sessions / SESSION).iterdir():
+        os.utime(file, (time.time() - 60,) * 2)
+    [told] = desk.json("status")["sessions"]
+    assert (told["standing"], "a pull keeps what both have" in told["note"]) == ("diverged", True)
+
+
+@pytest.mark.lane("s3")
+def test_every_field_is_in_the_page(both: Machines) -> None:
+    desk, laptop = both
+    _, session, waiting = documented("sessionary sync")
+    part(desk, laptop)
+    [row] = desk.json("resolve")
+    assert set(row) == waiting
+    assert all(set(one) == session for one in desk.json("status")["sessions"])

@@ -51,6 +51,8 @@ GIVE_UP = 3
 FEW = 5
 """So many sessions may vanish at once without being taken for a disk that is not there."""
 
+BOTH_CHANGED = "changed here and on the other side; a pull keeps what both have"
+
 
 def _utc() -> datetime:
     return datetime.now(UTC)
@@ -65,7 +67,8 @@ class Engine:
         state_dir: where this machine remembers what was agreed, one folder for each remote and home. Disposable.
         rules: which projects and files are carried.
         projects: what a project is called on all machines.
-        in_use: tells whether a running agent has a session open; such a session is pushed but not changed.
+        in_use: tells whether a running agent has a session open, or why it must be taken for that, in a sentence; such
+            a session is pushed but not changed.
         quiet: seconds for which a session must have been left alone before a pull changes it.
         allow_many_deletions: carry deletions even where half of all sessions are gone at once.
         patience: seconds to wait for another synchronisation of this machine to end.
@@ -83,7 +86,7 @@ class Engine:
         state_dir: str | os.PathLike[str],
         rules: Rules | None = None,
         projects: Projects | None = None,
-        in_use: Callable[[SessionRef], bool] = lambda ref: False,
+        in_use: Callable[[SessionRef], str | bool | None] = lambda ref: False,
         quiet: float = QUIET,
         allow_many_deletions: bool = False,
         patience: float = TIMEOUT,
@@ -445,24 +448,26 @@ class Engine:
         """Why a session may not be changed now; None if it may."""
         if look(self._fs, ref.folder) is None:
             return None
-        if self._in_use(ref):
-            return "newer on the other side, and open in a running agent here"
+        if why := self._in_use(ref):
+            told = why if isinstance(why, str) else "it is open in a running agent"
+            return f"newer on the other side; here {told}"
         now = self._now().timestamp()
         newest = max((part.changed(now) for part in self._surveyor.survey(ref).values()), default=0.0)
         if self._quiet and newest > now - self._quiet:
-            return "newer on the other side, and changed here a moment ago"
+            return "newer on the other side; here it was changed a moment ago"
         return None
 
     # -- status
 
     def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
-        standing = self._standing(ref, known, record)
+        standing, note = self._standing(ref, known, record), ""
         if standing in (Standing.BEHIND, Standing.DIVERGED):
             held = self._held_for_a_person(ref, known, record)
             if held is not None:
                 return held
+            note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
-        return Outcome(ref.session_id, self.projects.identity(ref), standing, beside=beside)
+        return Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
 
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
         if record is not None and (known is None or record.etag != known.etag):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -112,7 +113,7 @@ class Here:
                 state_dir=state_folder(self.state, self.settings, layout.home, layout.name),
                 rules=rules,
                 projects=projects,
-                in_use=self._in_use(layout),
+                in_use=partial(self.why_open, layout),
                 quiet=0 if layout.name == _OF_AGENTS else self.quiet,
                 allow_many_deletions=allow_many_deletions,
             )
@@ -153,9 +154,6 @@ class Here:
             folder = engine.layout.place(project, session).folder
             presence.enter(folder)
             presence.leave(folder)
-
-    def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
-        return lambda ref: self.why_open(layout, ref) is not None
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:
