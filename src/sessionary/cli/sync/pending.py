@@ -70,7 +70,8 @@ class Pending(NamedTuple):
 def pairs(layouts: Iterable[Recipient]) -> Iterator[Pair]:
     """The sessions in two versions.
 
-    Siblings have ids that are derived (UUID version 5), and say which session they come from.
+    Siblings have ids that are derived (UUID version 5), and say which session they come from. Sub-work may do that too,
+    so only sessions count that are of a kind that parts.
     """
     for layout in layouts:
         refs = {(ref.project, ref.session_id): ref for ref in layout.discover()}
@@ -78,7 +79,7 @@ def pairs(layouts: Iterable[Recipient]) -> Iterator[Pair]:
             if not _is_derived(name):
                 continue
             try:
-                parent = layout.summary(ref).parent
+                parent = layout.summary(ref).parent if _parts(layout, ref) else None
             except SessionaryError:
                 continue
             if parent is not None and (original := refs.get((project, parent))) is not None:
@@ -90,6 +91,10 @@ def _is_derived(name: str) -> bool:
         return uuid.UUID(name).version == 5
     except ValueError:
         return False
+
+
+def _parts(layout: Recipient, ref: SessionRef) -> bool:
+    return any(layout.rule(part.name).policy is Policy.FORK for part in layout.parts(ref))
 
 
 def of_pair(pair: Pair, line: CommandLine) -> Pending:

@@ -93,11 +93,8 @@ def _list(here: places.Here, line: CommandLine, json_: bool) -> int:
 
 
 def _named(pairs: list[Pair], word: str) -> Pair | None:
-    found = [
-        pair
-        for pair in pairs
-        if any(ref.session_id.startswith(word) for ref in (pair.original, pair.sibling))
-    ]
+    exact = [pair for pair in pairs if word in _ids(pair)]
+    found = exact or [pair for pair in pairs if any(name.startswith(word) for name in _ids(pair))]
     if len(found) > 1:
         raise AmbiguousId(
             f"{word} names several pairs",
@@ -105,6 +102,10 @@ def _named(pairs: list[Pair], word: str) -> Pair | None:
             hint="name the sibling",
         )
     return found[0] if found else None
+
+
+def _ids(pair: Pair) -> tuple[str, str]:
+    return pair.original.session_id, pair.sibling.session_id
 
 
 def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Path, json_: bool) -> int:
