@@ -33,7 +33,7 @@ from sessionary.sync.comparing import kind_of
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import refuse_strangers
-from sessionary.sync.pulling import Puller
+from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import FOR_A_PERSON, Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Beside, Outcome, Report, Standing, outcome_of
@@ -86,7 +86,7 @@ class Engine:
         state_dir: str | os.PathLike[str],
         rules: Rules | None = None,
         projects: Projects | None = None,
-        in_use: Callable[[SessionRef], str | bool | None] = lambda ref: False,
+        in_use: InUse = lambda ref: False,
         quiet: float = QUIET,
         allow_many_deletions: bool = False,
         patience: float = TIMEOUT,
@@ -314,7 +314,7 @@ class Engine:
         return self.states.agreed(name)
 
     def _puller(self) -> Puller:
-        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now)
+        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now, self._in_use)
 
     def _pusher(self) -> Pusher:
         return Pusher(
@@ -449,8 +449,7 @@ class Engine:
         if look(self._fs, ref.folder) is None:
             return None
         if why := self._in_use(ref):
-            told = why if isinstance(why, str) else "it is open in a running agent"
-            return f"newer on the other side; here {told}"
+            return open_here(why)
         now = self._now().timestamp()
         newest = max((part.changed(now) for part in self._surveyor.survey(ref).values()), default=0.0)
         if self._quiet and newest > now - self._quiet:

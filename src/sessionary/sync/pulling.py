@@ -34,6 +34,14 @@ from sessionary.sync.writing import Writer
 
 TRIES = 3
 
+InUse = Callable[[SessionRef], str | bool | None]
+"""Whether a running agent has a session open, or why it must be taken for that, in a sentence."""
+
+
+def open_here(why: str | bool) -> str:
+    """What is told of a session that is open, and newer on the other side."""
+    return f"newer on the other side; here {why if isinstance(why, str) else 'it is open in a running agent'}"
+
 
 class Puller:
     """Brings single sessions here."""
@@ -46,8 +54,10 @@ class Puller:
         states: States,
         rules: Rules,
         now: Callable[[], datetime],
+        in_use: InUse = lambda ref: None,
     ) -> None:
         self._fs = fs
+        self._in_use = in_use
         self._layout = layout
         self._remote = remote
         self._states = states
@@ -132,6 +142,8 @@ class Puller:
                 part.name: part.stamp for part in mine.values()
             }:
                 return None
+            if not decided and (why := self._in_use(ref)):  # opened while the other side was being asked
+                return outcome_of(head, Standing.HELD_BACK, open_here(why))
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
