@@ -7,6 +7,7 @@ them is at work at a time. None of them may keep the store alive, so the store i
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
+from sessionary.layouts.amplifier.hearing import ears_of
 from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.receiving import StoreRecipient
@@ -129,6 +131,7 @@ class Carrier:
         self._inherited: list[Remote] = []
         self._turn = threading.Lock()
         self.courier = Courier(self._send)
+        self._ears = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
 
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
         """Work over another file system and clock: for proofs and doubles."""
@@ -162,6 +165,11 @@ class Carrier:
     def look_through(self) -> None:
         """See to what earlier programs may have left unsent, when there is nothing better to do."""
         self.courier.look_through(self._ids)
+
+    def listen(self) -> None:
+        """Hear of events that this program appends, if logs are carried, however it came to the log."""
+        if self._place.logs:
+            self._ears.append(self.courier.touched)
 
     def _ids(self) -> list[str]:
         return [ref.session_id for ref in self._layout().discover()]
@@ -227,12 +235,22 @@ class Carrier:
 
     def end(self, timeout: float) -> None:
         """Send what waits, for at most so many seconds; then nothing is open any more, here or on the other side."""
+        if self._place.logs:  # others may have logged since, who told nobody
+            for session in self.open:
+                self.courier.touched(session)
+        self.forgotten()
         self.courier.close(timeout)
         self.release_all()
         close = getattr(self._remote, "close", None)  # a remote may have something to close; none has to
         if close is not None and not self._turn.locked():
             with suppress(Exception):  # whatever a driver has to say at its end, nothing here depends on it
                 close()
+
+    def forgotten(self) -> None:
+        """Nobody has the store any more: send what waits, and end."""
+        with suppress(ValueError):
+            self._ears.remove(self.courier.touched)
+        self.courier.finish()
 
     def forget_parent(self) -> None:
         """In a forked child: the parent goes on with its connection, which must not even be closed here."""

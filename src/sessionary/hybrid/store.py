@@ -82,7 +82,8 @@ class HybridSessionStore(SessionStore):
         project: what this project is called on all machines. By default, where `base_dir` lies in a home
             (``projects/<project>/sessions``), it is called by its repository (`sync.identity`), or by its name there
             if its folder is not here; elsewhere it is called by the path of `base_dir`.
-        event_logs: carry events.jsonl too.
+        event_logs: carry events.jsonl too. An event that this program appends makes its session due, as a save does;
+            what others append goes with the next change, or when the store is closed.
         quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
             that it is closed.
 
@@ -127,8 +128,9 @@ class HybridSessionStore(SessionStore):
             connect,
         )
         self._carrier.look_through()
+        self._carrier.listen()
         _stores.add(self)
-        weakref.finalize(self, self._carrier.courier.finish).atexit = False
+        weakref.finalize(self, self._carrier.forgotten).atexit = False
 
     @classmethod
     def over(

@@ -27,6 +27,23 @@ No clock of a file system that matters ticks more slowly; within one tick a seco
 """
 
 
+AHEAD = 300.0
+"""Seconds by which the times of a file may be ahead of the clock: that of a server may have set them."""
+
+
+def changed_at(now: float, *times: float) -> float:
+    """When a file was changed, in seconds since 1970: the first of its times that can be believed; 0 if none can.
+
+    A time far ahead of the clock was set by somebody, or by a clock that was wrong. It would count as a change of
+    this moment for ever, and nobody could change the session from afar again.
+
+    Args:
+        now: seconds since 1970.
+        times: what the file says, in the order in which they are to be believed.
+    """
+    return next((told for told in times if told <= now + AHEAD), 0.0)
+
+
 class Capability(Enum):
     """What a layout can do beyond being read; decides which tests of the shared suite apply to it."""
 
@@ -295,6 +312,13 @@ class Recipient(Layout, Protocol):
 
     def path_of(self, ref: SessionRef, name: str) -> str:
         """Where a file of a session lies. A session that is one file lies at its own `folder`."""
+        ...
+
+    def only_part(self, session_id: str) -> str | None:
+        """The one file that a session of this id consists of; None if it is a folder, with files of several names.
+
+        MUST be the same on all devices. What a head says of other files of such a session is refused.
+        """
         ...
 
     def part_kind(self, name: str) -> PartKind | None:

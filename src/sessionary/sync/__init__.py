@@ -14,6 +14,8 @@ merging, owners
     two versions of a journal in one; which device writes a ledger
 pushing, pulling, placing, writing, engine
     the work; `engine.Engine` is the face
+waiting
+    files in two versions, about which only a person can decide
 rules, identity
     what is carried, and what projects are called on all machines
 

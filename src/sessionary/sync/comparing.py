@@ -69,12 +69,17 @@ class Comparison:
         lines = {verdict for name, verdict in self.verdicts.items() if rule(name).policy is Policy.FORK}
         return Verdict.CONFLICT in lines or {Verdict.OURS, Verdict.THEIRS} <= lines
 
-    def awaits_person(self, rule: RuleOf) -> bool:
-        """True if both sides have changed what nobody but a person may bring together."""
-        return any(
-            verdict is Verdict.CONFLICT and rule(name).policy is Policy.PERSON
+    def for_a_person(self, rule: RuleOf) -> list[str]:
+        """The files that both sides have changed and nobody but a person may bring together."""
+        return [
+            name
             for name, verdict in self.verdicts.items()
-        )
+            if verdict is Verdict.CONFLICT and rule(name).policy is Policy.PERSON
+        ]
+
+    def awaits_person(self, rule: RuleOf) -> bool:
+        """True if there are such files."""
+        return bool(self.for_a_person(rule))
 
 
 def kind_of(part: PartHead) -> PartKind:

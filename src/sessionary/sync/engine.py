@@ -29,17 +29,18 @@ from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
-from sessionary.sync.comparing import compare, kind_of
+from sessionary.sync.comparing import kind_of
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import refuse_strangers
-from sessionary.sync.pulling import Puller
-from sessionary.sync.pushing import Pusher, is_gone
+from sessionary.sync.pulling import InUse, Puller, open_here
+from sessionary.sync.pushing import FOR_A_PERSON, Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Outcome, Report, Standing, outcome_of
-from sessionary.sync.rules import Projects, Rules, SameNames, rule_of
+from sessionary.sync.report import Beside, Outcome, Report, Standing, outcome_of
+from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import Surveyor, match
+from sessionary.sync.waiting import awaited, is_for_a_person, versions_beside
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -49,6 +50,8 @@ GIVE_UP = 3
 
 FEW = 5
 """So many sessions may vanish at once without being taken for a disk that is not there."""
+
+BOTH_CHANGED = "changed here and on the other side; a pull keeps what both have"
 
 
 def _utc() -> datetime:
@@ -64,7 +67,8 @@ class Engine:
         state_dir: where this machine remembers what was agreed, one folder for each remote and home. Disposable.
         rules: which projects and files are carried.
         projects: what a project is called on all machines.
-        in_use: tells whether a running agent has a session open; such a session is pushed but not changed.
+        in_use: tells whether a running agent has a session open, or why it must be taken for that, in a sentence; such
+            a session is pushed but not changed.
         quiet: seconds for which a session must have been left alone before a pull changes it.
         allow_many_deletions: carry deletions even where half of all sessions are gone at once.
         patience: seconds to wait for another synchronisation of this machine to end.
@@ -82,7 +86,7 @@ class Engine:
         state_dir: str | os.PathLike[str],
         rules: Rules | None = None,
         projects: Projects | None = None,
-        in_use: Callable[[SessionRef], bool] = lambda ref: False,
+        in_use: InUse = lambda ref: False,
         quiet: float = QUIET,
         allow_many_deletions: bool = False,
         patience: float = TIMEOUT,
@@ -185,11 +189,7 @@ class Engine:
         with self._working() as report:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
-            if (
-                keep not in ("mine", "theirs")
-                or record is None
-                or not self._awaits_person(ref, agreed, record)
-            ):
+            if keep not in ("mine", "theirs") or record is None or not self._awaited(ref, agreed, record):
                 raise Invalid(
                     f"there is nothing to decide about {ref.session_id}",
                     operation="resolve",
@@ -206,12 +206,38 @@ class Engine:
             report.outcomes.append(outcome)
             return report
 
-    def _awaits_person(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> bool:
-        rule = rule_of(self.layout)
-        mine = self._surveyor.survey(ref)
-        head = decode(record.name, record.data)
-        found = compare(self._fs, self.remote, mine, agreed, head, self.rules, rule)
-        return found.awaits_person(rule)
+    def awaiting(self) -> Report:
+        """The sessions that are held back until a person has decided, and what could not be found out.
+
+        Asks only for the heads of sessions of which that can be true. Changes nothing, here or there.
+        """
+        self.remote.cost = Cost()
+        report = Report(cost=self.remote.cost)
+        refs = (ref for ref in self.layout.discover() if is_for_a_person(self.layout, ref))
+        for name, ref in self._named(refs, report).items():
+            found = self._guarded(ref, partial(self._awaits, name, ref))
+            report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP]
+        return report
+
+    def _awaits(self, name: str, ref: SessionRef) -> Outcome:
+        agreed, record = self.states.agreed(name), self.remote.read_head(name)
+        unmoved = record is None or (agreed is not None and agreed.etag == record.etag)
+        return self._held_for_a_person(ref, agreed, None if unmoved else record) or Outcome(
+            ref.session_id, self.projects.identity(ref), Standing.IN_STEP
+        )
+
+    def _held_for_a_person(
+        self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None
+    ) -> Outcome | None:
+        if record is None or not is_for_a_person(self.layout, ref):
+            return None
+        if not (beside := self._awaited(ref, agreed, record)):
+            return None
+        project = self.projects.identity(ref)
+        return Outcome(ref.session_id, project, Standing.HELD_BACK, FOR_A_PERSON, beside=tuple(beside))
+
+    def _awaited(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> list[Beside]:
+        return awaited(self._fs, self.remote, self.layout, self._surveyor, self.rules, ref, agreed, record)
 
     # -- around them
 
@@ -288,7 +314,7 @@ class Engine:
         return self.states.agreed(name)
 
     def _puller(self) -> Puller:
-        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now)
+        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now, self._in_use)
 
     def _pusher(self) -> Pusher:
         return Pusher(
@@ -422,18 +448,25 @@ class Engine:
         """Why a session may not be changed now; None if it may."""
         if look(self._fs, ref.folder) is None:
             return None
-        if self._in_use(ref):
-            return "newer on the other side, and open in a running agent here"
-        mine = self._surveyor.survey(ref)
-        newest = max((part.touched for part in mine.values()), default=0.0)
-        if self._quiet and newest > self._now().timestamp() - self._quiet:
-            return "newer on the other side, and changed here a moment ago"
+        if why := self._in_use(ref):
+            return open_here(why)
+        now = self._now().timestamp()
+        newest = max((part.changed(now) for part in self._surveyor.survey(ref).values()), default=0.0)
+        if self._quiet and newest > now - self._quiet:
+            return "newer on the other side; here it was changed a moment ago"
         return None
 
     # -- status
 
     def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
-        return Outcome(ref.session_id, self.projects.identity(ref), self._standing(ref, known, record))
+        standing, note = self._standing(ref, known, record), ""
+        if standing in (Standing.BEHIND, Standing.DIVERGED):
+            held = self._held_for_a_person(ref, known, record)
+            if held is not None:
+                return held
+            note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")
+        beside = tuple(versions_beside(self.layout, ref))
+        return Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
 
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
         if record is not None and (known is None or record.etag != known.etag):

@@ -16,6 +16,7 @@ from sessionary.errors import Invalid
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import bundles, owners
+from sessionary.sync.blocks import part_key
 from sessionary.sync.comparing import Comparison
 from sessionary.sync.heads import Head
 from sessionary.sync.incoming import Theirs
@@ -32,6 +33,15 @@ def refuse_strangers(layout: Recipient, head: Head) -> None:
     Raises:
         Invalid: it does.
     """
+    only = layout.only_part(head.session)
+    if only is not None and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]:
+        # What else it names would be written over this one file, around the rule of that; with nothing in it that
+        # is carried, a folder would take its place.
+        raise Invalid(
+            f"the head of {head.session} does not name {only!r} and nothing else, as it must",
+            session=head.session,
+            operation="pull",
+        )
     for part in head.parts:
         if part.kind == PartKind.BUNDLE.value and part.name == bundles.NAME:
             continue
@@ -47,6 +57,11 @@ def refuse_strange_items(layout: Recipient, head: Head, items: set[bundles.Item]
     for one in items:
         if _is_strange(layout, one.name) or layout.rule(one.name).policy is not Policy.ONCE:
             raise _stranger(head, one.name)
+
+
+def _kind(layout: Recipient, name: str) -> str | None:
+    kind = layout.part_kind(name)
+    return None if kind is None else kind.value
 
 
 def _is_strange(layout: Recipient, name: str) -> bool:
@@ -83,8 +98,13 @@ class Placer:
         mine: Mapping[str, LocalPart],
         device: str,
     ) -> str:
-        """The other side's version of a session in a hidden folder beside its place. Durable on return."""
-        staged = os.path.join(os.path.dirname(ref.folder), f"{STAGED}{name[:16]}")
+        """The other side's version of a session in a hidden folder beside its place. Durable on return.
+
+        The folder has the device in its name: one device has one pull under way, but two of them (a program with a
+        memory of its own, a home that two machines share) may bring the same session to the same place at once.
+        """
+        own = f"{STAGED}{name[:16]}-{part_key(device)}"
+        staged = os.path.join(os.path.dirname(ref.folder), own)
         self.clear(staged)
         for part, theirs in found.theirs.items():
             if part == bundles.NAME:

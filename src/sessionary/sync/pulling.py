@@ -17,7 +17,7 @@ from pathlib import Path
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import Locked
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
@@ -34,6 +34,14 @@ from sessionary.sync.writing import Writer
 
 TRIES = 3
 
+InUse = Callable[[SessionRef], str | bool | None]
+"""Whether a running agent has a session open, or why it must be taken for that, in a sentence."""
+
+
+def open_here(why: str | bool) -> str:
+    """What is told of a session that is open, and newer on the other side."""
+    return f"newer on the other side; here {why if isinstance(why, str) else 'it is open in a running agent'}"
+
 
 class Puller:
     """Brings single sessions here."""
@@ -46,8 +54,10 @@ class Puller:
         states: States,
         rules: Rules,
         now: Callable[[], datetime],
+        in_use: InUse = lambda ref: None,
     ) -> None:
         self._fs = fs
+        self._in_use = in_use
         self._layout = layout
         self._remote = remote
         self._states = states
@@ -132,6 +142,8 @@ class Puller:
                 part.name: part.stamp for part in mine.values()
             }:
                 return None
+            if not decided and (why := self._in_use(ref)):  # opened while the other side was being asked
+                return outcome_of(head, Standing.HELD_BACK, open_here(why))
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
@@ -151,13 +163,15 @@ class Puller:
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
     ) -> Outcome:
-        """Trash here what was trashed elsewhere, unless something here was never seen there."""
-        ours = not found.all_are(Verdict.SAME, Verdict.THEIRS)
+        """Trash here what was trashed elsewhere, unless something here was never seen there, or a person decides."""
+        for_a_person = any(self._rule(name).policy is Policy.PERSON for name in found.verdicts)
+        ours = for_a_person or not found.all_are(Verdict.SAME, Verdict.THEIRS)
         if not ours:
             self._layout.discard(ref, self._now())
         self._agree(record, head, ref, found, agreed)
         if ours:
-            return outcome_of(head, Standing.HELD_BACK, "trashed elsewhere, but changed here: it stays")
+            why = "only a person may take it away" if for_a_person else "but changed here"
+            return outcome_of(head, Standing.HELD_BACK, f"trashed elsewhere, {why}: it stays")
         return outcome_of(head, Standing.TRASHED, "trashed elsewhere")
 
     def _give_way(

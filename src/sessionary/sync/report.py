@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from sessionary.sync.calls import Cost
 from sessionary.sync.heads import Head
@@ -24,6 +25,20 @@ class Standing(Enum):
     FAILED = "failed"
 
 
+class Beside(NamedTuple):
+    """A file that there is in two versions.
+
+    Attributes:
+        file: its name, relative to the session's folder.
+        path: where the version lies that stands.
+        other: where the other one lies; None if it is only on the other side.
+    """
+
+    file: str
+    path: str
+    other: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One session.
@@ -35,6 +50,7 @@ class Outcome:
         note: why, in a sentence; empty where there is nothing to say.
         sibling: the id that what was here goes by now, if it gave way.
         error: what went wrong.
+        beside: files of it that a person may want to look at, because there are two versions; told by a status.
     """
 
     session_id: str
@@ -43,6 +59,7 @@ class Outcome:
     note: str = ""
     sibling: str | None = None
     error: Exception | None = None
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(slots=True)

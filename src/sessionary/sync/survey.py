@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sessionary.disk.fs import Fs, look, read_bytes
 from sessionary.disk.scan import LineFile
 from sessionary.errors import NotFound
-from sessionary.layouts.base import SETTLED, Part, PartKind, Policy, Recipient
+from sessionary.layouts.base import SETTLED, Part, PartKind, Policy, Recipient, changed_at
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, cut, follow, matching, whole_lines
@@ -49,6 +49,11 @@ class LocalPart(NamedTuple):
     touched: float
     torn: int = 0
     origin: str = ""
+
+    def changed(self, now: float) -> float:
+        """When it was changed last, by those of its times that can be believed at that moment."""
+        modified, status = self.stamp[2] / 1e9, self.stamp[3] / 1e9
+        return max(changed_at(now, modified, status), changed_at(now, status, modified))
 
 
 class Matched(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from hashlib import sha256
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
@@ -28,6 +27,7 @@ from sessionary.sync.placing import refuse_strange_items
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Agreed
 from sessionary.sync.survey import LocalPart, Surveyor, lines_until, opened
+from sessionary.sync.waiting import name_beside
 
 _BLACK = (
     "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
@@ -98,17 +98,15 @@ class Writer:
 
     def show(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
         """Lay the other version of what a person must bring together beside the one here, each version once."""
-        for name, verdict in found.verdicts.items():
-            if verdict is Verdict.CONFLICT and self._rule(name).policy is Policy.PERSON:
-                with opened(self._fs, mine[name]) as file:
-                    self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
+        for name in found.for_a_person(self._rule):
+            with opened(self._fs, mine[name]) as file:
+                self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
 
     def give_up_ours(self, found: Comparison) -> None:
         """A person has decided: what waits for one here gives way, and is kept beside."""
-        for name, verdict in found.verdicts.items():
-            if verdict is Verdict.CONFLICT and self._rule(name).policy is Policy.PERSON:
-                atomic.keep_aside(self._path(name), "conflict", fs=self._fs, now=self._now)
-                found.verdicts[name] = Verdict.THEIRS
+        for name in found.for_a_person(self._rule):
+            atomic.keep_aside(self._path(name), "conflict", fs=self._fs, now=self._now)
+            found.verdicts[name] = Verdict.THEIRS
 
     # -- one side is right
 
@@ -299,7 +297,7 @@ class Writer:
     def _save_once(self, path: str, data: bytes) -> None:
         """Keep bytes beside a file, under a name by which they are known again."""
         try:
-            atomic.create(f"{path}.conflict-{sha256(data).hexdigest()[:12]}", data, fs=self._fs)
+            atomic.create(name_beside(path, data), data, fs=self._fs)
         except AlreadyExists:
             pass
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary import HybridSessionStore
+from sessionary import EventsLog, HybridSessionStore
 from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
 from sessionary.layouts.amplifier.presence import why_open
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
@@ -200,6 +200,68 @@ def test_another_program_that_synchronises_is_not_waited_for_behind_the_back(
     lock.close()
     assert one.store.unsent == ["s"]
     assert one.sync().pushed == 1
+
+
+# -- event logs
+
+
+def log_of(machine: Machine, session: str = "s") -> Path:
+    return machine.sessions / session / "events.jsonl"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_appended_event_goes_by_itself_where_logs_are_carried(machine: Make, before: bool) -> None:
+    one, two = (machine(name, event_logs=True) for name in ("one", "two"))
+    one.write("hello")
+    if before:
+        one.store.close()
+        log = EventsLog(log_of(one).parent)
+        one.restart()
+    else:
+        log = EventsLog(log_of(one).parent)
+    one.sync()
+    assert one.store.unsent == []
+    with log:
+        log.session_start()
+        assert one.store.unsent == ["s"], "it waits for two quiet seconds"
+        log.llm_request(messages=[BULK])
+        until(lambda: not one.store.unsent)
+    two.pull()
+    assert log_of(two).read_bytes() == log_of(one).read_bytes() != b""
+
+
+def test_an_appended_event_is_nobodys_business_where_logs_are_not_carried(machine: Make) -> None:
+    one = machine("one")
+    one.write("hello")
+    one.sync()
+    with EventsLog(log_of(one).parent) as log:
+        log.llm_request(messages=[BULK])
+        assert one.store.unsent == []
+
+
+def test_what_others_have_logged_goes_when_the_store_is_closed(machine: Make) -> None:
+    one, two = (machine(name, event_logs=True) for name in ("one", "two"))
+    one.write("hello")
+    one.sync()
+    log_of(one).write_text('{"event": "session:end"}\n')
+    one.store.close()
+    two.pull()
+    assert log_of(two).read_bytes() == log_of(one).read_bytes()
+
+
+def test_a_log_holds_no_store_that_was_forgotten(tmp_path: Path, server: MemoryServer) -> None:
+    store = HybridSessionStore(
+        tmp_path / "a", remote=server.remote, state_dir=tmp_path / "state", event_logs=True
+    )
+    store.save("s", say("hello"), META)
+    with EventsLog(tmp_path / "a" / "s") as log:
+        assert len(log._ears) == 1
+        gone = weakref.ref(store)
+        del store
+        gc.collect()
+        assert gone() is None
+        assert log._ears == []
+        log.session_end()
 
 
 # -- the end, and the next beginning

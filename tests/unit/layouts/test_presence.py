@@ -95,6 +95,19 @@ def test_what_was_written_a_moment_ago_is_open_until_it_was_left_alone_long_enou
     assert why(folder, quiet=0) is None
 
 
+def test_a_time_far_in_the_future_does_not_keep_a_session_open_for_ever(folder: Path) -> None:
+    now = time.time()
+    path = folder / "transcript.jsonl"
+    os.utime(path, (now + 7200, now + 7200))
+    assert why(folder, now=now + 1) == "it was changed a moment ago", "its time was set a moment ago"
+    assert why(folder, now=now + 40) is None
+    os.utime(path, (now + 60, now + 60))
+    assert why(folder, now=now) == "it was changed a moment ago", (
+        "the clock of a server may be a minute ahead"
+    )
+    assert why(folder, now=now + 91) is None
+
+
 def test_who_left_in_good_order_leaves_nothing_to_wait_for(folder: Path) -> None:
     presence = Presence()
     presence.enter(str(folder))

@@ -111,6 +111,27 @@ def test_an_open_session_is_announced_and_not_touched(world: World) -> None:
     assert standings(pull(world, 1)) == {"one": Standing.PULLED}
 
 
+@pytest.mark.parametrize("here", ["as agreed", "gone on", "trashed there"])
+def test_a_session_that_is_opened_while_the_other_side_is_asked_is_not_touched(
+    here: str, world: World
+) -> None:
+    both_have(world)
+    world.say(world.devices[0], "one", 1)
+    if here == "trashed there":
+        world.devices[0].trash("one")
+    push(world, 0)
+    if here == "gone on":
+        world.say(world.devices[1], "one", 1)
+    before = world.devices[1].files()
+    engine = world.devices[1].engine(world.remote())
+    asked = iter([False, True])
+    engine._in_use = lambda ref: next(asked)
+    (outcome,) = engine.pull().outcomes
+    assert (outcome.standing, world.devices[1].files()) == (Standing.HELD_BACK, before)
+    assert "open in a running agent" in outcome.note
+    assert list(asked) == []
+
+
 def test_a_session_that_was_just_changed_is_left_alone(world: World) -> None:
     both_have(world)
     world.say(world.devices[0], "one", 1)

@@ -17,7 +17,7 @@ from sessionary.sync.heads import LARGEST_INLINE, Head, PartHead, decode, encode
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Standing
-from sessionary.testing.policy_world import FEATURE, PROJECT, WORK, PolicyDevice, recipient
+from sessionary.testing.policy_world import BRAINSTORM, FEATURE, LIST, PROJECT, WORK, PolicyDevice, recipient
 
 Change = Callable[[Head], Head]
 LINE = b'{"timestamp": "2025-01-31T12:00:00Z"}\n'
@@ -199,3 +199,76 @@ def test_nothing_is_changed_for_a_bundle_that_holds_what_no_session_has(
     (outcome,) = two.engine(WORK, remote).pull().outcomes
     assert outcome.standing is Standing.FAILED
     assert everything(tmp_path) == before
+
+
+def forged(kind: str, session: str, *parts: PartHead) -> Head:
+    """The head that nobody here has pushed."""
+    space = head_name(kind, PROJECT, session)
+    return Head(1, kind, PROJECT, session, space, 0, 9, "eve", "2025-01-31T12:00:00+00:00", parts=parts)
+
+
+def document(name: str) -> PartHead:
+    return inline(name, b"evil: true\n")
+
+
+ONLY = [
+    ("nothing", ()),
+    ("another file", ("state.yaml",)),
+    ("a file beside it", (None, "state.yaml")),
+    ("a history", ("history.jsonl",)),
+    ("a plan", (None, "implementation-plan.yaml")),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "session", "only"), [(FEATURE, LIST, LIST), (BRAINSTORM, "storm", "session.yaml")]
+)
+@pytest.mark.parametrize("names", [names for _, names in ONLY], ids=[word for word, _ in ONLY])
+@pytest.mark.parametrize("there", [True, False])
+def test_what_is_one_file_is_never_written_from_another(
+    kind: str,
+    session: str,
+    only: str,
+    names: tuple[str | None, ...],
+    there: bool,
+    tmp_path: Path,
+    remote: Remote,
+) -> None:
+    one = device(tmp_path, "one", kind)
+    path = one.features / LIST if kind == FEATURE else one.storms / f"{session}.yaml"
+    if there:
+        path.write_text("active_features: []\n")
+    head = forged(kind, session, *(document(name or only) for name in names))
+    assert remote.swap_head(head.space, encode(head), None)
+    before = everything(tmp_path)
+    for verb in ("pull", "push", "pull"):
+        (outcome,) = getattr(one.engine(kind, remote), verb)().outcomes or [None]
+        assert outcome is None or outcome.standing is Standing.FAILED
+    assert everything(tmp_path) == before
+    assert path.is_file() == there
+    assert not list(path.parent.glob(".pull-*"))
+
+
+@pytest.mark.parametrize("word", ["log", "of another kind"])
+def test_what_is_one_file_is_not_replaced_by_an_empty_folder(
+    word: str, tmp_path: Path, remote: Remote
+) -> None:
+    one = device(tmp_path, "one", FEATURE)
+    head = forged(FEATURE, LIST, msgspec.structs.replace(document(LIST), kind=word))
+    assert remote.swap_head(head.space, encode(head), None)
+    (outcome,) = one.engine(FEATURE, remote).pull().outcomes
+    assert outcome.standing is Standing.FAILED
+    assert not (one.features / LIST).exists()
+
+
+def test_nobody_but_a_person_takes_the_list_of_features_away(tmp_path: Path, remote: Remote) -> None:
+    one, two = device(tmp_path, "one", FEATURE), device(tmp_path, "two", FEATURE)
+    (one.features / LIST).write_text("active_features: []\n")
+    one.engine(FEATURE, remote).push()
+    two.engine(FEATURE, remote).pull()
+    change(remote, lambda head: msgspec.structs.replace(head, deleted=True))
+    (outcome,) = two.engine(FEATURE, remote).pull().outcomes
+    assert (outcome.standing, "only a person" in outcome.note) == (Standing.HELD_BACK, True)
+    assert (two.features / LIST).read_text() == "active_features: []\n"
+    two.engine(FEATURE, remote).push()
+    assert device(tmp_path, "three", FEATURE).engine(FEATURE, remote).pull().of(Standing.PULLED)

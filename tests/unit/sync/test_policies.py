@@ -1,8 +1,10 @@
 """Histories are one set of lines on both sides, bundles one set of files; owners and lists are respected."""
 
 import json
+import os
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,18 @@ from sessionary.layouts.base import Policy, Rule
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.sync import owners
 from sessionary.sync.bundles import Item, item, names_of, own_name, pack_items, unpack_items
+from sessionary.sync.comparing import compare
+from sessionary.sync.engine import Engine
+from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, Side, merge
+from sessionary.sync.placing import Placer
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
-from sessionary.testing.policy_world import EPOCH, FEATURE, LIST, WORK, PolicyWorld
+from sessionary.sync.report import Beside, Standing
+from sessionary.sync.rules import Rules, rule_of
+from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.testing.policy_world import EPOCH, FEATURE, LIST, PROJECT, WORK, PolicyWorld, recipient
+from sessionary.testing.wrapper import UNSYNCED
 from tests.messages import echo, put
 
 UNION = Rule(Policy.UNION, "t")
@@ -243,13 +252,100 @@ def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, s
     assert "a person" in told.note
     (engine,) = a.engines(world.remote())
     (held,) = engine.status().outcomes
-    assert held.standing is Standing.DIVERGED
+    assert (held.standing, held.note) == (Standing.HELD_BACK, told.note)
     (ref,) = engine.layout.discover()
     engine.resolve(ref, keep)
     pull(world, 1)
     assert [(device.features / LIST).read_text() for device in (a, b)] == [text, text]
     with pytest.raises(Invalid):
         engine.resolve(ref, keep)
+
+
+def test_both_lists_wait_for_a_person_though_none_was_ever_agreed_on(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a, b = world.devices
+    (a.features / LIST).write_text("# here\n")
+    (b.features / LIST).write_text("# there\n")
+    push(world, 1)
+    (engine,) = a.engines(world.remote())
+    for report in (engine.status(), engine.awaiting()):
+        (told,) = report.outcomes
+        assert told.standing is Standing.HELD_BACK
+        assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
+    engine.pull()
+    for report in (engine.status(), engine.awaiting()):
+        ((_, _, other),) = report.outcomes[0].beside
+        assert other is not None
+        assert Path(other).read_text() == "# there\n"
+    (engine_of_b,) = b.engines(world.remote())
+    assert engine_of_b.awaiting().outcomes == []
+    (a.features / LIST).write_text("# there\n")
+    assert engine.awaiting().outcomes == [], "a person has made them alike"
+    assert engine.awaiting().cost.requests == 1
+
+
+def test_what_waits_is_not_known_while_the_other_side_does_not_answer(
+    tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a = world.devices[0]
+    a.plan("f-2025-01-31")
+    (a.features / LIST).write_text("# here\n")
+    (engine,) = a.engines(
+        ChaosRemote(server.remote(), fate=random.Random(1), chance=1.0, faults=("throttled",))
+    )
+    (told,) = engine.awaiting().outcomes
+    assert (told.session_id, told.standing) == (LIST, Standing.FAILED)
+
+
+def test_two_devices_bring_one_session_to_one_place_at_once(tmp_path: Path, server: MemoryServer) -> None:
+    world = world_of(WORK, tmp_path, server)
+    world.devices[0].begin("one")
+    world.drop(world.devices[0], "one")
+    push(world, 0)
+    (record,) = heads_of(world.remote())
+    head = decode(record.name, record.data)
+    layout = recipient(WORK, world.devices[1].project)
+    ref = layout.place(PROJECT, "one")
+    found = compare(UNSYNCED, world.remote(), {}, None, head, Rules(), rule_of(layout))
+    placer = Placer(UNSYNCED, layout)
+    staged = [placer.stage(record.name, ref, head, found, {}, device) for device in ("x", "y", "x")]
+    assert staged[0] == staged[2] != staged[1]
+    for one in staged[:2]:
+        assert len([path for path in Path(one).rglob("*") if path.is_file()]) == 2, (
+            "neither took from the other"
+        )
+    placer.enter(staged[1], ref)
+    placer.enter(staged[0], ref)
+    assert world.devices[1].crumbs("one") == ["word1"]
+    assert not list(world.devices[1].work.glob(".pull-*"))
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_time_far_in_the_future_does_not_hold_a_session_back_for_ever(
+    ahead: bool, tmp_path: Path, server: MemoryServer
+) -> None:
+    world = world_of(WORK, tmp_path, server)
+    a, b = world.devices
+    a.begin("one")
+    push(world, 0)
+    pull(world, 1)
+    a.tell("one", EPOCH + timedelta(seconds=1), purpose="new")
+    push(world, 0)
+    path, now = b.work / "one" / "session.json", datetime.now(UTC)
+    if ahead:
+        os.utime(path, (now.timestamp() + 7200,) * 2)
+    for later, standing in ((1, Standing.HELD_BACK), (40, Standing.PULLED)):
+        engine = Engine(
+            recipient(WORK, b.project),
+            world.remote(),
+            state_dir=b.root / "state" / WORK,
+            quiet=30,
+            now=partial(datetime.fromtimestamp, now.timestamp() + later, UTC),
+        )
+        assert [outcome.standing for outcome in engine.pull().outcomes] == [standing]
 
 
 def test_a_list_that_is_gone_is_not_taken_for_one_that_was_removed(

@@ -92,6 +92,27 @@ def test_each_file_has_its_policy(kind: str, name: str, policy: Policy, world: P
     assert layout.part_kind(name) is not None
 
 
+@pytest.mark.parametrize(
+    ("kind", "session", "only"),
+    [
+        (WORK, "one", None),
+        (FEATURE, "f-2025-01-31", None),
+        (FEATURE, "active-features.yaml", "active-features.yaml"),
+        (BRAINSTORM, "storm", "session.yaml"),
+    ],
+)
+def test_a_session_is_a_folder_or_one_file(
+    kind: str, session: str, only: str | None, world: PolicyWorld
+) -> None:
+    assert layout_of(world, kind).only_part(session) == only
+
+
+def test_a_version_that_lies_beside_a_file_is_no_part_of_a_feature(world: PolicyWorld) -> None:
+    layout = layout_of(world, FEATURE)
+    assert layout.part_kind("artifacts/a.md.conflict-20250131T120000Z") is None
+    assert layout.part_kind("artifacts/conflict-a.md") is PartKind.DOCUMENT
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_session_can_be_held_and_one_that_is_not_there_cannot(kind: str, world: PolicyWorld) -> None:
     layout = layout_of(world, kind)

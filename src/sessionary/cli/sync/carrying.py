@@ -63,7 +63,9 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
     """
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "pulling") as line:
-        result = together(((engine.layout.name, engine.pull()) for engine in here.engines(line)), line.spared)
+        result = together(
+            ((engine.layout.name, here.pull(engine)) for engine in here.engines(line)), line.spared
+        )
     return tell(result, here.settings, json_=json_)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,9 +22,11 @@ from sessionary.model import SessionRef
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes import OpenRemote, open_remote
+from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.settings import Settings, load_settings, read_identity, state_folder
 from sessionary.workspace import Workspace
 
+_OF_AGENTS = "amplifier"
 SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
 
 home = click.option(
@@ -110,8 +113,8 @@ class Here:
                 state_dir=state_folder(self.state, self.settings, layout.home, layout.name),
                 rules=rules,
                 projects=projects,
-                in_use=self._in_use(layout),
-                quiet=0 if layout.name == "amplifier" else self.quiet,
+                in_use=partial(self.why_open, layout),
+                quiet=0 if layout.name == _OF_AGENTS else self.quiet,
                 allow_many_deletions=allow_many_deletions,
             )
             for layout in self.layouts()
@@ -125,12 +128,32 @@ class Here:
     def _workspace(self) -> Workspace:
         return Workspace(self.home, root=self.root)
 
-    def _in_use(self, layout: Recipient) -> Callable[[SessionRef], bool]:
+    def pull(self, engine: Engine) -> Report:
+        """What `Engine.pull` does; and of a session that parted in two nobody waits for what the pull itself wrote."""
+        report = engine.pull()
+        for outcome in report.of(Standing.DIVERGED):
+            self._left_alone(engine, outcome)
+        return report
+
+    def why_open(self, layout: Recipient, ref: SessionRef) -> str | None:
+        """Why a session must be taken for open in a running agent; None if it need not."""
         from sessionary.layouts.amplifier.presence import why_open
 
-        if layout.name != "amplifier":
-            return lambda ref: False
-        return lambda ref: why_open(ref.folder, now=time.time(), quiet=self.quiet) is not None
+        if layout.name != _OF_AGENTS:
+            return None
+        return why_open(ref.folder, now=time.time(), quiet=self.quiet)
+
+    def _left_alone(self, engine: Engine, outcome: Outcome) -> None:
+        """Say of both versions that whoever wrote them a moment ago has left: it was us."""
+        from sessionary.layouts.amplifier.presence import Presence
+
+        if engine.layout.name != _OF_AGENTS:
+            return
+        project, presence = engine.projects.local(outcome.project), Presence()
+        for session in filter(None, (outcome.session_id, outcome.sibling)):
+            folder = engine.layout.place(project, session).folder
+            presence.enter(folder)
+            presence.leave(folder)
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
-from sessionary.cli import output, phrases
-from sessionary.cli.changing import done
-from sessionary.cli.sync import places
-from sessionary.cli.sync.telling import tell, together
+from sessionary.cli import in_project, output
+from sessionary.cli.changing import command, done
+from sessionary.cli.changing import tell as tell_command
+from sessionary.cli.sync import pending, places
+from sessionary.cli.sync.pending import CommandLine, Pair, Pending
+from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
-from sessionary.errors import AmbiguousId, NotFound, SessionaryError
-from sessionary.layouts.base import Recipient
-from sessionary.model import SessionRef
-from sessionary.sync.engine import Engine
+from sessionary.errors import AmbiguousId, Invalid, Locked, NotFound
+from sessionary.sync.waiting import is_for_a_person
 
-_KEEP = ("mine", "theirs")
-
-
-class Pair(NamedTuple):
-    """A session that two machines continued: the version that has its id, and the one that gave way."""
-
-    original: SessionRef
-    sibling: SessionRef
+_KEEP = (pending.MINE, pending.THEIRS)
 
 
 @click.command(
@@ -36,12 +27,14 @@ class Pair(NamedTuple):
 Examples:
   sessionary sync resolve
   sessionary sync resolve 3f0c81d2 --keep theirs
+  sessionary sync resolve active-features.yaml --keep mine
 """,
 )
 @click.argument("session", required=False, metavar="[ID]")
 @places.home
 @places.root
 @places.settings_file
+@places.quiet
 @click.option("--keep", type=click.Choice(_KEEP), help="Which version stays; the other goes to the trash.")
 @places.as_json
 def resolve_command(
@@ -49,64 +42,59 @@ def resolve_command(
     home: Path | None,
     root: Path,
     settings_path: Path | None,
+    quiet: float,
     keep: str | None,
     json_: bool,
 ) -> int:
-    """List sessions that two machines continued, or decide which version stays.
+    """List what waits for you, with the commands that settle it, or decide which version stays.
 
-    ID names either of the two. `theirs` is the one that has the session's own id: it was on the remote first. `mine` is
-    the sibling: it gave way on the machine that came second. The other one goes to the trash, from where `sessionary
-    undo` brings it back, and the next push tells the other machines. Nothing has to be decided: both are whole, and you
-    can go on with either. Of a file about which nobody but a person may decide (the list of active features), `mine` is
-    what is here.
+    Of a session that two machines continued, ID names either version. `theirs` is the one that has the session's own
+    id: it was on the remote first. `mine` is the sibling: it gave way on the machine that came second. The other one
+    goes to the trash, from where it can be brought back, and the next push tells the other machines; a version that an
+    agent has open is not touched. Nothing has to be decided: both are whole, and you can go on with either.
+
+    Of a file about which nobody but a person may decide (the list of active features), `mine` is what is here, as it is
+    or as you have brought both versions together; of `theirs`, what was here is kept beside it. For files beside which
+    another version lies, the list tells how to settle it. Exit code 3: of some it could not be found out.
     """
     if (session is None) != (keep is None):
         raise click.UsageError("name a session and say --keep, or neither to see what there is")
-    here = places.here_of(home, root, settings_path)
-    pairs = list(_pairs(here.layouts()[0]))
+    here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
-        return _list(pairs, json_)
-    pair = _named(pairs, session)
+        return _list(here, _command_line(home, root, settings_path), json_)
+    pair = _named(list(pending.pairs(here.layouts())), session)
     if pair is None:
         return _decide(here, session, keep, json_)
-    loser, winner = (pair.original, pair.sibling) if keep == "mine" else (pair.sibling, pair.original)
-    layout = here.layouts()[0]
-    with layout.held(loser):
-        layout.discard(loser, datetime.now(UTC))
+    return _part(here, pair, keep, home, root, json_)
+
+
+def _command_line(home: Path | None, root: Path, settings_path: Path | None) -> CommandLine:
+    given = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
+    place = [word for name, path in given if path is not None for word in (name, str(path))]
+
+    def line(session: str, *words: str) -> str:
+        return shlex.join(["sessionary", "sync", "resolve", session, *words, *place])
+
+    return line
+
+
+def _list(here: places.Here, line: CommandLine, json_: bool) -> int:
+    layouts = here.layouts()
+    found = [pending.of_pair(pair, line) for pair in pending.pairs(layouts)]
+    with places.connected(here, "looking") as remote:
+        found += [one for engine in here.engines(remote) for one in pending.held_back(engine, line)]
+    found += [one for layout in layouts for one in pending.kept_beside(layout)]
     if json_:
-        output.value({"kept": winner.session_id, "trashed": loser.session_id})
+        output.value(list(map(pending.as_object, found)))
     else:
-        output.lines(
-            done(f"{one_line(winner.session_id)} stays, {one_line(loser.session_id)} is in the trash")
-        )
-        output.aside(f"undo: sessionary undo {one_line(loser.session_id)}")
-        output.aside("next: sessionary sync push")
-    return 0
-
-
-def _pairs(layout: Recipient) -> Iterator[Pair]:
-    """Siblings have ids that are derived (UUID version 5), and say which session they come from."""
-    refs = {(ref.project, ref.session_id): ref for ref in layout.discover()}
-    for (project, name), ref in sorted(refs.items(), key=lambda item: (item[0][0] or "", item[0][1])):
-        if not _is_derived(name):
-            continue
-        try:
-            parent = layout.summary(ref).parent
-        except SessionaryError:
-            continue
-        if parent is not None and (original := refs.get((project, parent))) is not None:
-            yield Pair(original, ref)
-
-
-def _is_derived(name: str) -> bool:
-    try:
-        return uuid.UUID(name).version == 5
-    except ValueError:
-        return False
+        output.lines(pending.lines(found))
+        output.aside(pending.summary(found))
+    return PARTLY if any(one.what == pending.UNKNOWN for one in found) else 0
 
 
 def _named(pairs: list[Pair], word: str) -> Pair | None:
-    found = [pair for pair in pairs if any(ref.session_id.startswith(word) for ref in pair)]
+    exact = [pair for pair in pairs if word in _ids(pair)]
+    found = exact or [pair for pair in pairs if any(name.startswith(word) for name in _ids(pair))]
     if len(found) > 1:
         raise AmbiguousId(
             f"{word} names several pairs",
@@ -116,41 +104,67 @@ def _named(pairs: list[Pair], word: str) -> Pair | None:
     return found[0] if found else None
 
 
+def _ids(pair: Pair) -> tuple[str, str]:
+    return pair.original.session_id, pair.sibling.session_id
+
+
+def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Path, json_: bool) -> int:
+    """One version of a session stays, the other goes to the trash."""
+    winner, loser = pair.original, pair.sibling
+    if keep == pending.MINE:
+        winner, loser = loser, winner
+    with pair.layout.held(loser):
+        if (why := here.why_open(pair.layout, loser)) is not None:
+            raise Locked(
+                f"{loser.session_id} stays where it is: {why}",
+                operation="resolve",
+                path=loser.folder,
+                session=loser.session_id,
+                hint="end the agent that is in it; if none is, wait a moment, or say --quiet 0",
+            )
+        pair.layout.discard(loser, datetime.now(UTC))
+    if json_:
+        output.value({"kept": winner.session_id, "trashed": loser.session_id})
+        return 0
+    output.lines(done(f"{one_line(winner.session_id)} stays, {one_line(loser.session_id)} is in the trash"))
+    if pair.layout.name == "amplifier":
+        back = command(home, "undo", loser.session_id)
+    else:
+        back = in_project.command_line(pair.layout.name, root, "restore", loser.session_id)
+    tell_command("undo", back)
+    output.aside("next: sessionary sync push")
+    return 0
+
+
 def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
-    """A file that is held back until a person decides, in one of the other layouts."""
+    """A file that is held back until a person decides."""
     with places.connected(here, "deciding") as line:
-        engine, ref = _held_back(here.engines(line), word)
-        result = together([(engine.layout.name, engine.resolve(ref, keep))], line.spared)
-    return tell(result, here.settings, json_=json_, all_=True)
+        for engine in here.engines(line):
+            for ref in engine.layout.discover():
+                if ref.session_id == word and is_for_a_person(engine.layout, ref):
+                    result = together([(engine.layout.name, engine.resolve(ref, keep))], line.spared)
+                    return tell(result, here.settings, json_=json_, all_=True)
+    raise _nothing_to_decide(here, word)
 
 
-def _held_back(engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
-    for engine in engines:
-        for ref in engine.layout.discover():
-            if ref.session_id == word:
-                return engine, ref
-    raise NotFound(
+def _nothing_to_decide(here: places.Here, word: str) -> Invalid | NotFound:
+    every = (one for layout in here.layouts() for one in pending.kept_beside(layout))
+    beside = [one for one in every if one.session_id.startswith(word) and one.what == pending.BESIDE]
+    if beside:
+        return _to_do_by_hand(beside[0])
+    return NotFound(
         f"no session {word} was continued on two machines",
         session=word,
-        hint="`sessionary sync resolve` lists those that were",
+        hint="`sessionary sync resolve` lists what waits for you",
     )
 
 
-def _list(pairs: list[Pair], json_: bool) -> int:
-    if json_:
-        output.value([
-            {
-                "id": pair.original.session_id,
-                "sibling": pair.sibling.session_id,
-                "project": pair.original.project,
-                "path": pair.original.folder,
-                "sibling_path": pair.sibling.folder,
-            }
-            for pair in pairs
-        ])  # fmt: skip
-        return 0
-    for pair in pairs:
-        output.line(f"{one_line(pair.original.session_id)}  theirs")
-        output.line(f"  {one_line(pair.sibling.session_id)}  mine: it gave way")
-    output.aside(f"{phrases.count(len(pairs), 'session')} continued on two machines")
-    return 0
+def _to_do_by_hand(one: Pending) -> Invalid:
+    ways = "; ".join(f"to keep {way.keeps}: {way.command}" for way in one.ways)
+    return Invalid(
+        f"of {one.file} one version stands and another lies beside it: what belongs in it only you can say",
+        operation="resolve",
+        path=one.other or one.path,
+        session=one.session_id,
+        hint=ways,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from sessionary.cli.changing import set_in
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.calls import Cost
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Beside, Outcome, Report, Standing
 from sessionary.sync.settings import Settings
 
 PARTLY = 3
@@ -82,7 +83,7 @@ def document(result: Result, settings: Settings) -> dict[str, Any]:
 def lines(result: Result, *, all_: bool = False) -> Iterator[str]:
     """What there is to say: each session about which there is something, then one line over all."""
     for one in result.told:
-        if all_ or one.outcome.standing is not Standing.IN_STEP:
+        if all_ or one.outcome.standing is not Standing.IN_STEP or one.outcome.beside:
             yield from _line(one)
     said = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.told))
     yield output.paint("✓", "green") + f" {said or 'no sessions'}" if not result.code else f"✗ {said}"
@@ -116,15 +117,24 @@ def _counts(told: Sequence[Told]) -> list[tuple[Standing, int]]:
 
 def _line(one: Told) -> Iterator[str]:
     outcome = one.outcome
-    sign, colour = _SIGNS.get(outcome.standing, (" ", "dim"))
+    sign, colour = _SIGNS.get(outcome.standing, ("!", "yellow") if outcome.beside else (" ", "dim"))
     project = f"  {one_line(outcome.project)}" if outcome.project else ""
     head = f"{outcome.standing.value:<12}  {one_line(outcome.session_id)}{project}"
     yield f"{output.paint(sign, colour)} {head}"
     if outcome.note:
         yield from set_in("    " + one_line(outcome.note))
+    for beside in outcome.beside:
+        yield from set_in("    " + one_line(_two_versions(beside)))
     hint = outcome.error.hint if isinstance(outcome.error, SessionaryError) else None
     if hint:
         yield from set_in("    " + one_line(hint))
+
+
+def _two_versions(beside: Beside) -> str:
+    if beside.other is None:
+        return f"{beside.file}: the other version is on the other side; see `sessionary sync resolve`"
+    other = os.path.basename(beside.other)
+    return f"{beside.file}: another version lies beside it, {other}; see `sessionary sync resolve`"
 
 
 def _object(one: Told) -> dict[str, Any]:
@@ -136,6 +146,7 @@ def _object(one: Told) -> dict[str, Any]:
         "standing": _word(outcome.standing),
         "note": outcome.note,
         "sibling": outcome.sibling,
+        "beside": [beside._asdict() for beside in outcome.beside],
         "error": error.as_dict() if isinstance(error, SessionaryError) else None,
     }
 

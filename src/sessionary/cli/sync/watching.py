@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import threading
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,13 +73,45 @@ def watch_command(
     """
     here = places.here_of(home, root, settings_path, quiet)
     remote = places.connect(here.settings)
-    stop = threading.Event()
     try:
-        with _ending(stop):
+        with Stop() as stop, _ending(stop):
             Watch(here, remote, _json(here) if json_ else _say).run(stop, interval, settle)
     finally:
         remote.close()
     return 0
+
+
+class Stop:
+    """The word to end, which may be given by a handler of a signal at any moment of a wait.
+
+    An event of the threading module will not do: its `set` takes a lock that its `wait` takes too, in the same thread,
+    so that a signal in the wrong microsecond would leave a watch that neither goes on nor ends.
+    """
+
+    def __init__(self) -> None:
+        self._heard, self._said = socket.socketpair()
+        self._given = False
+
+    def __enter__(self) -> Stop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._heard.close()
+        self._said.close()
+
+    def set(self) -> None:
+        """Say that it is to end."""
+        if not self._given:
+            self._given = True
+            self._said.send(b".")
+
+    def is_set(self) -> bool:
+        """True if that was said."""
+        return self._given
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is said, so many seconds at most."""
+        select.select([self._heard], [], [], seconds)
 
 
 class Watch:
@@ -103,14 +136,14 @@ class Watch:
         self._say = say
         self._clock = clock
 
-    def run(self, stop: threading.Event, interval: float, settle: float) -> None:
+    def run(self, stop: Stop, interval: float, settle: float) -> None:
         """Go on until told to stop."""
         due = self._clock()
         sent: frozenset[tuple[str, int, int]] | None = None
         seen = None
         while not stop.is_set():
             if self._clock() >= due:
-                self._carry(Engine.pull)
+                self._carry(self._here.pull)
                 due, sent = self._clock() + interval, None  # what failed to go may go now
             mark = self._mark()
             if mark != sent and mark == seen and not stop.is_set():
@@ -146,7 +179,7 @@ class Watch:
 
 
 @contextmanager
-def _ending(stop: threading.Event) -> Iterator[None]:
+def _ending(stop: Stop) -> Iterator[None]:
     """A block in which a request to end is kept; a second one ends at once."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 

@@ -22,6 +22,7 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
+from sessionary.layouts.amplifier.hearing import ears_of
 from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
@@ -43,6 +44,7 @@ class EventsLog:
         self.session_id = os.path.basename(folder)
         self.durability = check_durability(durability)
         self._folder = folder
+        self._ears = ears_of(os.path.dirname(folder))
         self._bind(OS_FS, partial(datetime.now, UTC))
 
     @classmethod
@@ -98,6 +100,8 @@ class EventsLog:
             self._lock.release()
         if self.durability != "none":
             COMMITTER.commit(journal, self.durability, 1)
+        for hear in self._ears:
+            hear(self.session_id, len(line))
 
     def close(self) -> None:
         """Flush what waits and give the descriptors back. Closing twice does nothing.

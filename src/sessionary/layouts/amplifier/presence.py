@@ -22,6 +22,7 @@ from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Locked, SessionaryError
 from sessionary.layouts.amplifier.files import EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.base import changed_at
 
 IN_USE = ".in-use"
 MOST = 64
@@ -104,7 +105,8 @@ def why_open(
             return "an agent has it open"
     left = look(fs, os.path.join(folder, IN_USE))
     files = [look(fs, os.path.join(folder, name)) for name in (TRANSCRIPT, METADATA, EVENTS)]
-    newest = max((found.st_mtime for found in files if found is not None), default=0.0)
+    there = [found for found in files if found is not None]
+    newest = max((changed_at(now, found.st_mtime, found.st_ctime) for found in there), default=0.0)
     if quiet and newest > now - quiet and (left is None or left.st_mtime < newest):
         return "it was changed a moment ago"
     return None

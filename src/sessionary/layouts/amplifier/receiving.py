@@ -38,6 +38,9 @@ class AmplifierRecipient(AmplifierLayout):
         folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
         return SessionRef(self.name, session_id, folder, project)
 
+    def only_part(self, session_id: str) -> str | None:
+        return None
+
     def part_kind(self, name: str) -> PartKind | None:
         return PARTS.get(name)
 

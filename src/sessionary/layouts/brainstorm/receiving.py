@@ -47,6 +47,9 @@ class BrainstormRecipient(BrainstormLayout):
     def path_of(self, ref: SessionRef, name: str) -> str:
         return ref.folder
 
+    def only_part(self, session_id: str) -> str | None:
+        return FILE
+
     def part_kind(self, name: str) -> PartKind | None:
         return PartKind.DOCUMENT if name == FILE else None
 

@@ -63,6 +63,9 @@ class MaestroRecipient(MaestroLayout):
     def path_of(self, ref: SessionRef, name: str) -> str:
         return f"{ref.folder}/{name}"
 
+    def only_part(self, session_id: str) -> str | None:
+        return None
+
     def part_kind(self, name: str) -> PartKind | None:
         if name == SESSION or _is_crumb(name):
             return PartKind.DOCUMENT

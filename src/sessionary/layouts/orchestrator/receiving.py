@@ -28,6 +28,7 @@ from sessionary.model import SessionRef, Summary
 
 TIMEOUT: Final = 30.0
 _PATH = "state.yaml"
+_ASIDE: Final = ".conflict-"
 _FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
 
 
@@ -75,12 +76,15 @@ class FeatureRecipient(FeatureLayout):
     def path_of(self, ref: SessionRef, name: str) -> str:
         return ref.folder if ref.session_id == names.INDEX else f"{ref.folder}/{name}"
 
+    def only_part(self, session_id: str) -> str | None:
+        return names.INDEX if session_id == names.INDEX else None
+
     def part_kind(self, name: str) -> PartKind | None:
         if name == names.HISTORY:
             return PartKind.JOURNAL
         segments = name.split("/")
         below = len(segments) > 1 and all(segment and not segment.startswith(".") for segment in segments)
-        below = below and segments[0] not in _FILES
+        below = below and segments[0] not in _FILES and _ASIDE not in segments[-1]
         return PartKind.DOCUMENT if below or name in _FILES else None
 
     def rule(self, name: str) -> Rule:
