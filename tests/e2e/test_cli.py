@@ -595,7 +595,8 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
             return os.listdir(path)
 
     monkeypatch.setattr(
-        "sessionary.workspace.AmplifierLayout", lambda home, fs: AmplifierLayout(home, Closed())
+        "sessionary.workspace.AmplifierLayout",
+        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
     )
     result = run(command)
     assert result.code == 3
