@@ -287,8 +287,9 @@ def _side(
 
     def connect() -> Remote:
         from sessionary.sync.remotes.cosmos import CosmosRemote
+        from sessionary.sync.remotes.plain import PlainRemote
 
-        return CosmosRemote(config, tenant=tenant)
+        return PlainRemote(CosmosRemote(config, tenant=tenant))
 
     scheme, _, place = config.endpoint.partition("://")
     way = f"{quote(config.database, safe='')}/{quote(config.container, safe='')}"

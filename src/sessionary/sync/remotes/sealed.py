@@ -24,7 +24,7 @@ from hashlib import sha256
 from typing import Any
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord, Remote, heads_of
 
 OVERHEAD = 4 << 10
 """So many bytes less than in another remote a block may have: what age and the name inside take."""
@@ -113,7 +113,7 @@ class SealedRemote:
             return
         mark = self.inner.read_head(MARK)
         if mark is None:
-            if self.inner.list_heads().heads:
+            if next(heads_of(self.inner), None) is not None:
                 raise RemoteError(
                     "the remote holds sessions that are not encrypted",
                     hint="encrypt an empty one, or do without encryption here",
