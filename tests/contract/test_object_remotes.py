@@ -276,6 +276,23 @@ def test_a_second_list_fetches_only_the_heads_that_have_changed() -> None:
     assert store.gets == ["b"]
 
 
+class Forgetful(Lax):
+    """A store whose lists begin anew where they should go on."""
+
+    def list(self, *arguments: Any, **rest: Any) -> Any:
+        found = [one for chunk in self.inner.list(*arguments) for one in chunk]
+        return iter([found] * 1_000_000)
+
+
+def test_a_list_that_begins_again_and_again_is_given_up() -> None:
+    remote = ObjectStoreRemote("s3://forgetful", tenant="me", store=Forgetful("none"))
+    remote.put_block("s", "a", b"x")
+    remote.swap_head("one", b"x", None)
+    for call in (remote.list_heads, lambda: remote.read_range("s", "b", "c")):
+        with pytest.raises(RemoteError, match="in the order of their bytes"):
+            call()
+
+
 class Note:
     """Keeps what a remote wants kept, as a file would."""
 

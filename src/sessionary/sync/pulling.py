@@ -102,7 +102,7 @@ class Puller:
     # -- a session that is not here
 
     def _place(self, record: HeadRecord, head: Head, ref: SessionRef, device: str) -> Outcome:
-        found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule)
+        found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule, self._states.spool())
         staged = self._placer.stage(record.name, ref, head, found, {}, device)
         self._placer.enter(staged, ref)
         self._agree(record, head, ref, found, None)
@@ -121,7 +121,9 @@ class Puller:
     ) -> Outcome | None:
         """Compare, fetch, take the session, look again, write. None if it has changed in between."""
         mine = self._surveyor.survey(ref)
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule)
+        found = compare(
+            self._fs, self._remote, mine, agreed, head, self._rules, self._rule, self._states.spool()
+        )
         diverged = not head.deleted and found.is_diverged(self._rule)
         writer = Writer(self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device)
         if diverged:
