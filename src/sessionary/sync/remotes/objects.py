@@ -206,11 +206,9 @@ class ObjectStoreRemote:
     def _check_order(self, folder: str) -> None:
         for name in ("a-1", "B", "a"):
             self._create(f"{folder}/{name}", b"")
-        with suppress(_Unordered):
-            found = list(self._names(folder, None))
-            if found == ["B", "a", "a-1", "b"] and list(self._names(folder, "a")) == ["a-1", "b"]:
-                return
-        raise self._unfit("it does not list names in the order of their bytes")
+        every, behind = ([name for name, _ in islice(self._raw(folder, at), 5)] for at in (None, "a"))
+        if every != ["B", "a", "a-1", "b"] or behind != ["a-1", "b"]:
+            raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(every)})")
 
     def _unfit(self, why: str) -> Unsupported:
         return Unsupported(
@@ -288,17 +286,22 @@ class ObjectStoreRemote:
         return (name for name, _ in self._listed(folder, after))
 
     def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
-        """The names in a folder, as `_names`, with the etags that the list tells (some stores quote them)."""
+        """The names in a folder, as `_names`, with the etags that the list tells."""
+        last = after or ""
+        for name, etag in self._raw(folder, after):
+            if name <= last:  # also what never ends: a server that heeds no offset begins again and again
+                raise RemoteError(f"{self.url} does not list names in the order of their bytes")
+            last = name
+            yield name, etag
+
+    def _raw(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
+        """What the store lists, in whatever order that is."""
         offset = f"{folder}/{after}" if after else None
         stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
         chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
-        last = after or ""
-        for meta in chain.from_iterable(chunks):
-            name = meta["path"][len(folder) + 1 :]
-            if name <= last:  # also what never ends: a server that heeds no offset begins again and again
-                raise _Unordered(f"{self.url} does not list names in the order of their bytes")
-            last = name
-            yield name, _bare(meta["e_tag"])
+        return (
+            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in chain.from_iterable(chunks)
+        )
 
     def _etag(self, meta: Any) -> str:
         etag = meta["version"] if self._by_version else meta["e_tag"]
@@ -340,10 +343,6 @@ class _Taken(Exception):
 
 class _Other(Exception):
     """The object is another than the one that was named, or is not there."""
-
-
-class _Unordered(RemoteError):
-    """A list is not in order."""
 
 
 def folder_of(tenant: str) -> str:
