@@ -10,7 +10,7 @@ from sessionary.errors import StorageFailed
 
 
 class FileNote:
-    """Bytes in a file of their own, see `sync.remotes.fetched.Note`.
+    """Bytes in a file of their own, see `sync.remotes.kept.Note`.
 
     A disk that refuses is no reason to fail: whoever keeps something here can do without it.
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
@@ -67,6 +69,45 @@ def test_an_empty_list_is_asked_for_again() -> None:
     assert recent.since(NOW) is None
 
 
+# -- from one process to the next
+
+
+def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    second = Recent(("me",), note)
+    assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
+    second.merge([head("a", 3000, b"new")])
+    third = Recent(("me",), note)
+    assert third.since(NOW + timedelta(minutes=59)) == 3000 - OVERLAP
+    assert [one.data for one in third.merge([])] == [b"new", b"x"]
+    assert Recent(("me",), note).since(NOW + timedelta(hours=1)) is None, (
+        "the hour begins with the whole list"
+    )
+
+
+def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
+    assert Recent(("you",), note).since(NOW) is None
+    whole = (tmp_path / "heads").read_bytes()
+    for at in range(len(whole)):
+        note.keep(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert Recent(("me",), note).since(NOW) is None
+    note.keep(whole)
+    assert Recent(("me",), note).since(NOW) == 1000 - OVERLAP
+
+
+def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
+    before = (tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino
+    second = Recent(("me",), note)
+    assert second.since(NOW) is not None
+    second.merge([head("a", 1000), head("a", 900, b"old")])
+    assert ((tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino) == before
+
+
 # -- at a service
 
 
@@ -98,6 +139,34 @@ def test_a_second_list_is_one_request_for_what_has_changed(bench: Bench) -> None
     assert mine.ru - ru == pytest.approx(2.3 + 3)
     assert len(found) == 21
     assert {name for name, data in found.items() if data == b"new"} == {"h03", "h04", "later"}
+
+
+def test_the_first_list_of_a_new_process_is_one_request_for_what_has_changed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+
+    def process() -> CosmosRemote:
+        remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), page_heads=7, note=note)
+        opened.append(remote)
+        return remote
+
+    opened: list[CosmosRemote] = []
+    double = double_of(bench).double
+    double.clock_offset = -OVERLAP - 100.0
+    etags = {f"h{n:02}": process().swap_head(f"h{n:02}", b"old", None) for n in range(20)}
+    double.clock_offset = 0.0
+    process().swap_head("later", b"new", None)
+    assert len(list(heads_of(process()))) == 21
+    process().swap_head("h03", b"new", etags["h03"])
+    requests, remote = double.requests["read"], process()
+    found = list(heads_of(remote))
+    assert double.requests["read"] == requests + 1
+    assert remote.ru == pytest.approx(2.3 + 2)
+    assert [one.name for one in found if one.data == b"new"] == ["h03", "later"]
+    assert found == [process().read_head(one.name) for one in found]
+    for one in opened:
+        one.close()
 
 
 def test_a_thousand_heads_come_in_three_requests_and_then_in_one() -> None:

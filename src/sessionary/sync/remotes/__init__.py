@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sessionary.errors import Invalid
 from sessionary.sync.remote import Remote
-from sessionary.sync.remotes.fetched import Note
+from sessionary.sync.remotes.kept import Note
 
 COSMOS_KEY = "SESSIONARY_COSMOS_KEY", "AMPLIFIER_COSMOS_KEY"
 _COSMOS = {"https": "https", "cosmos": "https", "cosmos+http": "http", "cosmos+https": "https"}
@@ -127,7 +127,7 @@ def _opened(
         return PostgresRemote(url, tenant=tenant)
     from sessionary.sync.remotes.cosmos import CosmosRemote
 
-    return CosmosRemote(_cosmos(url, environ), tenant=tenant)
+    return CosmosRemote(_cosmos(url, environ), tenant=tenant, note=note)
 
 
 def _scheme(url: str) -> str:

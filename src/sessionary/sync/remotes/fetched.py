@@ -14,25 +14,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from sessionary.sync.remote import HeadRecord
-
-
-class Note(Protocol):
-    """Where bytes are kept that may be lost."""
-
-    def read(self) -> bytes | None:
-        """What was kept last; None if nothing is there, or nothing that can be read. Never raises."""
-        ...
-
-    def keep(self, data: bytes) -> None:
-        """Keep these bytes instead, whole or not at all. Never raises."""
-        ...
+from sessionary.sync.remotes.kept import Kept, Note
 
 
 class Fetched(NamedTuple):
@@ -45,15 +32,7 @@ class Fetched(NamedTuple):
     head: HeadRecord
 
 
-class _Kept(Struct, frozen=True, array_like=True):
-    v: int
-    owner: str
-    heads: list[tuple[str, Fetched]]
-
-
-_decode = msgspec.msgpack.Decoder(_Kept).decode
-FORMAT = 1
-_DIGEST = 32
+_decode = msgspec.msgpack.Decoder(list[Fetched]).decode
 
 
 class FetchedHeads:
@@ -64,12 +43,11 @@ class FetchedHeads:
         note: where they are kept for the next process; None to keep them for this one only.
     """
 
-    def __init__(self, owner: str, note: Note | None = None) -> None:
-        self._owner = owner
-        self._note = note
+    def __init__(self, owner: tuple[str, ...], note: Note | None = None) -> None:
+        self._kept = Kept(owner, note)
         self._guard = threading.Lock()
         self._known: dict[str, Fetched] | None = None
-        self._kept: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
         self._seen: set[str] = set()
         self._goes_on: str | None = None
 
@@ -97,26 +75,15 @@ class FetchedHeads:
 
     def _all(self) -> dict[str, Fetched]:
         if self._known is None:
-            self._known = self._read()
-            self._kept = _versions(self._known)
+            self._known = {one.head.name: one for one in self._kept.read(_decode) or ()}
+            self._versions = _versions(self._known)
         return self._known
 
-    def _read(self) -> dict[str, Fetched]:
-        data = self._note.read() if self._note is not None else None
-        if data is None or sha256(data[_DIGEST:]).digest() != data[:_DIGEST]:
-            return {}
-        try:
-            kept = _decode(data[_DIGEST:])
-        except msgspec.MsgspecError:
-            return {}
-        return dict(kept.heads) if (kept.v, kept.owner) == (FORMAT, self._owner) else {}
-
     def _keep(self, known: dict[str, Fetched]) -> None:
-        if self._note is None or (versions := _versions(known)) == self._kept:
-            return
-        data = msgspec.msgpack.encode(_Kept(FORMAT, self._owner, list(known.items())))
-        self._note.keep(sha256(data).digest() + data)
-        self._kept = versions
+        versions = _versions(known)
+        if versions != self._versions:
+            self._kept.keep(list(known.values()))
+            self._versions = versions
 
 
 def _versions(known: dict[str, Fetched]) -> dict[str, str]:

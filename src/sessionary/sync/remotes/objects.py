@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
-from sessionary.sync.remotes.fetched import Fetched, FetchedHeads, Note
+from sessionary.sync.remotes.fetched import Fetched, FetchedHeads
+from sessionary.sync.remotes.kept import Note
 from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class ObjectStoreRemote:
         self._root = folder_of(tenant)
         self._page_blocks = page_blocks
         self._page_heads = page_heads
-        self._fetched = FetchedHeads("\0".join((url, tenant, str(options.get("endpoint", "")))), note)
+        self._fetched = FetchedHeads((url, tenant, str(options.get("endpoint", ""))), note)
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
     # -- the five verbs
