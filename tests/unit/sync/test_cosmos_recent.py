@@ -55,11 +55,11 @@ def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_roun
     assert recent.since(NOW) == 2000 - OVERLAP
 
 
-@pytest.mark.parametrize("later", [timedelta(hours=1), -timedelta(hours=2)])
-def test_after_an_hour_everything_is_listed_again(later: timedelta) -> None:
+@pytest.mark.parametrize("later", [timedelta(days=1), -timedelta(days=2)])
+def test_after_a_day_everything_is_listed_again(later: timedelta) -> None:
     recent = Recent()
     recent.follow(None, [head("a", 1000)], None, NOW)
-    assert recent.since(NOW + timedelta(minutes=59)) is not None
+    assert recent.since(NOW + timedelta(hours=23)) is not None
     assert recent.since(NOW + later) is None
 
 
@@ -79,11 +79,9 @@ def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
     assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
     second.merge([head("a", 3000, b"new")])
     third = Recent(("me",), note)
-    assert third.since(NOW + timedelta(minutes=59)) == 3000 - OVERLAP
+    assert third.since(NOW + timedelta(hours=23)) == 3000 - OVERLAP
     assert [one.data for one in third.merge([])] == [b"new", b"x"]
-    assert Recent(("me",), note).since(NOW + timedelta(hours=1)) is None, (
-        "the hour begins with the whole list"
-    )
+    assert Recent(("me",), note).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
 
 
 def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
@@ -193,6 +191,28 @@ def test_the_time_decides_when_everything_is_listed_again(bench: Bench) -> None:
     box = double_of(bench).double.store.container("db", "box")
     box.put_back(({}, 0, []))  # the database was restored to a state before
     assert names(tuple(heads_of(remote))) == ["a"]
-    now[0] += timedelta(hours=1)
+    now[0] += timedelta(days=1)
     assert names(tuple(heads_of(remote))) == []
     remote.close()
+
+
+def test_a_head_that_is_found_missing_means_that_everything_is_listed_again(
+    bench: Bench, tmp_path: Path
+) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+
+    def process() -> CosmosRemote:
+        return CosmosRemote(bench.server.config, tenant=bench.tenant("me"), note=note)
+
+    remote = process()
+    remote.swap_head("a", b"1", None)
+    assert names(tuple(heads_of(remote))) == ["a"]
+    double_of(bench).double.store.container("db", "box").put_back(({}, 0, []))
+    assert remote.read_head("never there") is None
+    assert names(tuple(heads_of(remote))) == ["a"], "that says nothing"
+    assert remote.read_head("a") is None
+    later = process()
+    assert names(tuple(heads_of(later))) == []
+    assert names(tuple(heads_of(remote))) == []
+    remote.close()
+    later.close()

@@ -141,7 +141,10 @@ class CosmosRemote:
             {"@pk": self._heads, "@id": name},
             1,
         )
-        return _head(rows[0]) if rows else None
+        if not rows:
+            self._recent.miss(name)
+            return None
+        return _head(rows[0])
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
         text = data.decode("ascii") if data.isascii() else ""

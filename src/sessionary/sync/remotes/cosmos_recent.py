@@ -24,7 +24,7 @@ from sessionary.sync.remotes.kept import Kept, Note
 OVERLAP: Final = 600
 """Seconds before the newest stamp from which on changes are asked for again."""
 
-RELIST: Final = timedelta(hours=1)
+RELIST: Final = timedelta(days=1)
 
 
 class Stamped(NamedTuple):
@@ -92,6 +92,14 @@ class Recent:
                 self._keep()
             return tuple(known[name].head for name in sorted(known))
 
+    def miss(self, name: str) -> None:
+        """A head is not there: if it was listed, all of it is forgotten."""
+        with self._guard:
+            self._look()
+            if self._known and name in self._known:
+                self._known = {}
+                self._keep()
+
     def _look(self) -> None:
         """Find what an earlier process has kept, once."""
         if not self._looked and (found := self._kept.read(_decode)) is not None:
@@ -99,7 +107,7 @@ class Recent:
         self._looked = True
 
     def _keep(self) -> None:
-        if self._known and self._listed is not None:
+        if self._known is not None and self._listed is not None:
             self._kept.keep(_Listed(self._listed, list(self._known.values())))
 
 
