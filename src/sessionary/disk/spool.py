@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sessionary.disk.atomic import NO_NAMELESS, temp_name
 from sessionary.disk.fs import (
@@ -25,6 +26,7 @@ from sessionary.disk.fs import (
 )
 
 IN_MEMORY = 4 << 20
+_CLOSED = -1  # no descriptor: the system says so itself when it is used
 
 
 class Slot(NamedTuple):
@@ -35,7 +37,9 @@ class Slot(NamedTuple):
 
 
 class Spool:
-    """Bytes to be read again, in any order and any number of times. For one thread.
+    """Bytes to be read again, in any order and any number of times, until it is closed. For one thread.
+
+    Close it, by a ``with`` block: an error that somebody keeps would keep its file open too.
 
     Args:
         folder: where the file lies if one is needed; it is there already. That for temporary files by default, which
@@ -51,6 +55,19 @@ class Spool:
         self._size = 0
         self._held = bytearray()
         self._fd: int | None = None
+        self._end: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. What was laid down is not there any more."""
+        self._held = bytearray()
+        self._fd = _CLOSED
+        self._end()
 
     def put(self, data: bytes) -> Slot:
         """Lay bytes down.
@@ -97,7 +114,7 @@ class Spool:
 
     def _open(self) -> int:
         fd, path = self._file()
-        weakref.finalize(self, _end, self._fs, fd, path)
+        self._end = weakref.finalize(self, _end, self._fs, fd, path)
         return fd
 
     def _file(self) -> tuple[int, str | None]:

@@ -210,7 +210,8 @@ class Engine:
         rule = rule_of(self.layout)
         mine = self._surveyor.survey(ref)
         head = decode(record.name, record.data)
-        found = compare(self._fs, self.remote, mine, agreed, head, self.rules, rule, self.states.spool())
+        with self.states.spool() as spool:
+            found = compare(self._fs, self.remote, mine, agreed, head, self.rules, rule, spool)
         return found.awaits_person(rule)
 
     # -- around them

@@ -93,6 +93,33 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
+def test_an_error_that_is_kept_keeps_no_file_open(tmp_path: Path) -> None:
+    def fails() -> None:
+        with Spool(str(tmp_path), in_memory=0) as spool:
+            spool.put(b"x")
+            raise KeyError
+
+    kept, before = [], descriptors()
+    for _ in range(20):
+        with pytest.raises(KeyError) as caught:
+            fails()
+        kept.append(caught.value)
+    assert len(kept) == 20
+    assert descriptors() < before + 20
+
+
+@pytest.mark.parametrize("in_memory", [0, 100])
+def test_of_a_closed_spool_nothing_is_read_and_nothing_wrong(tmp_path: Path, in_memory: int) -> None:
+    spool = Spool(str(tmp_path), in_memory=in_memory)
+    slot = spool.put(b"x")
+    spool.close()
+    spool.close()
+    with pytest.raises(StorageFailed):
+        spool.get(slot)
+    with pytest.raises(StorageFailed):
+        spool.put(b"y")
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_nobody_finds_the_file_and_it_is_gone_with_the_spool(tmp_path: Path, system: str) -> None:
     fs = SYSTEMS[system]()

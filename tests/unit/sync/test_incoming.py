@@ -1,5 +1,6 @@
 """What is fetched waits on the disk and not in memory, and is proved before anything here is changed."""
 
+import gc
 import os
 import random
 import tracemalloc
@@ -103,3 +104,16 @@ def test_the_last_byte_of_a_large_session_is_proved_before_the_first_is_changed(
     (outcome,) = b.engine(server.remote()).pull().outcomes
     assert outcome.standing is Standing.PULLED
     assert b.files() == a.files()
+
+
+def test_sessions_that_fail_keep_no_files_open(tmp_path: Path) -> None:
+    server, fate = MemoryServer(), random.Random(1)
+    a, b = Device(tmp_path, "a"), Device(tmp_path, "b")
+    for number in range(3):
+        a.write(f"session-{number}", [fate.randbytes(24_000).hex() for _ in range(200)])
+    a.engine(server.remote()).push()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    report = b.engine(Damaging(server, "me")).pull()
+    assert [outcome.standing for outcome in report.outcomes] == [Standing.FAILED] * 3
+    assert len(os.listdir("/proc/self/fd") if before else ()) < before + 3
