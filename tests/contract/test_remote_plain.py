@@ -163,5 +163,6 @@ def test_what_stands_beside_the_verbs_is_that_of_the_store() -> None:
     remote = PlainRemote(inner)
     assert remote.prepare() is True
     assert remote.ru == 7.0
+    assert not hasattr(remote, "something_that_no_store_has")
     remote.close()
     assert inner.reads == -1

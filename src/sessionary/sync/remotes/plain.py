@@ -29,10 +29,9 @@ class PlainRemote:
         self.inner = inner
         self._checked = False
 
-    @property
-    def ru(self) -> float:
-        """What the remote inside was charged."""
-        return float(getattr(self.inner, "ru", 0.0))
+    def __getattr__(self, name: str) -> Any:
+        """What a store offers beside the verbs (units charged, more verbs) is offered as it is."""
+        return getattr(self.inner, name)
 
     def prepare(self) -> Any:
         """As the remote inside, and see whether it is sealed."""
