@@ -33,6 +33,7 @@ from benchmarks import (
     surgery,
     sync,
     sync_cosmos,
+    sync_objects,
     turns,
     work,
 )
@@ -61,6 +62,7 @@ ALL: tuple[Benchmark, ...] = (
     *sync.BENCHMARKS,
     *hybrid.BENCHMARKS,
     *sync_cosmos.BENCHMARKS,
+    *sync_objects.BENCHMARKS,
     *startup.BENCHMARKS,
 )
 

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -13,6 +14,7 @@ obstore = pytest.importorskip("obstore", reason="the extra objectstore is not in
 from obstore.store import MemoryStore  # noqa: E402
 
 from sessionary.errors import Invalid, RemoteError, Unsupported  # noqa: E402
+from sessionary.sync.remote import heads_of  # noqa: E402
 from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
 from sessionary.testing.remote_suite import RemoteTests  # noqa: E402
 from tests.servers import objects  # noqa: E402
@@ -272,6 +274,85 @@ def test_a_second_list_fetches_only_the_heads_that_have_changed() -> None:
     writer.swap_head("b", b"2", etags["b"])
     assert [head.data for head in reader.list_heads().heads] == [b"1", b"2", b"1"]
     assert store.gets == ["b"]
+
+
+class Forgetful(Lax):
+    """A store whose lists begin anew where they should go on."""
+
+    def list(self, *arguments: Any, **rest: Any) -> Any:
+        found = [one for chunk in self.inner.list(*arguments) for one in chunk]
+        return iter([found] * 1_000_000)
+
+
+def test_a_list_that_begins_again_and_again_is_given_up() -> None:
+    remote = ObjectStoreRemote("s3://forgetful", tenant="me", store=Forgetful("none"))
+    remote.put_block("s", "a", b"x")
+    remote.swap_head("one", b"x", None)
+    for call in (remote.list_heads, lambda: remote.read_range("s", "b", "c")):
+        with pytest.raises(RemoteError, match="in the order of their bytes"):
+            call()
+
+
+class Note:
+    """Keeps what a remote wants kept, as a file would."""
+
+    data: bytes | None = None
+
+    def read(self) -> bytes | None:
+        return self.data
+
+    def keep(self, data: bytes) -> None:
+        self.data = data
+
+
+@pytest.mark.parametrize("page", [2, 1000])
+def test_the_first_list_of_a_new_process_fetches_only_the_heads_that_have_changed(page: int) -> None:
+    store, note = Counting(), Note()
+
+    def process(**more: Any) -> ObjectStoreRemote:
+        return ObjectStoreRemote("s3://counting", tenant="me", store=store, page_heads=page, **more)
+
+    etags = {name: process().swap_head(name, b"1", None) for name in ("a", "b", "c", "d", "e")}
+    assert len(list(heads_of(process(note=note)))) == 5
+    store.gets.clear()
+    process().swap_head("b", b"2", etags["b"])
+    store.inner.delete("me/heads/d")
+    found = list(heads_of(process(note=note)))
+    assert [head.data for head in found] == [b"1", b"2", b"1", b"1"]
+    assert found == [process().read_head(name) for name in ("a", "b", "c", "e")]
+    assert store.gets[:1] == ["b"]
+    store.gets.clear()
+    assert list(heads_of(process(note=note))) == found
+    assert store.gets == []
+    process().swap_head("d", b"1", None)
+    assert [head.name for head in heads_of(process(note=note))] == ["a", "b", "c", "d", "e"]
+    assert store.gets == ["d"]
+
+
+@pytest.mark.parametrize("other", [{"tenant": "ada"}, {"url": "s3://another"}])
+def test_what_was_fetched_of_another_store_or_tenant_is_not_believed(other: dict[str, str]) -> None:
+    note = Note()
+    for place, data in (({}, b"1"), (other, b"2")):
+        at: dict[str, Any] = {"url": "s3://counting", "tenant": "me", **place}
+        remote = ObjectStoreRemote(store=Lax("none"), note=note, **at)  # a new one, with the same etags
+        remote.swap_head("a", data, None)
+        assert [head.data for head in remote.list_heads().heads] == [data]
+
+
+def test_google_tells_in_its_lists_which_heads_have_changed(double: GcsDouble) -> None:
+    note = Note()
+
+    def process() -> ObjectStoreRemote:
+        return ObjectStoreRemote("gs://sessions", tenant="me", note=note, **double.options)
+
+    etags = {name: process().swap_head(name, b"1", None) for name in ("a", "b")}
+    assert len(process().list_heads().heads) == 2
+    process().swap_head("b", b"2", etags["b"])
+    double.seen.clear()
+    listed = process().list_heads().heads
+    assert [unquote(path) for _, path in double.seen] == ["/sessions", "/sessions/me/heads/b"]
+    assert [head.data for head in listed] == [b"1", b"2"]
+    assert process().swap_head("a", b"3", listed[0].etag) is not None, "it is swapped by its generation"
 
 
 class Racing(Lax):

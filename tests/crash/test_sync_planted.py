@@ -12,6 +12,7 @@ from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.sync import blocks, comparing, drafts, engine, pulling, state, survey
 from sessionary.sync.comparing import Comparison, Verdict
+from sessionary.sync.incoming import Fetched
 from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
@@ -151,15 +152,20 @@ def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:
     """Ignore the chain: take the first block of each number, as if there were no forks and no lost races."""
     chain_of = "sessionary.sync.incoming._chain"
 
-    def first_come(remote: Any, space: str, part: Any, first: int, stop: int, last: str) -> Any:
+    def first_come(remote: Any, spool: Any, space: str, part: Any, first: int, stop: int, last: str) -> Any:
         key = blocks.part_key(part.name)
         found: dict[int, Any] = {}
         for block in blocks_of(remote, space, *blocks.id_range(key, first, stop)):
             seq = int(block.id.split("-")[1])
-            found.setdefault(seq, blocks.unpack(block.id, block.data))
-        chain = [found[seq] for seq in sorted(found)]
+            found.setdefault(seq, block)
+        ids = [found[seq].id for seq in sorted(found)]
+        chain = [blocks.unpack(one, found[seq].data) for one, seq in zip(ids, sorted(found), strict=True)]
         tips = [stored.prev for stored in chain[1:]] + [last]
-        return [stored._replace(chain=tip) for stored, tip in zip(chain, tips, strict=True)]
+        slots = [spool.put(found[seq].data) for seq in sorted(found)]
+        return [
+            Fetched(one, tip, stored.prev, stored.raw, slot)
+            for one, tip, stored, slot in zip(ids, tips, chain, slots, strict=True)
+        ]
 
     patch.setattr(chain_of, first_come)
 

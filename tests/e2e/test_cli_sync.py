@@ -17,6 +17,7 @@ from sessionary import FeatureStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.sync.settings import load_settings
+from sessionary.testing.s3_server import S3Server
 from tests.servers import objects
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
@@ -316,6 +317,80 @@ def test_what_is_encrypted_is_read_only_with_the_key(
     refused = laptop.run("pull", "--json")
     assert refused.code == 10
     assert "without it nothing of the remote can be read" in refused.err
+
+
+@pytest.mark.lane("s3")
+def test_a_machine_that_does_not_encrypt_lays_nothing_between_what_is_encrypted(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    pytest.importorskip("pyrage", reason="the extra encryption is not installed")
+    place, (desk, laptop) = of_s3(), machines
+    os.environ.update(place.environment)
+    words = [*place.words, "--tenant", "ada"]
+    desk.json("init", *words, "--encrypt", str(tmp_path / "age.txt"))
+    desk.say("one")
+    refused = laptop.run("init", *words, "--json")
+    assert refused.code != 0
+    assert "the remote is encrypted" in refused.err
+    assert "--encrypt FILE" in refused.err
+    assert not (laptop.root / "config" / "sessionary" / "sync.json").exists()
+
+    settings = desk.root / "config" / "sessionary" / "sync.json"
+    as_chosen = settings.read_text()
+    settings.write_text(json.dumps({**json.loads(as_chosen), "encrypt": None}))  # a person, by hand
+    for command in ("push", "pull", "status", "gc"):
+        refused = desk.run(command, "--json")
+        assert refused.code != 0, command
+        assert "the remote is encrypted" in refused.err + refused.out, command
+    settings.write_text(as_chosen)
+    assert standings(desk.json("push")) == {SESSION: "pushed"}
+    assert desk.json("gc")["heads"] == 1, "nothing else was put there"
+
+
+@pytest.mark.lane("s3")
+def test_a_machine_that_encrypts_does_not_continue_what_is_plain(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    pytest.importorskip("pyrage", reason="the extra encryption is not installed")
+    place, (desk, laptop) = of_s3(), machines
+    os.environ.update(place.environment)
+    words = [*place.words, "--tenant", "ada"]
+    desk.json("init", *words)
+    desk.say("one")
+    desk.json("push")
+    refused = laptop.run("init", *words, "--encrypt", str(tmp_path / "age.txt"), "--json")
+    assert refused.code != 0
+    assert "holds sessions that are not encrypted" in refused.err
+    assert standings(desk.json("status")) == {SESSION: "in_step"}
+
+
+@pytest.mark.lane("s3")
+def test_a_pull_where_nothing_is_new_costs_one_request_of_a_process_that_has_just_begun(
+    machines: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with S3Server() as server:
+        words = ["s3://sessions/x", "--option", f"endpoint={server.options['endpoint']}"]
+        desk, laptop = begin(machines, Place([*words, "--option", "region=us-east-1"], {}))
+        for number in range(3):
+            desk.say("one", session=f"session-{number}")
+        desk.json("push")
+        laptop.json("pull")
+        server.requests.clear()
+        assert set(standings(laptop.json("pull")).values()) == {"in_step"}
+        assert len(server.requests) == 1
+        desk.say("two", session="session-1")
+        desk.json("push")
+        server.requests.clear()
+        assert laptop.json("pull", "--quiet", "0")["counts"]["pulled"] == 1
+        assert sum("/heads/" in path for _, path in server.requests) == 1
+        for file in (laptop.root / "state" / "sessionary" / "sync").glob("heads-*"):
+            file.write_bytes(b"damaged")
+        server.requests.clear()
+        assert set(standings(laptop.json("pull")).values()) == {"in_step"}
+        assert sum("/heads/" in path for _, path in server.requests) == 3
+    assert laptop.texts("session-1") == ["one", "two"]
 
 
 @pytest.mark.lane("s3")

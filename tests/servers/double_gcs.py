@@ -2,9 +2,11 @@
 
 No server for it can be had from the registries that the tests may ask. So this is **our reading**, not Google's word:
 that a write is conditional by `x-goog-if-generation-match`, 0 for "none there"; that a refused one gets 412; that every
-version has a generation that never comes again. It also answers what a test tells it to, before it does anything.
+version has a generation that never comes again; that lists and answers tell the etag of the content, which no write
+can be conditional by. It also answers what a test tells it to, before it does anything.
 """
 
+import hashlib
 import json
 import threading
 from collections import deque
@@ -70,13 +72,18 @@ class GcsDouble:
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         entries = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.objects[key][0])}</Size>"
-            f"<LastModified>2025-01-31T12:00:00.000Z</LastModified><ETag>x</ETag></Contents>"
+            f"<LastModified>2025-01-31T12:00:00.000Z</LastModified><ETag>{etag(self.objects[key][0])}</ETag></Contents>"
             for key in keys[:MOST]
         )
         more = (
             f"<NextContinuationToken>{escape(keys[MOST - 1])}</NextContinuationToken>" if keys[MOST:] else ""
         )
         return f"<ListBucketResult>{entries}{more}</ListBucketResult>".encode()
+
+
+def etag(data: bytes) -> str:
+    """As Google makes it of an object that was put in one piece."""
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Last-Modified", "Fri, 31 Jan 2025 12:00:00 GMT")
-        self.send_header("ETag", '"x"')  # of no use here, as the real one is not
+        self.send_header("ETag", etag(body if self.command == "GET" else b""))
         self.send_header("x-goog-generation", str(generation))
         self.end_headers()
         if self.command != "HEAD":

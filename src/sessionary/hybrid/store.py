@@ -118,10 +118,9 @@ class HybridSessionStore(SessionStore):
 
         tenant = tenant or stable_name(os.environ) or "me"
         home, named = _home_of(self._root)
-        connect, address = _side(cosmos_config, remote, tenant)
-        state = state_folder(
-            _state_dir(state_dir), Settings(address, tenant, device=""), home or self._root, "amplifier"
-        )
+        base = _state_dir(state_dir)
+        connect, address = _side(cosmos_config, remote, tenant, base)
+        state = state_folder(base, Settings(address, tenant, device=""), home or self._root, "amplifier")
         called = project or (None if home else named)  # what lies in a home is called by its repository
         self._carrier = Carrier(
             Place(self._root, named, called, _folder_of_project(named), state, event_logs, quiet),
@@ -280,21 +279,26 @@ def _folder_of_project(named: str) -> str | None:
 
 
 def _side(
-    config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str
+    config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str, base: str
 ) -> tuple[Callable[[], Remote], str]:
     """How the other side is connected, and its address, by which what is remembered of it is found again."""
     if config is None:
         assert remote is not None
         return remote, ""
-
-    def connect() -> Remote:
-        from sessionary.sync.remotes.cosmos import CosmosRemote
-
-        return CosmosRemote(config, tenant=tenant)
-
     scheme, _, place = config.endpoint.partition("://")
     way = f"{quote(config.database, safe='')}/{quote(config.container, safe='')}"
-    return connect, f"{'cosmos+http' if config.is_plain else scheme}://{place.rstrip('/')}/{way}"
+    address = f"{'cosmos+http' if config.is_plain else scheme}://{place.rstrip('/')}/{way}"
+
+    def connect() -> Remote:
+        from sessionary.sync.notes import FileNote
+        from sessionary.sync.remotes.cosmos import CosmosRemote
+        from sessionary.sync.remotes.plain import PlainRemote
+        from sessionary.sync.settings import Settings, note_file
+
+        note = FileNote(note_file(base, Settings(address, tenant, device="")))
+        return PlainRemote(CosmosRemote(config, tenant=tenant, note=note))
+
+    return connect, address
 
 
 def _state_dir(given: str | os.PathLike[str] | None) -> str:

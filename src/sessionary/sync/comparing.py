@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sessionary.disk.fs import Fs
+from sessionary.disk.spool import Spool
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
@@ -52,6 +53,7 @@ class Comparison:
         matched: with how many agreed pieces each file here begins.
         pieces: where the blocks of each file of the other side end.
         bases: of documents that are brought together field by field, what both sides had last, if that is known.
+        spool: where the blocks lie that were fetched.
     """
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class Comparison:
     matched: dict[str, Matched] = field(default_factory=dict)
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     bases: dict[str, bytes] = field(default_factory=dict)
+    spool: Spool = field(default_factory=Spool)
 
     def all_are(self, *verdicts: Verdict) -> bool:
         """True if every file has one of these verdicts."""
@@ -98,13 +101,16 @@ def compare(
     head: Head,
     rules: Rules,
     rule: RuleOf,
+    spool: Spool | None = None,
 ) -> Comparison:
     """Compare what is here with a head of the other side, fetching only what must be looked at or brought here.
 
+    What is fetched goes into `spool`; if none is given, into one in the folder for temporary files.
+
     Raises:
-        RemoteError, Corrupt, Unsupported: as `incoming.fetch`.
+        RemoteError, Corrupt, Unsupported, StorageFailed: as `incoming.fetch`.
     """
-    result = Comparison()
+    result = Comparison(spool=Spool(fs=fs) if spool is None else spool)
     there = {part.name: part for part in head.parts if rules.carries(kind_of(part))}
     before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
     for name in sorted({*mine, *there}):
@@ -122,7 +128,7 @@ def compare(
             result.verdicts[name] = Verdict.SAME if matched.same else Verdict.OURS
             result.pieces[name] = pieces
             continue
-        theirs = fetch(remote, head.space, part, pieces or (), matched.pieces)
+        theirs = fetch(remote, head.space, part, pieces or (), matched.pieces, result.spool)
         result.theirs[name], result.pieces[name] = theirs, theirs.pieces
         result.verdicts[name] = (
             Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs, rule(name))
@@ -137,7 +143,9 @@ def _add_base(remote: Remote, result: Comparison, agreed: Agreed | None, name: s
     parts = agreed.head.parts if agreed else ()
     for part in parts:
         if agreed is not None and part.name == name:
-            result.bases[name] = b"".join(fetch(remote, agreed.head.space, part, (), 0).all(None))
+            result.bases[name] = b"".join(
+                fetch(remote, agreed.head.space, part, (), 0, result.spool).all(None)
+            )
 
 
 def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: Head, rules: Rules) -> None:
@@ -146,7 +154,7 @@ def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: 
         if rules.carries(kind_of(part)) and part.name not in result.theirs:
             pieces = agreed.pieces.get(part.name, []) if agreed else []
             matched = result.matched.get(part.name, Matched(0, False))
-            result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces)
+            result.theirs[part.name] = fetch(remote, head.space, part, pieces, matched.pieces, result.spool)
 
 
 def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:

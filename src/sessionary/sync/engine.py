@@ -237,7 +237,10 @@ class Engine:
         return Outcome(ref.session_id, project, Standing.HELD_BACK, FOR_A_PERSON, beside=tuple(beside))
 
     def _awaited(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> list[Beside]:
-        return awaited(self._fs, self.remote, self.layout, self._surveyor, self.rules, ref, agreed, record)
+        with self.states.spool() as spool:
+            return awaited(
+                self._fs, self.remote, self.layout, self._surveyor, self.rules, ref, agreed, record, spool
+            )
 
     # -- around them
 

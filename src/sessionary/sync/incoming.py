@@ -1,7 +1,9 @@
 """A file as the other side has it: its blocks found, their chain followed back, their bytes proved.
 
 A range of blocks may hold more than a head points to: blocks of pushes that lost a race, and those of forks, which
-share a space. Following the chain from the head backwards leaves all of them out.
+share a space. Following the chain from the head backwards leaves all of them out. So nothing of a file can be proved
+before all of its blocks have been seen, and they are read several times until it is written: they wait in a spool,
+as they came, and not in memory.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import NamedTuple
 
 import zstandard
 
+from sessionary.disk.spool import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError
 from sessionary.sync.blocks import (
     LOOK_BACK,
@@ -32,6 +35,24 @@ LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
 
 
+class Fetched(NamedTuple):
+    """A block that was fetched.
+
+    Attributes:
+        id: its id.
+        chain: the chain up to and with it.
+        prev: the chain before it.
+        raw: how many bytes of the file it holds.
+        slot: where it lies in the spool, as it came.
+    """
+
+    id: str
+    chain: str
+    prev: str
+    raw: int
+    slot: Slot
+
+
 class Theirs(NamedTuple):
     """A file of the other side.
 
@@ -40,13 +61,15 @@ class Theirs(NamedTuple):
         start: up to which byte it is known to be what the file here begins with.
         pieces: where all of its blocks end.
         fetched: the blocks behind `start`.
+        spool: where they lie.
         whole: all of its bytes, where they lie in the head.
     """
 
     part: PartHead
     start: int
     pieces: list[Piece]
-    fetched: list[Stored]
+    fetched: list[Fetched]
+    spool: Spool
     whole: bytes | None
 
     def rest(self, here: Bytes | None) -> Iterator[bytes]:
@@ -54,12 +77,17 @@ class Theirs(NamedTuple):
 
         Raises:
             Corrupt: a block does not hold what its id says.
+            StorageFailed: the spool cannot be read.
         """
         if self.whole is not None:
             yield self.whole
             return
         back = min(self.start, LOOK_BACK)
-        yield from unfold(self.fetched, here.read(self.start - back, back) if here and back else b"")
+        yield from unfold(self._stored(), here.read(self.start - back, back) if here and back else b"")
+
+    def _stored(self) -> Iterator[Stored]:
+        for one in self.fetched:
+            yield unpack(one.id, self.spool.get(one.slot))._replace(chain=one.chain)
 
     def all(self, here: Bytes | None) -> Iterator[bytes]:
         """All of its bytes: what the file here begins with, then the rest."""
@@ -73,7 +101,9 @@ class Theirs(NamedTuple):
         yield from self.rest(here)
 
 
-def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], begins: int) -> Theirs:
+def fetch(
+    remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], begins: int, spool: Spool
+) -> Theirs:
     """The blocks of a file that the file here does not begin with.
 
     Args:
@@ -82,19 +112,21 @@ def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], b
         part: what the head says of the file.
         agreed: the pieces that were agreed of it.
         begins: with how many of these the file here begins.
+        spool: where to lay down what comes.
 
     Raises:
         RemoteError: a block that the head points to is not there (yet).
+        StorageFailed: it cannot be laid down.
         Corrupt: head and blocks contradict one another.
     """
     if part.data is not None:
-        return _from_head(part)
+        return _from_head(part, spool)
     first = min(begins, part.n)
-    chain = _chain(remote, space, part, first, part.n, part.chain)
+    chain = _chain(remote, spool, space, part, first, part.n, part.chain)
     if first and (chain[0].prev if chain else part.chain) != agreed[first - 1].chain:
         # It was rewound there to before what we have: only the beginning of the chain can tell where they part.
         before = chain[0].prev if chain else part.chain
-        chain = _chain(remote, space, part, 0, first, before) + chain
+        chain = _chain(remote, spool, space, part, 0, first, before) + chain
         first = next(
             (at for at in range(first) if chain[at].chain != agreed[at].chain),
             first,
@@ -102,10 +134,10 @@ def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], b
         chain = chain[first:]
     if not first and (chain[0].prev if chain else part.chain) != START:
         raise Corrupt(f"the chain of {part.name} does not begin at its beginning", operation="pull")
-    return _with_ends(part, list(agreed[:first]), chain)
+    return _with_ends(part, list(agreed[:first]), chain, spool)
 
 
-def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Stored]) -> Theirs:
+def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Fetched], spool: Spool) -> Theirs:
     start = end = pieces[-1].end if pieces else 0
     for stored in chain:
         end += stored.raw
@@ -114,16 +146,20 @@ def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Stored]) -> Thei
         raise Corrupt(
             f"the blocks of {part.name} hold {end} bytes, the head says {part.size}", operation="pull"
         )
-    return Theirs(part, start, pieces, chain, None)
+    return Theirs(part, start, pieces, chain, spool, None)
 
 
-def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, last: str) -> list[Stored]:
+def _chain(
+    remote: Remote, spool: Spool, space: str, part: PartHead, first: int, stop: int, last: str
+) -> list[Fetched]:
     """Blocks number `first` to `stop - 1` of the chain that ends with `last`."""
     if first >= stop:
         return []
     key = part_key(part.name)
-    found = {block.id: block.data for block in blocks_of(remote, space, *id_range(key, first, stop))}
-    chain: list[Stored] = []
+    found = {
+        block.id: spool.put(block.data) for block in blocks_of(remote, space, *id_range(key, first, stop))
+    }
+    chain: list[Fetched] = []
     for seq in reversed(range(first, stop)):
         name = block_id(key, seq, last)
         if name not in found:
@@ -133,15 +169,15 @@ def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, la
                 operation="pull",
                 hint="another machine is pushing, or the other side is behind; pull again",
             )
-        stored = unpack(name, found[name])._replace(chain=last)
-        chain.append(stored)
+        stored = unpack(name, spool.get(found[name]))
+        chain.append(Fetched(name, last, stored.prev, stored.raw, found[name]))
         last = stored.prev
     return chain[::-1]
 
 
-def _from_head(part: PartHead) -> Theirs:
+def _from_head(part: PartHead, spool: Spool) -> Theirs:
     raw = inline_bytes(part)
-    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], raw)
+    return Theirs(part, 0, [Piece(len(raw), part.chain)], [], spool, raw)
 
 
 def inline_bytes(part: PartHead) -> bytes:

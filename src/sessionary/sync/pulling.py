@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look
+from sessionary.disk.spool import Spool
 from sessionary.errors import Locked
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
@@ -87,7 +88,8 @@ class Puller:
                 return outcome_of(head, Standing.IN_STEP, "trashed elsewhere")
             return self._place(record, head, ref, device)
         for _ in range(TRIES):
-            outcome = self._merge(record, head, ref, agreed, device, decided)
+            with self._states.spool() as spool:
+                outcome = self._merge(record, head, ref, agreed, device, decided, spool)
             if outcome is not None:
                 return outcome
         raise Locked(f"{ref.folder} changes all the time", operation="pull", session=ref.session_id)
@@ -112,8 +114,9 @@ class Puller:
     # -- a session that is not here
 
     def _place(self, record: HeadRecord, head: Head, ref: SessionRef, device: str) -> Outcome:
-        found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule)
-        staged = self._placer.stage(record.name, ref, head, found, {}, device)
+        with self._states.spool() as spool:
+            found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule, spool)
+            staged = self._placer.stage(record.name, ref, head, found, {}, device)
         self._placer.enter(staged, ref)
         self._agree(record, head, ref, found, None)
         return outcome_of(head, Standing.PULLED)
@@ -127,11 +130,12 @@ class Puller:
         ref: SessionRef,
         agreed: Agreed | None,
         device: str,
-        decided: bool = False,
+        decided: bool,
+        spool: Spool,
     ) -> Outcome | None:
         """Compare, fetch, take the session, look again, write. None if it has changed in between."""
         mine = self._surveyor.survey(ref)
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule)
+        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
         diverged = not head.deleted and found.is_diverged(self._rule)
         writer = Writer(self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device)
         if diverged:

@@ -226,7 +226,8 @@ class Pusher:
         head = decode(name, record.data)
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule)
+        with self._states.spool() as spool:
+            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
         if found.awaits_person(self._rule):
             return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
         if found.is_diverged(self._rule):

@@ -10,11 +10,16 @@ It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
+
+from sessionary.errors import RemoteError
 
 LARGEST_BLOCK = 384 << 10
 """What a remote MUST be able to hold in one block, and in one head."""
+
+IDLE_PAGES = 100
+"""So many pages in a row MAY bring nothing new; a remote that goes on longer is given up."""
 
 
 class Block(NamedTuple):
@@ -71,7 +76,8 @@ class Remote(Protocol):
         """The blocks of a space whose ids are not below `first` and below `stop`, in bytewise order of the ids.
 
         A page MAY hold fewer blocks than there are, even none, but MUST then say where to go on: `following`, given
-        back as `after`. Page upon page, each block that was there at the first MUST come exactly once.
+        back as `after`. Page upon page, each block that was there at the first MUST come exactly once, and it MUST come
+        to an end: `following` is never the `after` that was given, and see `IDLE_PAGES`.
         """
         ...
 
@@ -98,18 +104,51 @@ class Remote(Protocol):
 
 
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:
-    """All blocks of a range, over all its pages."""
-    page = remote.read_range(space, first, stop)
-    yield from page.blocks
-    while page.following is not None:
-        page = remote.read_range(space, first, stop, page.following)
+    """All blocks of a range, over all its pages.
+
+    Raises:
+        RemoteError: the remote failed, or comes to no end.
+    """
+    for page in block_pages(remote, space, first, stop):
         yield from page.blocks
 
 
+def block_pages(remote: Remote, space: str, first: str, stop: str) -> Iterator[BlockPage]:
+    """As `blocks_of`, page by page."""
+    return _pages(
+        lambda after: remote.read_range(space, first, stop, after),
+        lambda page: (block.id for block in page.blocks),
+    )
+
+
 def heads_of(remote: Remote) -> Iterator[HeadRecord]:
-    """All heads, over all pages."""
-    page = remote.list_heads()
-    yield from page.heads
-    while page.following is not None:
-        page = remote.list_heads(page.following)
+    """All heads, over all pages.
+
+    Raises:
+        RemoteError: the remote failed, or comes to no end.
+    """
+    for page in _pages(remote.list_heads, lambda page: (head.name for head in page.heads)):
         yield from page.heads
+
+
+_Page = TypeVar("_Page", BlockPage, HeadPage)
+
+
+def _pages(read: Callable[[str | None], _Page], names: Callable[[_Page], Iterable[str]]) -> Iterator[_Page]:
+    """Page upon page. Whoever holds the other side could otherwise keep a pull busy for ever."""
+    seen: set[str] = set()
+    after, idle = None, 0
+    while True:
+        page = read(after)
+        yield page
+        if page.following is None:
+            return
+        known = len(seen)
+        seen.update(names(page))
+        idle = 0 if len(seen) > known else idle + 1
+        if page.following == after or idle > IDLE_PAGES:
+            raise RemoteError(
+                "the remote gives page upon page with nothing new in it",
+                hint="nothing here was changed; something is wrong with the store, or with what stands before it",
+            )
+        after = page.following

@@ -107,6 +107,12 @@ def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], la
     return os.path.join(base, f"{layout}-{digest}")
 
 
+def note_file(base: str, settings: Settings) -> str:
+    """Where this machine keeps the heads that it has fetched: one file for each remote and tenant. It may be lost."""
+    words = (settings.remote, settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
+    return os.path.join(base, f"heads-{sha256(chr(0).join(words).encode()).hexdigest()[:20]}")
+
+
 def read_identity(path: str, *, fs: Fs = OS_FS) -> str:
     """The age identity in a file, as `age-keygen` writes it.
 

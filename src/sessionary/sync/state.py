@@ -23,6 +23,7 @@ from msgspec import Struct
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
+from sessionary.disk.spool import Spool
 from sessionary.errors import AlreadyExists
 from sessionary.sync.blocks import Piece
 from sessionary.sync.copies import Copies
@@ -104,6 +105,10 @@ class States:
                 pass
             known = read_bytes(self._fs, path) or b""
         return known.decode()
+
+    def spool(self) -> Spool:
+        """Room for what is fetched and may be too much for the memory. Only while holding the lock."""
+        return Spool(self.folder, fs=self._fs)
 
     def names(self) -> Iterator[str]:
         """The head names of all sessions about which something is remembered."""

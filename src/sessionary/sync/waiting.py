@@ -10,6 +10,7 @@ import re
 from hashlib import sha256
 
 from sessionary.disk.fs import Fs, look
+from sessionary.disk.spool import Spool
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.comparing import compare
@@ -66,6 +67,7 @@ def awaited(
     ref: SessionRef,
     agreed: Agreed | None,
     record: HeadRecord,
+    spool: Spool,
 ) -> list[Beside]:
     """The files of a session that both sides have changed and nobody but a person may bring together.
 
@@ -78,7 +80,7 @@ def awaited(
     head = decode(record.name, record.data)
     refuse_strangers(layout, head)
     mine = surveyor.survey(ref)
-    found = compare(fs, remote, mine, agreed, head, rules, rule)
+    found = compare(fs, remote, mine, agreed, head, rules, rule, spool)
     waiting = []
     for name in found.for_a_person(rule):
         path = layout.path_of(ref, name)

@@ -167,9 +167,10 @@ class Writer:
             return
         whole = here.stamp[1] - here.torn
         with opened(self._fs, here) as black, LineFile(here.origin, self._fs) as file:
-            tail = _behind(black, here.size, theirs)
-            if tail is None or here.torn:
+            assert black is not None
+            if here.torn or not _begins_alike(black, here.size, theirs):
                 raise Conflict(f"{here.name}: {_BLACK}", path=path)
+            tail = _behind(black, here.size, theirs)
             self._swap(path, here.name, _chained(file, whole, tail), here)
 
     def _restore(self, path: str, theirs: Theirs, here: LocalPart) -> None:
@@ -308,18 +309,22 @@ class Writer:
             raise storage_failed(error, "make", folder) from error
 
 
-def _behind(black: LineFile | None, size: int, theirs: Theirs) -> Iterator[bytes] | None:
-    """What the other side has behind the first `size` bytes, which must be those here; None if they are not."""
-    assert black is not None
-    chunks: list[bytes] = []
-    at = theirs.start
+def _begins_alike(black: LineFile, size: int, theirs: Theirs) -> bool:
+    """True if the other side has the first `size` bytes as they are here; all that it has is proved by that."""
+    at, alike = theirs.start, True
     for raw in theirs.rest(black):
         known = max(0, min(len(raw), size - at))
-        if black.read(at, known) != raw[:known]:
-            return None
-        chunks.append(raw[known:])
+        alike = alike and black.read(at, known) == raw[:known]
         at += len(raw)
-    return iter(chunks) if at >= size else None
+    return alike and at >= size
+
+
+def _behind(black: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
+    """What the other side has behind the first `size` bytes."""
+    at = theirs.start
+    for raw in theirs.rest(black):
+        yield raw[max(0, min(len(raw), size - at)) :]
+        at += len(raw)
 
 
 def _chained(file: LineFile, size: int, tail: Iterator[bytes]) -> Iterator[bytes]:

@@ -94,7 +94,7 @@ def test_without_the_driver_saving_works_and_the_remedy_is_told(tmp_path: Path) 
     ids=lambda config: str(config.endpoint),
 )
 def test_what_is_remembered_is_found_under_the_address_that_the_commands_take(config: CosmosConfig) -> None:
-    _, address = _side(config, None, "me")
+    _, address = _side(config, None, "me", "/state")
     meant = _cosmos(check_address(address), {})
     assert meant.endpoint.rstrip("/") == config.endpoint.rstrip("/")
     assert (meant.database, meant.container) == (config.database, config.container)

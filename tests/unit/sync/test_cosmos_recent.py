@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
@@ -53,11 +55,11 @@ def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_roun
     assert recent.since(NOW) == 2000 - OVERLAP
 
 
-@pytest.mark.parametrize("later", [timedelta(hours=1), -timedelta(hours=2)])
-def test_after_an_hour_everything_is_listed_again(later: timedelta) -> None:
+@pytest.mark.parametrize("later", [timedelta(days=1), -timedelta(days=2)])
+def test_after_a_day_everything_is_listed_again(later: timedelta) -> None:
     recent = Recent()
     recent.follow(None, [head("a", 1000)], None, NOW)
-    assert recent.since(NOW + timedelta(minutes=59)) is not None
+    assert recent.since(NOW + timedelta(hours=23)) is not None
     assert recent.since(NOW + later) is None
 
 
@@ -65,6 +67,43 @@ def test_an_empty_list_is_asked_for_again() -> None:
     recent = Recent()
     recent.follow(None, [], None, NOW)
     assert recent.since(NOW) is None
+
+
+# -- from one process to the next
+
+
+def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    second = Recent(("me",), note)
+    assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
+    second.merge([head("a", 3000, b"new")])
+    third = Recent(("me",), note)
+    assert third.since(NOW + timedelta(hours=23)) == 3000 - OVERLAP
+    assert [one.data for one in third.merge([])] == [b"new", b"x"]
+    assert Recent(("me",), note).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
+
+
+def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
+    assert Recent(("you",), note).since(NOW) is None
+    whole = (tmp_path / "heads").read_bytes()
+    for at in range(len(whole)):
+        note.keep(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert Recent(("me",), note).since(NOW) is None
+    note.keep(whole)
+    assert Recent(("me",), note).since(NOW) == 1000 - OVERLAP
+
+
+def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
+    before = (tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino
+    second = Recent(("me",), note)
+    assert second.since(NOW) is not None
+    second.merge([head("a", 1000), head("a", 900, b"old")])
+    assert ((tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino) == before
 
 
 # -- at a service
@@ -100,6 +139,34 @@ def test_a_second_list_is_one_request_for_what_has_changed(bench: Bench) -> None
     assert {name for name, data in found.items() if data == b"new"} == {"h03", "h04", "later"}
 
 
+def test_the_first_list_of_a_new_process_is_one_request_for_what_has_changed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+
+    def process() -> CosmosRemote:
+        remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), page_heads=7, note=note)
+        opened.append(remote)
+        return remote
+
+    opened: list[CosmosRemote] = []
+    double = double_of(bench).double
+    double.clock_offset = -OVERLAP - 100.0
+    etags = {f"h{n:02}": process().swap_head(f"h{n:02}", b"old", None) for n in range(20)}
+    double.clock_offset = 0.0
+    process().swap_head("later", b"new", None)
+    assert len(list(heads_of(process()))) == 21
+    process().swap_head("h03", b"new", etags["h03"])
+    requests, remote = double.requests["read"], process()
+    found = list(heads_of(remote))
+    assert double.requests["read"] == requests + 1
+    assert remote.ru == pytest.approx(2.3 + 2)
+    assert [one.name for one in found if one.data == b"new"] == ["h03", "later"]
+    assert found == [process().read_head(one.name) for one in found]
+    for one in opened:
+        one.close()
+
+
 def test_a_thousand_heads_come_in_three_requests_and_then_in_one() -> None:
     bench = Bench(Double())
     double = double_of(bench).double
@@ -124,6 +191,28 @@ def test_the_time_decides_when_everything_is_listed_again(bench: Bench) -> None:
     box = double_of(bench).double.store.container("db", "box")
     box.put_back(({}, 0, []))  # the database was restored to a state before
     assert names(tuple(heads_of(remote))) == ["a"]
-    now[0] += timedelta(hours=1)
+    now[0] += timedelta(days=1)
     assert names(tuple(heads_of(remote))) == []
     remote.close()
+
+
+def test_a_head_that_is_found_missing_means_that_everything_is_listed_again(
+    bench: Bench, tmp_path: Path
+) -> None:
+    note = FileNote(str(tmp_path / "heads"))
+
+    def process() -> CosmosRemote:
+        return CosmosRemote(bench.server.config, tenant=bench.tenant("me"), note=note)
+
+    remote = process()
+    remote.swap_head("a", b"1", None)
+    assert names(tuple(heads_of(remote))) == ["a"]
+    double_of(bench).double.store.container("db", "box").put_back(({}, 0, []))
+    assert remote.read_head("never there") is None
+    assert names(tuple(heads_of(remote))) == ["a"], "that says nothing"
+    assert remote.read_head("a") is None
+    later = process()
+    assert names(tuple(heads_of(later))) == []
+    assert names(tuple(heads_of(remote))) == []
+    remote.close()
+    later.close()

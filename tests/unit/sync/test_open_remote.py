@@ -6,9 +6,11 @@ import pytest
 
 from sessionary.errors import Invalid, NotFound
 from sessionary.sync.remotes import check_address, open_remote
+from sessionary.sync.remotes.plain import PlainRemote
 from sessionary.sync.settings import (
     Settings,
     load_settings,
+    note_file,
     read_identity,
     save_settings,
     stable_name,
@@ -38,7 +40,8 @@ def test_an_address_opens_its_kind_of_remote_without_asking_the_network(
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     remote = open_remote(url, "ada", environ={})
     try:
-        assert type(remote).__name__ == kind
+        assert isinstance(remote, PlainRemote)
+        assert type(remote.inner).__name__ == kind
     finally:
         remote.close()
 
@@ -113,6 +116,15 @@ def test_what_is_remembered_is_apart_for_each_remote_tenant_home_and_layout(tmp_
     assert len(folders) == 12
     other_rules = msgspec.structs.replace(SETTINGS, logs=False, device="laptop")
     assert state_folder("/state", other_rules, tmp_path / "a", "amplifier") in folders
+
+
+def test_what_was_fetched_is_kept_apart_for_each_remote_tenant_and_endpoint() -> None:
+    import msgspec
+
+    others = {"remote": "s3://other"}, {"tenant": "bob"}, {"options": {"endpoint": "https://minio.example"}}
+    settings = [SETTINGS, *(msgspec.structs.replace(SETTINGS, **other) for other in others)]
+    assert len({note_file("/state", one) for one in settings}) == 4
+    assert note_file("/state", msgspec.structs.replace(SETTINGS, logs=False)) == note_file("/state", SETTINGS)
 
 
 def test_rules_are_those_of_the_settings() -> None:

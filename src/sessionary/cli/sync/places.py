@@ -20,10 +20,11 @@ from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.engine import QUIET, Engine
+from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes import OpenRemote, open_remote
 from sessionary.sync.report import Outcome, Report, Standing
-from sessionary.sync.settings import Settings, load_settings, read_identity, state_folder
+from sessionary.sync.settings import Settings, load_settings, note_file, read_identity, state_folder
 from sessionary.workspace import Workspace
 
 _OF_AGENTS = "amplifier"
@@ -75,14 +76,21 @@ def settings_at(path: Path | None) -> Path:
     return Path(folder) / "sync.json"
 
 
-def connect(settings: Settings) -> OpenRemote:
+def connect(settings: Settings, state: str | None = None) -> OpenRemote:
     """The remote that was chosen. Asks nothing of the network.
+
+    Args:
+        settings: what was chosen.
+        state: the folder for what is remembered from one command to the next.
 
     Raises:
         Invalid, NotFound, Unsupported: as `open_remote` and `read_identity`.
     """
     identity = None if settings.encrypt is None else read_identity(settings.encrypt)
-    return open_remote(settings.remote, settings.tenant, options=settings.options, identity=identity)
+    note = None if state is None else FileNote(note_file(state, settings))
+    return open_remote(
+        settings.remote, settings.tenant, options=settings.options, identity=identity, note=note
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,7 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
 @contextmanager
 def connected(here: Here, doing: str) -> Iterator[Line]:
     """The remote for the length of a block, and a sign that it goes on."""
-    remote = connect(here.settings)
+    remote = connect(here.settings, here.state)
     try:
         with Progress(doing, None) as progress:
             yield Line(remote, progress)

@@ -16,13 +16,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sessionary.errors import Invalid
 from sessionary.sync.remote import Remote
+from sessionary.sync.remotes.kept import Note
 
 COSMOS_KEY = "SESSIONARY_COSMOS_KEY", "AMPLIFIER_COSMOS_KEY"
 _COSMOS = {"https": "https", "cosmos": "https", "cosmos+http": "http", "cosmos+https": "https"}
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "az")
 _SECRETS = {"password", "sslpassword", "key", "account_key", "secret_access_key", "sas", "sig"}
-_OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "client_options"}
+_OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "note", "client_options"}
 """What a remote is told by other ways than its options."""
 
 _SHAPES = """\
@@ -78,6 +79,7 @@ def open_remote(
     options: Mapping[str, str] | None = None,
     identity: str | None = None,
     environ: Mapping[str, str] | None = None,
+    note: Note | None = None,
 ) -> OpenRemote:
     """The remote at an address, seen by one tenant. Asks nothing of the network.
 
@@ -85,22 +87,29 @@ def open_remote(
         url: where it is; see `check_address`.
         tenant: whose sessions these are.
         options: settings of the client that are no secrets: ``endpoint`` and ``region`` of an object store.
-        identity: an age identity; what is stored is then encrypted for it.
+        identity: an age identity; what is stored is then encrypted for it. Without one, a remote that is encrypted
+            is refused at the first call that would put something into it, or shows what is in it.
         environ: the environment; that of the process if not given.
+        note: where to keep what makes the next list of heads cheap, for a store where it is not. It may be lost.
 
     Raises:
         Invalid: this is no address of a remote, or holds a secret.
         Unsupported: the extra that it needs is not installed.
     """
-    remote = _opened(check_address(url), tenant, options or {}, os.environ if environ is None else environ)
+    told = options or {}
+    remote = _opened(check_address(url), tenant, told, os.environ if environ is None else environ, note)
     if identity is None:
-        return remote
+        from sessionary.sync.remotes.plain import PlainRemote
+
+        return PlainRemote(remote)
     from sessionary.sync.remotes.sealed import SealedRemote
 
     return _Sealed(remote, SealedRemote(remote, identity))
 
 
-def _opened(url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> OpenRemote:
+def _opened(
+    url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[str, str], note: Note | None
+) -> OpenRemote:
     scheme = _scheme(url)
     wrong = sorted(options.keys() & _OWN if scheme in _OBJECTS else options)
     if wrong:
@@ -111,14 +120,14 @@ def _opened(url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[
     if scheme in _OBJECTS:
         from sessionary.sync.remotes.objects import ObjectStoreRemote
 
-        return ObjectStoreRemote(url, tenant=tenant, **options)
+        return ObjectStoreRemote(url, tenant=tenant, note=note, **options)
     if scheme in _POSTGRES:
         from sessionary.sync.remotes.postgres import PostgresRemote
 
         return PostgresRemote(url, tenant=tenant)
     from sessionary.sync.remotes.cosmos import CosmosRemote
 
-    return CosmosRemote(_cosmos(url, environ), tenant=tenant)
+    return CosmosRemote(_cosmos(url, environ), tenant=tenant, note=note)
 
 
 def _scheme(url: str) -> str:

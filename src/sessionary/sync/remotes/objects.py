@@ -23,10 +23,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remotes.fetched import Fetched, FetchedHeads
+from sessionary.sync.remotes.kept import Note
 from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ class ObjectStoreRemote:
         store: a store of obstore to use instead of opening one.
         page_blocks: how many blocks a page of `read_range` holds.
         page_heads: how many heads a page of `list_heads` holds.
+        note: where to keep the heads that were fetched, so that the next process need not fetch them again.
         options: as `open_store`.
 
     Raises:
@@ -118,6 +121,7 @@ class ObjectStoreRemote:
         store: Any = None,
         page_blocks: int = PAGE_BLOCKS,
         page_heads: int = PAGE_HEADS,
+        note: Note | None = None,
         **options: Any,
     ) -> None:
         self.url = url
@@ -126,7 +130,7 @@ class ObjectStoreRemote:
         self._root = folder_of(tenant)
         self._page_blocks = page_blocks
         self._page_heads = page_heads
-        self._fetched: dict[str, HeadRecord] = {}
+        self._fetched = FetchedHeads((url, tenant, str(options.get("endpoint", ""))), note)
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
     # -- the five verbs
@@ -142,12 +146,12 @@ class ObjectStoreRemote:
         page = list(islice(wanted, self._page_blocks + 1))
         kept = page[: self._page_blocks]
         found = self._pool.map(lambda name: self._get(f"{folder}/{name}"), kept)
-        blocks = [Block(name, got[0]) for name, got in zip(kept, found, strict=True) if got]
+        blocks = [Block(name, got.data) for name, got in zip(kept, found, strict=True) if got]
         return BlockPage(tuple(blocks), kept[-1] if len(page) > len(kept) else None)
 
     def read_head(self, name: str) -> HeadRecord | None:
-        got = self._get(self._head_path(name))
-        return None if got is None else HeadRecord(name, got[0][NONCE:], got[1])
+        found = self._fetch_head(name)
+        return found and found.head
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
         path, stored = self._head_path(name), secrets.token_bytes(NONCE) + bytes(data)
@@ -156,8 +160,10 @@ class ObjectStoreRemote:
     def list_heads(self, after: str | None = None) -> HeadPage:
         page = list(islice(self._listed(f"{self._root}/heads", after), self._page_heads + 1))
         kept = page[: self._page_heads]
-        heads = [head for head in self._pool.map(self._head_as_listed, kept) if head is not None]
-        return HeadPage(tuple(heads), kept[-1][0] if len(page) > len(kept) else None)
+        heads = [one for one in self._pool.map(self._head_as_listed, kept) if one is not None]
+        following = kept[-1][0] if len(page) > len(kept) else None
+        self._fetched.follow(after, heads, following)
+        return HeadPage(tuple(one.head for one in heads), following)
 
     # -- beside them
 
@@ -194,15 +200,16 @@ class ObjectStoreRemote:
             raise self._unfit("it does not replace an object whose etag is named")
         if self._replace(path, b"4", first) is not None:
             raise self._unfit("it replaces an object although its etag is another than was named")
-        if self._get(path) != (b"3", second):
+        got = self._get(path)
+        if got is None or (got.data, got.etag) != (b"3", second):
             raise self._unfit("it does not return what was written last")
 
     def _check_order(self, folder: str) -> None:
         for name in ("a-1", "B", "a"):
             self._create(f"{folder}/{name}", b"")
-        found = list(self._names(folder, None))
-        if found != ["B", "a", "a-1", "b"] or list(self._names(folder, "a")) != ["a-1", "b"]:
-            raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(found)})")
+        every, behind = ([name for name, _ in islice(self._raw(folder, at), 5)] for at in (None, "a"))
+        if every != ["B", "a", "a-1", "b"] or behind != ["a-1", "b"]:
+            raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(every)})")
 
     def _unfit(self, why: str) -> Unsupported:
         return Unsupported(
@@ -214,19 +221,13 @@ class ObjectStoreRemote:
 
     # -- objects
 
-    def _head_as_listed(self, listed: tuple[str, str]) -> HeadRecord | None:
-        """A head by its name and etag in a list, which lacks the bytes: fetched unless this version was before.
+    def _head_as_listed(self, listed: tuple[str, str]) -> Fetched | None:
+        """A head by its name and etag in a list, which lacks the bytes: fetched unless this version was before."""
+        return self._fetched.get(*listed) or self._fetch_head(listed[0])
 
-        Google lists etags, but compares generations: there each head is fetched each time.
-        """
-        name, etag = listed
-        known = self._fetched.get(name)
-        if known is not None and etag and known.etag.strip('"') == etag:
-            return known
-        head = self.read_head(name)
-        if head is not None and not self._by_version:
-            self._fetched[name] = head
-        return head
+    def _fetch_head(self, name: str) -> Fetched | None:
+        got = self._get(self._head_path(name))
+        return got and Fetched(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
 
     def _block_path(self, space: str, block: str) -> str:
         return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"
@@ -262,12 +263,12 @@ class ObjectStoreRemote:
         put = self._ask(path, lambda: self._store.put(path, data, mode=mode, use_multipart=False))
         return self._etag(put)
 
-    def _get(self, path: str) -> tuple[bytes, str] | None:
+    def _get(self, path: str) -> _Got | None:
         """An object and its etag; None if there is none."""
 
-        def get() -> tuple[bytes, str]:
+        def get() -> _Got:
             got = self._store.get(path)
-            return bytes(got.bytes()), self._etag(got.meta)
+            return _Got(bytes(got.bytes()), self._etag(got.meta), _bare(got.meta["e_tag"]))
 
         try:
             return self._ask(path, get)
@@ -286,13 +287,21 @@ class ObjectStoreRemote:
         return (name for name, _ in self._listed(folder, after))
 
     def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
-        """The names in a folder, as `_names`, with the etags that the list tells (some stores quote them)."""
+        """The names in a folder, as `_names`, with the etags that the list tells."""
+        last = after or ""
+        for name, etag in self._raw(folder, after):
+            if name <= last:  # also what never ends: a server that heeds no offset begins again and again
+                raise RemoteError(f"{self.url} does not list names in the order of their bytes")
+            last = name
+            yield name, etag
+
+    def _raw(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
+        """What the store lists, in whatever order that is."""
         offset = f"{folder}/{after}" if after else None
         stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
         chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
         return (
-            (meta["path"][len(folder) + 1 :], (meta["e_tag"] or "").strip('"'))
-            for meta in chain.from_iterable(chunks)
+            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in chain.from_iterable(chunks)
         )
 
     def _etag(self, meta: Any) -> str:
@@ -321,6 +330,14 @@ class ObjectStoreRemote:
             raise refused(error, self.url) from error
 
 
+class _Got(NamedTuple):
+    """An object: its bytes, the etag to replace it by, and the one that lists tell."""
+
+    data: bytes
+    etag: str
+    listed: str
+
+
 class _Taken(Exception):
     """There is an object of that name; or a write of that name is under way."""
 
@@ -334,6 +351,11 @@ def folder_of(tenant: str) -> str:
     if _READABLE.fullmatch(tenant):
         return tenant
     return "=" + sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def _bare(etag: str | None) -> str:
+    """An etag as it can be compared: some stores quote it in lists, some in answers."""
+    return (etag or "").strip('"')
 
 
 def _checked(name: str) -> str:

@@ -24,7 +24,16 @@ from hashlib import sha256
 from typing import Any
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import (
+    LARGEST_BLOCK,
+    Block,
+    BlockPage,
+    HeadPage,
+    HeadRecord,
+    Remote,
+    block_pages,
+    heads_of,
+)
 
 OVERHEAD = 4 << 10
 """So many bytes less than in another remote a block may have: what age and the name inside take."""
@@ -67,19 +76,18 @@ class SealedRemote:
         low = first if after is None else max(first, after)
         span = self._span(space, low, stop)
         found: list[Block] = []
-        page = BlockPage((), None)
-        while True:
-            page = self.inner.read_range(self._space(space), *span, page.following)
+        for page in block_pages(self.inner, self._space(space), *span):
             opened = [self._opened_block(space, block) for block in page.blocks]
             found += [b for b in opened if first <= b.id < stop and (after is None or b.id > after)]
             if page.following is None:
-                return BlockPage(tuple(sorted(found)), None)
+                break
             # Blocks of one number lie in the order of their keyed names: they are given out only together. Blocks of
             # several files do too, and so does a range that is not asked for by numbers.
             last = opened and span[0] and _number(opened[-1].id)
             if last and (whole := [block for block in found if _number(block.id) != last]):
                 whole.sort()
                 return BlockPage(tuple(whole), whole[-1].id)
+        return BlockPage(tuple(sorted(found)), None)
 
     def read_head(self, name: str) -> HeadRecord | None:
         self._check()
@@ -113,7 +121,7 @@ class SealedRemote:
             return
         mark = self.inner.read_head(MARK)
         if mark is None:
-            if self.inner.list_heads().heads:
+            if next(heads_of(self.inner), None) is not None:
                 raise RemoteError(
                     "the remote holds sessions that are not encrypted",
                     hint="encrypt an empty one, or do without encryption here",

@@ -1,0 +1,141 @@
+"""Bytes that are laid down now and read again in a moment, and may be too many for the memory.
+
+A few stay in memory. Beyond that they go to a file that has no name, or loses it at once: nobody else finds it, and it
+is gone with the process, however that ends. Nothing is flushed, for nothing of it is to be kept.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, Self
+
+from sessionary.disk.atomic import NO_NAMELESS, temp_name
+from sessionary.disk.fs import (
+    CREATE,
+    FILE_MODE,
+    NAMELESS,
+    O_TMPFILE,
+    OS_FS,
+    Fs,
+    storage_failed,
+    write_all,
+)
+
+IN_MEMORY = 4 << 20
+_CLOSED = -1  # no descriptor: the system says so itself when it is used
+
+
+class Slot(NamedTuple):
+    """Where bytes lie in a spool."""
+
+    at: int
+    length: int
+
+
+class Spool:
+    """Bytes to be read again, in any order and any number of times, until it is closed. For one thread.
+
+    Close it, by a ``with`` block: an error that somebody keeps would keep its file open too.
+
+    Args:
+        folder: where the file lies if one is needed; it is there already. That for temporary files by default, which
+            may be in memory.
+        in_memory: how many bytes need no file.
+        fs: the file system.
+    """
+
+    def __init__(self, folder: str | None = None, *, in_memory: int = IN_MEMORY, fs: Fs = OS_FS) -> None:
+        self._folder = folder
+        self._fs = fs
+        self._most = in_memory
+        self._size = 0
+        self._held = bytearray()
+        self._fd: int | None = None
+        self._end: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. What was laid down is not there any more."""
+        self._held = bytearray()
+        self._fd = _CLOSED
+        self._end()
+
+    def put(self, data: bytes) -> Slot:
+        """Lay bytes down.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        slot = Slot(self._size, len(data))
+        self._size += len(data)
+        if self._fd is None and self._size <= self._most:
+            self._held += data
+            return slot
+        try:
+            if self._fd is None:
+                self._fd = self._open()
+                write_all(self._fs, self._fd, bytes(self._held))
+                self._held = bytearray()
+            write_all(self._fs, self._fd, data)
+        except OSError as error:
+            raise storage_failed(error, "lay down bytes in", self._place()) from error
+        return slot
+
+    def get(self, slot: Slot) -> bytes:
+        """The bytes that were laid down there.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        if self._fd is None:
+            return bytes(self._held[slot.at : slot.at + slot.length])
+        try:
+            data = self._fs.pread(self._fd, slot.length, slot.at)
+            while len(data) < slot.length:
+                more = self._fs.pread(self._fd, slot.length - len(data), slot.at + len(data))
+                if not more:
+                    raise OSError(f"{slot.length - len(data)} bytes are missing")
+                data += more
+        except OSError as error:
+            raise storage_failed(error, "read bytes back from", self._place()) from error
+        return data
+
+    def _place(self) -> str:
+        return tempfile.gettempdir() if self._folder is None else self._folder
+
+    def _open(self) -> int:
+        fd, path = self._file()
+        self._end = weakref.finalize(self, _end, self._fs, fd, path)
+        return fd
+
+    def _file(self) -> tuple[int, str | None]:
+        """An open file, and the name under which it has to be removed when it is closed, if any is left."""
+        if O_TMPFILE:
+            try:
+                return self._fs.open(self._place(), NAMELESS, FILE_MODE), None
+            except OSError as error:
+                if error.errno not in NO_NAMELESS:
+                    raise
+        path = temp_name(os.path.join(self._place(), "spool"))
+        fd = self._fs.open(path, CREATE, FILE_MODE)
+        try:
+            self._fs.unlink(path)
+        except OSError:  # Windows keeps the name of an open file
+            return fd, path
+        return fd, None
+
+
+def _end(fs: Fs, fd: int, path: str | None) -> None:
+    with suppress(OSError):
+        fs.close(fd)
+        if path is not None:
+            fs.unlink(path)

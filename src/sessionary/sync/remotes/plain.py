@@ -1,0 +1,81 @@
+"""A remote as a device sees it that does not encrypt: never one that others have sealed.
+
+A store says itself whether it is sealed, by the mark that a sealed remote puts into it before anything else. Whoever
+does not look for it would lay plain text between the ciphertext of the others, because a person forgot an option on one
+machine of several. So the mark is looked for before the first thing is put: one more request for each process that
+puts something. A list shows it anyway.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sessionary.errors import RemoteError
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remotes.sealed import MARK
+
+if TYPE_CHECKING:
+    from sessionary.sync.remotes import OpenRemote
+
+
+class PlainRemote:
+    """Another remote, which refuses to be one that was sealed.
+
+    Args:
+        inner: the remote.
+    """
+
+    def __init__(self, inner: OpenRemote) -> None:
+        self.inner = inner
+        self._checked = False
+
+    def __getattr__(self, name: str) -> Any:
+        """What a store offers beside the verbs (units charged, more verbs) is offered as it is."""
+        return getattr(self.inner, name)
+
+    def prepare(self) -> Any:
+        """As the remote inside, and see whether it is sealed."""
+        told = self.inner.prepare()
+        self._check()
+        return told
+
+    def close(self) -> None:
+        """Close the remote inside."""
+        self.inner.close()
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        self._check()
+        return self.inner.put_block(space, block, data)
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        return self.inner.read_range(space, first, stop, after)
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        return self.inner.read_head(name)
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        self._check()
+        return self.inner.swap_head(name, data, etag)
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        page = self.inner.list_heads(after)
+        if any(head.name == MARK for head in page.heads):
+            raise _sealed()
+        return page
+
+    def _check(self) -> None:
+        """See, once, that the store is not sealed.
+
+        Raises:
+            RemoteError: it is. Nothing was changed.
+        """
+        if not self._checked and self.inner.read_head(MARK) is not None:
+            raise _sealed()
+        self._checked = True
+
+
+def _sealed() -> RemoteError:
+    return RemoteError(
+        "the remote is encrypted, and this machine is set up without encryption; nothing was changed",
+        hint="copy the key from a machine that has it, and run `sessionary sync init ADDRESS --encrypt FILE --replace`",
+    )
