@@ -208,7 +208,7 @@ def test_one_bad_session_hides_no_other(make: Make, run: Run) -> None:
     assert (rows[OTHER]["health"], rows[OTHER]["messages"], rows[OTHER]["title"]) == ("lost_data", 0, None)
     table = run("list")
     assert "✗ lost" in table.out
-    assert table.err == "1 session not well; `sessionary check` tells more\n"
+    assert table.err == f"1 session not well; `sessionary check --home {home}` tells more\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -322,7 +322,7 @@ def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: R
     result = run("show", ROOT)
     assert "▸ bash  pytest -q  ✗ no result" in result.out.splitlines()
     assert "▸ ?  a result of a call that is not here  ✗ exit 1" in result.out.splitlines()
-    assert result.err == f"2 problems found; `sessionary check {ROOT}` tells more\n"
+    assert result.err == f"2 problems found; `sessionary check --home {home} {ROOT}` tells more\n"
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_damage_is_told_and_stops_nothing(make: Make, run: Run) -> None:
     result = run("search", "race")
     assert "3f0c81d2:4" in result.out
     assert result.err.splitlines()[1:] == [
-        f"1 damaged place not searched; `sessionary check {ROOT}` tells more"
+        f"1 damaged place not searched; `sessionary check --home {home} {ROOT}` tells more"
     ]
     (problem,) = run("search", "race", "--json").json["problems"]
     assert (problem["session"], problem["code"], problem["line"]) == (ROOT, "bad_json", 5)

@@ -9,6 +9,9 @@ import pytest
 
 from sessionary.disk.fs import OsFs
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
+from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.workspace import Workspace
 
 FIRST = "3f0c81d2-0000-4000-8000-000000000001"
@@ -84,9 +87,16 @@ class _Closed(OsFs):
         self._closed = str(folder)
 
     def listdir(self, path: str) -> list[str]:  # type: ignore[override]
-        if path == self._closed:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        self._pass(path, path)
         return os.listdir(path)
+
+    def stat(self, path: str) -> os.stat_result:  # type: ignore[override]
+        self._pass(path, os.path.dirname(path))
+        return os.stat(path)
+
+    def _pass(self, path: str, folder: str) -> None:
+        if f"{folder}/".startswith(f"{self._closed}/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 def test_a_closed_project_hides_none_of_the_others(tmp_path: Path) -> None:
@@ -97,3 +107,53 @@ def test_a_closed_project_hides_none_of_the_others(tmp_path: Path) -> None:
     assert workspace.find("open").session_id == FIRST
     with pytest.raises(StorageFailed):
         workspace.find("9a0c")
+
+
+def test_a_closed_project_hides_no_session_of_another_kind(tmp_path: Path) -> None:
+    closed = make(tmp_path, FIRST).parent
+    child = WorkStore(tmp_path / "docs" / "sessions").create("work_task", purpose="Open").session_id
+    BrainstormStore(tmp_path).create("sign-in")
+    feature = FeatureStore(tmp_path).create(name="Sign in")
+    workspace = Workspace(tmp_path, _Closed(closed), cache=str(tmp_path / "cache"))
+    for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
+        found = []
+        with pytest.raises(StorageFailed) as caught:
+            for ref in asked:
+                found.append(ref.session_id)
+        assert sorted(found) == sorted([child, "sign-in", feature])
+        assert caught.value.details["folders"] == [str(closed)]
+
+
+@pytest.mark.parametrize(
+    ("bar", "place"),
+    [
+        ("docs", "docs/sessions"),
+        ("docs/sessions", "docs/sessions"),
+        (".project-memory", ".project-memory/brainstorm-sessions"),
+        (".ai-session", ".ai-session"),
+    ],
+)
+def test_a_closed_place_of_a_project_is_told_and_hides_no_session(tmp_path: Path, bar: str, place: str) -> None:
+    make(tmp_path, FIRST)
+    (tmp_path / place).mkdir(parents=True)
+    workspace = Workspace(tmp_path, _Closed(tmp_path / bar), cache=str(tmp_path / "cache"))
+    for asked in (workspace.refs(), (summary.ref for summary in workspace.summaries())):
+        found = []
+        with pytest.raises(StorageFailed) as caught:
+            for ref in asked:
+                found.append(ref.session_id)
+        assert found == [FIRST]
+        assert caught.value.details["folders"] == [str(tmp_path / place)]
+
+
+def test_all_closed_places_are_told_together(tmp_path: Path) -> None:
+    make(tmp_path, FIRST)
+    for place in ("docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session"):
+        (tmp_path / place).mkdir(parents=True)
+    workspace = Workspace(tmp_path, _Closed(tmp_path), cache=str(tmp_path / "cache"))
+    with pytest.raises(StorageFailed) as caught:
+        list(workspace.refs())
+    assert caught.value.details["folders"] == [
+        str(tmp_path / place)
+        for place in ("projects", "docs/sessions", ".project-memory/brainstorm-sessions", ".ai-session")
+    ]

@@ -80,7 +80,7 @@ def list_command(
         short = every if summaries is found else [every[place] for place in wanted]
         with output.paged():
             output.lines(_table(summaries, short, shown, datetime.now(UTC)))
-        _say_more(summaries, len(summaries) - len(shown), len(found) - len(summaries))
+        _say_more(home, summaries, len(summaries) - len(shown), len(found) - len(summaries))
     elif found:
         output.aside(
             f"none of {phrases.count(len(found), 'session')} in {workspace.home} is of that project and time"
@@ -262,7 +262,7 @@ def _names(slugs: set[str]) -> dict[str, str]:
     return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
 
 
-def _say_more(summaries: list[Summary], hidden: int, left_out: int) -> None:
+def _say_more(home: Path | None, summaries: list[Summary], hidden: int, left_out: int) -> None:
     """What a person should know of the sessions that are not shown, and of those that are not well."""
     if left_out:
         output.aside(f"{phrases.count(left_out, 'session')} of other projects or times not shown")
@@ -271,4 +271,5 @@ def _say_more(summaries: list[Summary], hidden: int, left_out: int) -> None:
     counts = Counter([summary.health for summary in summaries])
     ill = counts.total() - counts["ok"] - counts[Severity.note.name]
     if ill:
-        output.aside(f"{phrases.count(ill, 'session')} not well; `sessionary check` tells more")
+        look = one_line(phrases.command(home, "check"))
+        output.aside(f"{phrases.count(ill, 'session')} not well; `{look}` tells more")
