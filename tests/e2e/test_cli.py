@@ -200,7 +200,7 @@ def test_list_of_nothing(home: Path, run: Run) -> None:
     assert run("list", "--json").json == []
 
 
-def test_one_bad_session_hides_no_other(make: Make, run: Run) -> None:
+def test_one_bad_session_hides_no_other(make: Make, run: Run, home: Path) -> None:
     make(ROOT)
     make(OTHER, files={"transcript.jsonl": b"\x00" * 50, "metadata.json": b"\xff"})
     rows = {row["id"]: row for row in run("list", "--json").json}
@@ -317,7 +317,7 @@ def test_show_folds_long_results_and_says_by_how_much(make: Make, run: Run) -> N
     assert len(full) == 50
 
 
-def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: Run) -> None:
+def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: Run, home: Path) -> None:
     make(ROOT, HELLO, CALL, DONE, {**RESULT, "tool_call_id": "t9"})
     result = run("show", ROOT)
     assert "▸ bash  pytest -q  ✗ no result" in result.out.splitlines()

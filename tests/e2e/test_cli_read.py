@@ -200,7 +200,7 @@ def test_nothing_found_is_said_and_is_no_error(make: Make, run: Run) -> None:
     assert result.err.startswith("nothing found in 1 session (")
 
 
-def test_damage_is_told_and_stops_nothing(make: Make, run: Run) -> None:
+def test_damage_is_told_and_stops_nothing(make: Make, run: Run, home: Path) -> None:
     folder = make()
     with (folder / "transcript.jsonl").open("ab") as file:
         file.write(b'{"role": "user", "content": "race\n' + lines(HELLO))

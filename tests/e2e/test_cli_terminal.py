@@ -146,7 +146,7 @@ REFUSED = [
 
 
 def redirected(home: Path, words: list[str], how: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a shell with a redirection, and with streams that wait as they do where nobody says otherwise."""
+    """Run a command in a shell with a redirection; its streams are buffered, as where nobody says otherwise."""
     (home / "projects/-u-app/sessions/s00/events.jsonl").write_text('{"event": "x"}\n')
     line = f"{shlex.join([*COMMAND, *words, '--home', str(home)])} {how}"
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -181,7 +181,9 @@ def test_an_error_that_cannot_be_told_keeps_its_exit_code(
 
 
 @pytest.mark.parametrize("how", [">/dev/full", ">&-"])
-def test_an_error_before_any_result_keeps_its_exit_code_where_no_result_could_go(home: Path, how: str) -> None:
+def test_an_error_before_any_result_keeps_its_exit_code_where_no_result_could_go(
+    home: Path, how: str
+) -> None:
     done = redirected(home, ["show", "nobody"], how)
     assert done.returncode == 10
     assert "Exception ignored" not in done.stderr

@@ -198,7 +198,9 @@ class Search:
         except StorageFailed as error:
             self._tell_unreadable(place, error.path or place.ref.folder, error)
             return
-        self.told.damaged += [(place.ref, problem) for problem in problems if _hides_words(problem, place.path)]
+        self.told.damaged += [
+            (place.ref, problem) for problem in problems if _hides_words(problem, place.path)
+        ]
 
     def _tell_unreadable(self, place: Place, path: str, error: OSError) -> None:
         message = f"cannot be read: {reason_of(error)}"
