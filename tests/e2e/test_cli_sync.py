@@ -476,7 +476,8 @@ def test_the_demo_keeps_its_promises(machines: tuple[Machine, Machine]) -> None:
 
 
 def test_the_demo_needs_no_database(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['psycopg'] = None; from sessionary.cli import main; sys.exit(main(['sync', 'demo']))"
+    without = "import sys; sys.modules['psycopg'] = None"
+    code = f"{without}; from sessionary.cli import main; sys.exit(main(['sync', 'demo']))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )

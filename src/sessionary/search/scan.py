@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs, reason_of
+from sessionary.disk.fs import OS_FS, READ, Fs, reason_of, regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
@@ -286,6 +286,7 @@ class _File:
         """
         self._fd = self._fs.open(self._path, READ)
         try:
+            regular(self._fs.fstat(self._fd))
             for low, data, end in self._windows():
                 for begin, stop in self._search.candidates(data, end):
                     found = self._search.match(plain_record(data, begin, stop))

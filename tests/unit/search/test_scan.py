@@ -319,6 +319,21 @@ def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Pa
     assert [(problem.code, problem.path) for problem in told.problems] == [("unreadable_file", bad.path)]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no device without an end")
+def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
+    bad, good = put(b"", "bad"), put(lines(said("race")), "good")
+    Path(str(bad.path)).unlink()
+    Path(str(bad.path)).symlink_to("/dev/zero")
+    hits, told = search(query("race"), bad, good)
+    assert [hit.ref.session_id for hit in hits] == ["good"]
+    assert [problem.code for problem in told.problems] == ["unreadable_file"]
+    for problems in (bad.layout.summary(bad.ref).problems, bad.layout.check(bad.ref)):
+        assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
+    with pytest.raises(StorageFailed, match="it is no file but a pipe or a device"):
+        list(bad.layout.entries(bad.ref))
+
+
 class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
