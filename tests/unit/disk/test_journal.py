@@ -201,7 +201,7 @@ def test_batch_is_flushed_by_the_timer(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT, fs=Telling())
     append(journal, b"{}\n")
     COMMITTER.commit(journal, "batch", 1)
-    assert flushed.wait(5)
+    assert flushed.wait(30)
 
 
 def test_settle_flushes_what_waits(path: Any) -> None:
@@ -345,7 +345,7 @@ def test_a_descriptor_is_closed_when_the_last_thread_has_flushed(path: Path) -> 
     class SlowFs(OsFs):
         def fdatasync(self, fd: int) -> None:
             started.set()
-            assert go_on.wait(10)
+            assert go_on.wait(30)
             os.fdatasync(fd)
 
         def close(self, fd: int) -> None:
@@ -356,7 +356,7 @@ def test_a_descriptor_is_closed_when_the_last_thread_has_flushed(path: Path) -> 
     append(journal, b"1\n")
     thread = threading.Thread(target=journal.flush)
     thread.start()
-    assert started.wait(10)
+    assert started.wait(30)
     journal.close()
     assert closed == []
     go_on.set()
