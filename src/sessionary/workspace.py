@@ -134,11 +134,11 @@ class Workspace:
 
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order; see `Layout.discover`."""
-        return _all_of(layout.discover() for layout in self.layouts)
+        return in_turn(layout.discover() for layout in self.layouts)
 
     def summaries(self) -> Iterator[Summary]:
         """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
-        return _all_of(map(self._summaries, self.layouts))
+        return in_turn(map(self._summaries, self.layouts))
 
     def _summaries(self, layout: Layout) -> Iterator[Summary]:
         with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
@@ -338,10 +338,14 @@ def _beginnings(names: list[str]) -> dict[str, str]:
     return short
 
 
-def _all_of(layouts: Iterable[Iterator[Found]]) -> Iterator[Found]:
-    """What each of them finds. A folder that one of them could not look into is told at the end: it hides no other."""
+def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:
+    """What each of them finds. A folder that one of them could not look into is told at the end: it hides no other.
+
+    Raises:
+        StorageFailed: the first that one of them raised; `details["folders"]` names what all of them did not see.
+    """
     failures: list[StorageFailed] = []
-    for found in layouts:
+    for found in finders:
         try:
             yield from found
         except StorageFailed as error:

@@ -603,6 +603,36 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
     assert "3f0c81d2" in result.out or "1 session checked" in result.out
 
 
+def test_one_closed_home_keeps_no_other_from_being_checked(
+    make: Make, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = make(ROOT, files={"transcript.jsonl": b"\xff\n"})
+    closed = tmp_path / "closed" / "projects"
+    closed.mkdir(parents=True)
+
+    class Closed(OsFs):
+        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+            if path == str(closed):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return os.listdir(path)
+
+    monkeypatch.setattr(
+        "sessionary.workspace.AmplifierLayout", lambda home, fs: AmplifierLayout(home, Closed())
+    )
+    result = run("check", str(closed.parent), str(home), str(damaged), bare=True)
+    assert result.code == 13
+    assert f"{closed} cannot be looked into: its sessions are not checked" in result.err
+    assert "2 sessions checked" in result.out
+    assert run("check", str(closed.parent), bare=True).code == 3
+
+
+@pytest.mark.parametrize("command", ["check", "tree", "list"])
+def test_a_place_without_sessions_is_named(run: Run, home: Path, command: str) -> None:
+    result = run(command)
+    assert result.code == 0
+    assert result.err == f"no sessions in {home}: there is no projects/ in it; --home names another place\n"
+
+
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     make(ROOT)
     monkeypatch.setattr("sessionary.cli.list_cmd.as_object", lambda summary: 1 / 0)

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_summaries, projects, tell_partly
-from sessionary.cli.targets import is_home
+from sessionary.cli.choice import all_summaries, projects, tell_none, tell_partly
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
-from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
+from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import SHORT, Workspace
 
@@ -82,12 +81,10 @@ def list_command(
             output.lines(_table(summaries, short, shown, datetime.now(UTC)))
         _say_more(home, summaries, len(summaries) - len(shown), len(found) - len(summaries))
     elif found:
-        output.aside(
-            f"none of {phrases.count(len(found), 'session')} in {workspace.home} is of that project and time"
-        )
+        place = one_line(str(workspace.home))
+        output.aside(f"none of {phrases.count(len(found), 'session')} in {place} is of that project and time")
     else:
-        missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
-        output.aside(f"no sessions in {workspace.home}{missing}; --home names another place")
+        tell_none(workspace)
     return tell_partly(failure, "listed")
 
 
