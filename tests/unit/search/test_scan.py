@@ -282,7 +282,7 @@ def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
         b'{"a":"\\x"}',
         b'{"role":"user","content":"to{"role":"user"}',
         b'{"a":1}{"b":2}',
-        b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"a":\n{"role":"user","content":"race"}\n}',
     ],
 )
