@@ -76,7 +76,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
         elif not jsonl:
             progress.pause()
             output.lines(_sum(checked, notes=notes or bool(targets)))
-            if not checked and failure is None:
+            if failure is None and all(one.kind == "place" for one in checked):
                 tell_none(workspace)
     return _exit_code(checked, failure)
 
