@@ -11,6 +11,7 @@ beginning of that part is enough.
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -47,17 +48,27 @@ def _work_sessions(root: Path, fs: Fs) -> Layout:
     return MaestroLayout(place, fs, project=project_slug(project_of(place)))
 
 
-def _has_work_sessions(root: Path) -> bool:
+def _may_be(fs: Fs, folder: Path) -> bool:
+    """True for a folder, and where we may not see whether there is one: its layout tells of that."""
+    try:
+        return stat.S_ISDIR(fs.stat(str(folder)).st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
+def _has_work_sessions(root: Path, fs: Fs) -> bool:
     """True for a project, and for the folder in it that the sessions lie in."""
-    return (root / "docs" / "sessions").is_dir() or any(root.glob("*/session.json"))
+    return _may_be(fs, root / "docs" / "sessions") or any(root.glob("*/session.json"))
 
 
 # What lies in the project that a person works in, and how it is known to be there. Each is loaded only where it is: a
 # list of what agents have said need not wait for the modules that read YAML.
-_IN_PROJECTS: tuple[tuple[Callable[[Path, Fs], Layout], Callable[[Path], bool]], ...] = (
+_IN_PROJECTS: tuple[tuple[Callable[[Path, Fs], Layout], Callable[[Path, Fs], bool]], ...] = (
     (_work_sessions, _has_work_sessions),
-    (_brainstorms, lambda root: (root / ".project-memory/brainstorm-sessions").is_dir()),
-    (_features, lambda root: (root / ".ai-session").is_dir() or root.name == ".ai-session"),
+    (_brainstorms, lambda root, fs: _may_be(fs, root / ".project-memory/brainstorm-sessions")),
+    (_features, lambda root, fs: _may_be(fs, root / ".ai-session") or root.name == ".ai-session"),
 )
 
 
@@ -119,20 +130,21 @@ class Workspace:
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs, may_fork=may_fork),
-            *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root)),
+            *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order; see `Layout.discover`."""
-        for layout in self.layouts:
-            yield from layout.discover()
+        return in_turn(layout.discover() for layout in self.layouts)
 
     def summaries(self) -> Iterator[Summary]:
         """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
-        for layout in self.layouts:
-            with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
-                yield from layout.summaries(known)
+        return in_turn(map(self._summaries, self.layouts))
+
+    def _summaries(self, layout: Layout) -> Iterator[Summary]:
+        with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
+            yield from layout.summaries(known)
 
     def layout_of(self, ref: SessionRef) -> Layout:
         """The layout to which a session belongs."""
@@ -200,7 +212,7 @@ class Workspace:
         """Every layout, those without a folder here too: a path may lead anywhere."""
         yield from self.layouts
         for made, is_there in _IN_PROJECTS:
-            if not is_there(self._root):
+            if not is_there(self._root, self._fs):
                 yield made(self._root, self._fs)
 
     def check_place(self) -> list[Problem]:
@@ -326,6 +338,26 @@ def _beginnings(names: list[str]) -> dict[str, str]:
         left = [name for name, head in zip(left, heads, strict=True) if head in clashing and name != head]
         length += 4
     return short
+
+
+def in_turn(finders: Iterable[Iterator[Found]]) -> Iterator[Found]:
+    """What each of them finds. A folder that one of them could not look into is told at the end: it hides no other.
+
+    Raises:
+        StorageFailed: the first that one of them raised; `details["folders"]` names what all of them did not see.
+    """
+    failures: list[StorageFailed] = []
+    for found in finders:
+        try:
+            yield from found
+        except StorageFailed as error:
+            failures.append(error)
+    if failures:
+        first = failures[0]
+        first.details["folders"] = [
+            folder for error in failures for folder in error.details.get("folders", [error.path])
+        ]
+        raise first
 
 
 def _gathered(found: Iterator[Found]) -> tuple[list[Found], StorageFailed | None]:

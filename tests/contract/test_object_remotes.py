@@ -128,7 +128,7 @@ def test_a_server_that_never_answers_is_given_up_in_time() -> None:
         with pytest.raises(RemoteError) as caught:
             remote.swap_head("one", b"x", None)
     assert caught.value.retryable
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # else it is given up after 30
 
 
 def heads_named(*names: str, tenant: str = "me") -> Any:

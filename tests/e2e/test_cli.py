@@ -200,7 +200,7 @@ def test_list_of_nothing(home: Path, run: Run) -> None:
     assert run("list", "--json").json == []
 
 
-def test_one_bad_session_hides_no_other(make: Make, run: Run) -> None:
+def test_one_bad_session_hides_no_other(make: Make, run: Run, home: Path) -> None:
     make(ROOT)
     make(OTHER, files={"transcript.jsonl": b"\x00" * 50, "metadata.json": b"\xff"})
     rows = {row["id"]: row for row in run("list", "--json").json}
@@ -208,12 +208,12 @@ def test_one_bad_session_hides_no_other(make: Make, run: Run) -> None:
     assert (rows[OTHER]["health"], rows[OTHER]["messages"], rows[OTHER]["title"]) == ("lost_data", 0, None)
     table = run("list")
     assert "✗ lost" in table.out
-    assert table.err == "1 session not well; `sessionary check` tells more\n"
+    assert table.err == f"1 session not well; `sessionary check --home {home}` tells more\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_nothing_is_wider_than_the_terminal(
-    make: Make, run: Run, monkeypatch: pytest.MonkeyPatch, columns: int
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     long = {"role": "user", "content": "日本語のとても長い題名 🌡️ " * 20 + "x" * 300}
     answer = {"role": "tool", "tool_call_id": "t1", "content": "y" * 999 + "\n\tindented 日本" * 9}
@@ -229,7 +229,8 @@ def test_nothing_is_wider_than_the_terminal(
     ):
         printed = run(*arguments).out.splitlines()
         assert printed
-        assert [line for line in printed if cells(line) > columns] == []
+        wide = [line for line in printed if cells(line) > columns]
+        assert [line for line in wide if str(home) not in line] == []  # a place is named whole
 
 
 def test_nothing_is_cut_where_no_terminal_is(make: Make, run: Run) -> None:
@@ -317,12 +318,12 @@ def test_show_folds_long_results_and_says_by_how_much(make: Make, run: Run) -> N
     assert len(full) == 50
 
 
-def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: Run) -> None:
+def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: Run, home: Path) -> None:
     make(ROOT, HELLO, CALL, DONE, {**RESULT, "tool_call_id": "t9"})
     result = run("show", ROOT)
     assert "▸ bash  pytest -q  ✗ no result" in result.out.splitlines()
     assert "▸ ?  a result of a call that is not here  ✗ exit 1" in result.out.splitlines()
-    assert result.err == f"2 problems found; `sessionary check {ROOT}` tells more\n"
+    assert result.err == f"2 problems found; `sessionary check --home {home} {ROOT}` tells more\n"
 
 
 @pytest.mark.parametrize(
@@ -428,9 +429,10 @@ def test_check_tells_what_where_and_what_to_do(make: Make, run: Run) -> None:
     text = run("check")
     assert text.code == 13
     assert f"  lost data  torn_tail  transcript.jsonl, line 5, byte {size}" in text.out.splitlines()
-    assert text.out.splitlines()[-1].startswith(
+    sums = [line for line in text.out.splitlines() if "sessions checked" in line]
+    assert [line.partition(", 1 note")[0] for line in sums] == [
         "✗ 2 sessions checked, 0 healthy, 1 lost data, 1 stops resume"
-    )
+    ]
     streamed = [json.loads(line) for line in run("check", "--jsonl").out.splitlines()]
     assert streamed == document["problems"]
 
@@ -602,6 +604,36 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
     assert result.code == 3
     assert closed in result.err
     assert "3f0c81d2" in result.out or "1 session checked" in result.out
+
+
+def test_one_closed_home_keeps_no_other_from_being_checked(
+    make: Make, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = make(ROOT, files={"transcript.jsonl": b"\xff\n"})
+    closed = tmp_path / "closed" / "projects"
+    closed.mkdir(parents=True)
+
+    class Closed(OsFs):
+        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+            if path == str(closed):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return os.listdir(path)
+
+    monkeypatch.setattr(
+        "sessionary.workspace.AmplifierLayout", lambda home, fs: AmplifierLayout(home, Closed())
+    )
+    result = run("check", str(closed.parent), str(home), str(damaged), bare=True)
+    assert result.code == 13
+    assert f"{closed} cannot be looked into: its sessions are not checked" in result.err
+    assert "2 sessions checked" in result.out
+    assert run("check", str(closed.parent), bare=True).code == 3
+
+
+@pytest.mark.parametrize("command", ["check", "tree", "list"])
+def test_a_place_without_sessions_is_named(run: Run, home: Path, command: str) -> None:
+    result = run(command)
+    assert result.code == 0
+    assert result.err == f"no sessions in {home}: there is no projects/ in it; --home names another place\n"
 
 
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

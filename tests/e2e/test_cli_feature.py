@@ -300,7 +300,8 @@ def test_a_list_with_a_conflict_is_refused_and_never_written_over(run: Run, plan
     assert [path.name for path in planned.home.iterdir() if path.is_dir()] == [FEATURE]
     said = run("list")
     assert FEATURE in said.out
-    assert "conflict" in said.err
+    # Where the lines are broken depends on the path of the test, so blanks do not count.
+    assert "resolveitbyhand" in "".join(said.err.split())
     assert run("repair", FEATURE)[:2] == (3, "")
     assert run("repair", "--rebuild-index").code == 3
     assert index.read_bytes() == before

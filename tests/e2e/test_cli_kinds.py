@@ -1,6 +1,7 @@
 """The commands over all kinds of sessions: what each may be asked, and what is said where it may not."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,44 @@ def test_a_search_looks_into_brainstorms(say: Say) -> None:
     assert found(say, "magic") == [("idea", "Magic")]
     assert found(say, "rotate") == [("party", "rotate")]
     assert found(say, "ems_delta") == []
+
+
+def unsearched(say: Say) -> tuple[list[str], str]:
+    """The sessions of which a search says as JSON that it did not see all, and what it tells a person."""
+    _, out, _ = say("search", "kind", "--json")
+    return [problem["session"] for problem in json.loads(out)["problems"]], say("search", "kind")[2]
+
+
+def test_a_search_tells_of_a_brainstorm_that_it_cannot_read(say: Say) -> None:
+    assert unsearched(say)[0] == []
+    Path(BrainstormStore(Path.cwd()).path(SLUG)).write_bytes(b"session: [1\n")
+    sessions, told = unsearched(say)
+    assert sessions == [SLUG]
+    assert f"1 damaged place not searched; `sessionary check {SLUG}` tells more\n" in told
+
+
+def test_a_search_names_the_session_of_a_breadcrumb_that_it_cannot_read(say: Say) -> None:
+    session_id = kinds(say)["work"]["id"]
+    folder = Path(WorkStore("docs/sessions").folder(session_id), "breadcrumbs", "0")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "20260301_090000_000000.json").write_bytes(b'{"prompt": "kind')
+    os.utime(folder / "20260301_090000_000000.json", (0, 0))
+    (folder / "20260301_090000_000001.json").mkdir()
+    sessions, told = unsearched(say)
+    assert sessions == [session_id] * 2
+    assert f"2 damaged places not searched; `sessionary check {session_id}` tells more\n" in told
+
+
+def test_show_names_a_command_that_can_be_copied(say: Say) -> None:
+    folder = Path("..", "home", ".amplifier", "projects", "-p", "sessions", "3f0c81d2")
+    folder.mkdir(parents=True)
+    (folder / "metadata.json").write_text('{"name": "Why not"}')
+    (folder / "transcript.jsonl").write_bytes(b'{"role": "user", "content": "Hi"}\n{torn\n')
+    for word in ("Why not", "3f0c81d2:0", "3f0c", str(folder)):
+        assert "`sessionary check 3f0c81d2` tells more\n" in say("show", word)[2]
+    file = Path("a file.jsonl")
+    file.write_bytes(b'{"role": "user", "content": "Hi"}\n{torn\n')
+    assert "`sessionary check 'a file.jsonl'` tells more\n" in say("show", str(file))[2]
 
 
 def test_a_search_looks_into_the_history_of_features(say: Say) -> None:

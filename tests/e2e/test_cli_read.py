@@ -200,14 +200,14 @@ def test_nothing_found_is_said_and_is_no_error(make: Make, run: Run) -> None:
     assert result.err.startswith("nothing found in 1 session (")
 
 
-def test_damage_is_told_and_stops_nothing(make: Make, run: Run) -> None:
+def test_damage_is_told_and_stops_nothing(make: Make, run: Run, home: Path) -> None:
     folder = make()
     with (folder / "transcript.jsonl").open("ab") as file:
         file.write(b'{"role": "user", "content": "race\n' + lines(HELLO))
     result = run("search", "race")
     assert "3f0c81d2:4" in result.out
     assert result.err.splitlines()[1:] == [
-        f"1 damaged place not searched; `sessionary check {ROOT}` tells more"
+        f"1 damaged place not searched; `sessionary check --home {home} {ROOT}` tells more"
     ]
     (problem,) = run("search", "race", "--json").json["problems"]
     assert (problem["session"], problem["code"], problem["line"]) == (ROOT, "bad_json", 5)

@@ -550,6 +550,17 @@ def test_the_demo_keeps_its_promises(machines: tuple[Machine, Machine]) -> None:
     assert "No line lost, none doubled." in shown.out
 
 
+def test_the_demo_needs_no_database(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['psycopg'] = None"
+    code = f"{without}; from sessionary.cli import main; sys.exit(main(['sync', 'demo']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Two machines, and between them a store in the memory of this process")
+    assert "No line lost, none doubled." in done.stdout
+
+
 @pytest.mark.lane("s3")
 def test_what_lies_in_the_project_is_carried_into_the_other_clone(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3

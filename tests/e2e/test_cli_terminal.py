@@ -146,10 +146,11 @@ REFUSED = [
 
 
 def redirected(home: Path, words: list[str], how: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a shell with a redirection."""
+    """Run a command in a shell with a redirection; its streams are buffered, as where nobody says otherwise."""
     (home / "projects/-u-app/sessions/s00/events.jsonl").write_text('{"event": "x"}\n')
     line = f"{shlex.join([*COMMAND, *words, '--home', str(home)])} {how}"
-    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, env=usual)
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
@@ -163,6 +164,28 @@ def test_a_result_that_cannot_be_printed_is_a_refusal_of_the_disk_and_no_bug(
     assert done.returncode == 16
     assert "The result cannot be printed: " in done.stderr
     assert "bug" not in done.stderr.lower()
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("how", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [(["show", "nobody"], 10), (["show"], 2), (["list", "--json", "--jsonl"], 2)]
+)
+def test_an_error_that_cannot_be_told_keeps_its_exit_code(
+    home: Path, words: list[str], code: int, how: str
+) -> None:
+    if how == "2>/dev/full" and not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    done = redirected(home, words, how)
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+@pytest.mark.parametrize("how", [">/dev/full", ">&-"])
+def test_an_error_before_any_result_keeps_its_exit_code_where_no_result_could_go(
+    home: Path, how: str
+) -> None:
+    done = redirected(home, ["show", "nobody"], how)
+    assert done.returncode == 10
     assert "Exception ignored" not in done.stderr
 
 

@@ -32,7 +32,8 @@ def demo(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     done = demo("--keep", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
+    weak = "the durability promises do not hold here: "  # said where the test lies on a tmpfs
+    assert [line for line in done.stderr.splitlines() if not line.startswith(weak)] == []
     rows = ROW.findall(done.stdout)
     assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) >= 6

@@ -7,7 +7,6 @@ lies there, while the commands that read take any folder that has files in it.
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,12 +84,6 @@ def _is_session(folder: str) -> bool:
 def is_path(word: str) -> bool:
     """True if a word can only be meant as a path."""
     return word in (".", "..", "~") or os.sep in word or bool(os.altsep and os.altsep in word)
-
-
-def command(home: Path | None, name: str, *words: str) -> str:
-    """A command line that can be copied, for the same home."""
-    place = [] if home is None else ["--home", str(home)]
-    return shlex.join(["sessionary", name, *place, *words])
 
 
 def tell(label: str, line: str) -> None:

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import options, output, phrases
+from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import told
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
 from sessionary.errors import Corrupt, StorageFailed
 from sessionary.model import Problem, SessionRef, Severity, health
-from sessionary.workspace import Workspace
+from sessionary.workspace import Workspace, in_turn
 
 DAMAGED = Corrupt.exit_code
-PARTLY = 3
 
 
 class _Checked(NamedTuple):
@@ -76,18 +76,21 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
         elif not jsonl:
             progress.pause()
             output.lines(_sum(checked, notes=notes or bool(targets)))
+            if failure is None and all(one.kind == "place" for one in checked):
+                tell_none(workspace)
     return _exit_code(checked, failure)
 
 
 def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
     """Check what the targets name, one after the other."""
-    if not targets:
-        yield from _each_of(workspace)
-    for word in targets:
-        if is_home(word):
-            yield from _each_of(Workspace(Path(word)))
-        else:
-            yield _check(workspace, resolve(workspace, word))
+    return in_turn(_each_at(workspace, word) for word in targets) if targets else _each_of(workspace)
+
+
+def _each_at(workspace: Workspace, word: str) -> Iterator[_Checked]:
+    if is_home(word):
+        yield from _each_of(Workspace(Path(word)))
+    else:
+        yield _check(workspace, resolve(workspace, word))
 
 
 def _each_of(workspace: Workspace) -> Iterator[_Checked]:
@@ -162,11 +165,7 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
 
 
 def _exit_code(checked: list[_Checked], failure: StorageFailed | None) -> int:
-    if failure is not None:
-        for folder in failure.details.get("folders", [failure.path]):
-            output.aside(
-                f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not checked"
-            )
+    partly = tell_partly(failure, "checked")
     if any(problem.severity > Severity.note for one in checked for problem in one.problems):
         return DAMAGED
-    return PARTLY if failure else 0
+    return partly

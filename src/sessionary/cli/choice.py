@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from sessionary.cli import output
 from sessionary.cli.progress import Progress
+from sessionary.cli.targets import is_home
 from sessionary.cli.text import one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
 
@@ -109,6 +110,12 @@ def short_slug(slug: str) -> str:
     """The folder name of a project without the home of the one who looks."""
     home = project_slug(os.path.expanduser("~"))
     return "~" if slug == home else slug.removeprefix(f"{home}-")
+
+
+def tell_none(workspace: Workspace) -> None:
+    """Say where no session was found: perhaps another place was meant."""
+    missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
+    output.aside(f"no sessions in {one_line(str(workspace.home))}{missing}; --home names another place")
 
 
 def tell_partly(failure: StorageFailed | None, what: str) -> int:

@@ -21,8 +21,15 @@ BROKEN_PIPE = 141
 
 def run(arguments: Sequence[str], program: click.Command = cli, name: str = "sessionary") -> int:
     """Run one command of a program, tell on standard error what went wrong, and return the exit code."""
-    as_json = any(word in ("--json", "--jsonl") for word in arguments)
     output.open_streams()
+    try:
+        return _run(arguments, program, name)
+    finally:
+        output.let_go()
+
+
+def _run(arguments: Sequence[str], program: click.Command, name: str) -> int:
+    as_json = any(word in ("--json", "--jsonl") for word in arguments)
     try:
         code = program.main(args=list(arguments), prog_name=name, standalone_mode=False)
         output.end()
@@ -65,7 +72,10 @@ def _tell_usage(error: click.ClickException, as_json: bool) -> int:
     if as_json:
         output.problem({"error": "Usage", "message": error.format_message(), "exit_code": error.exit_code})
     else:
-        error.show()
+        try:
+            error.show()
+        except OSError:  # standard error takes nothing: there is nobody left to tell
+            pass
     return error.exit_code
 
 

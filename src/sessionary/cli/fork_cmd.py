@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import fit, one_line
 from sessionary.errors import AlreadyExists, Invalid
@@ -76,7 +76,7 @@ def fork_command(
             name=name,
         )
     word = str(made.session_dir) if parent.word == parent.folder else made.session_id
-    undo = command(home, "trash", word)
+    undo = phrases.command(home, "trash", word)
     if json_:
         output.value(_made(parent, made, undo))
         return 0
@@ -86,7 +86,7 @@ def fork_command(
         output.aside(
             "note: the original takes an id with an underscore for a sub-agent's and does not list it"
         )
-    tell("show it", command(home, "show", word))
+    tell("show it", phrases.command(home, "show", word))
     tell("undo", undo)
     return 0
 

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_summaries, projects, tell_partly
-from sessionary.cli.targets import is_home
+from sessionary.cli.choice import all_summaries, projects, tell_none, tell_partly
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
-from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
+from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import SHORT, Workspace
 
@@ -80,14 +79,12 @@ def list_command(
         short = every if summaries is found else [every[place] for place in wanted]
         with output.paged():
             output.lines(_table(summaries, short, shown, datetime.now(UTC)))
-        _say_more(summaries, len(summaries) - len(shown), len(found) - len(summaries))
+        _say_more(home, summaries, len(summaries) - len(shown), len(found) - len(summaries))
     elif found:
-        output.aside(
-            f"none of {phrases.count(len(found), 'session')} in {workspace.home} is of that project and time"
-        )
+        place = one_line(str(workspace.home))
+        output.aside(f"none of {phrases.count(len(found), 'session')} in {place} is of that project and time")
     else:
-        missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
-        output.aside(f"no sessions in {workspace.home}{missing}; --home names another place")
+        tell_none(workspace)
     return tell_partly(failure, "listed")
 
 
@@ -262,7 +259,7 @@ def _names(slugs: set[str]) -> dict[str, str]:
     return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
 
 
-def _say_more(summaries: list[Summary], hidden: int, left_out: int) -> None:
+def _say_more(home: Path | None, summaries: list[Summary], hidden: int, left_out: int) -> None:
     """What a person should know of the sessions that are not shown, and of those that are not well."""
     if left_out:
         output.aside(f"{phrases.count(left_out, 'session')} of other projects or times not shown")
@@ -271,4 +268,5 @@ def _say_more(summaries: list[Summary], hidden: int, left_out: int) -> None:
     counts = Counter([summary.health for summary in summaries])
     ill = counts.total() - counts["ok"] - counts[Severity.note.name]
     if ill:
-        output.aside(f"{phrases.count(ill, 'session')} not well; `sessionary check` tells more")
+        look = one_line(phrases.command(home, "check"))
+        output.aside(f"{phrases.count(ill, 'session')} not well; `{look}` tells more")

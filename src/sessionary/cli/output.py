@@ -116,8 +116,21 @@ def open_streams() -> None:
         sys.stdout = _Closed()
 
 
+def let_go() -> None:
+    """Leave a stream that refuses what still waits in it, once that has been told.
+
+    The interpreter flushes both streams when it ends. If one refuses again, it says so in words of its own and ends
+    with 120, whatever the exit code was to be.
+    """
+    for name in ("stdout", "stderr"):
+        try:
+            getattr(sys, name).flush()
+        except OSError:
+            setattr(sys, name, _Nowhere())
+
+
 class _Nowhere(io.TextIOBase):
-    """A standard error that nobody opened: what is told there is told to nobody."""
+    """A stream that nobody opened or that takes nothing any more: what is told there is told to nobody."""
 
     encoding = "utf-8"
 

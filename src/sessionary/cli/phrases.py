@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from sessionary.model import Severity
 
@@ -86,3 +87,11 @@ def colour(health: str) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """``1 session``, ``2 sessions``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def command(home: Path | None, name: str, *words: str) -> str:
+    """A command line that can be copied, for the same home."""
+    import shlex  # here, as most results need none
+
+    place = [] if home is None else ["--home", str(home)]
+    return shlex.join(["sessionary", name, *place, *words])

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
@@ -62,7 +62,7 @@ def repair_command(
     target = chosen(Workspace(home), session, "repair")
     with waiting("repairing"):
         done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
-    undo = command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, full, undo))
     else:

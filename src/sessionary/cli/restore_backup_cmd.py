@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import chosen, command, tell
+from sessionary.cli.changing import chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import Restored, restore_backup
@@ -40,7 +40,7 @@ def restore_backup_command(
     target = chosen(Workspace(home), session, "restore-backup")
     with waiting("restoring"):
         done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
-    undo = command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         fields = asdict(done)
         named = {"id": fields.pop("session_id"), "path": target.folder}

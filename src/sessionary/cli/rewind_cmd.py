@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
 from sessionary.cli.text import fit, one_line
@@ -46,7 +46,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     going = list(_going(workspace, target, turn)) if dry_run else []
     with waiting("rewinding"):
         done = rewind(target.folder, turn, dry_run=dry_run)
-    undo = command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, going, undo))
         return 0

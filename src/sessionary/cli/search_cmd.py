@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -16,7 +17,7 @@ from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability
-from sessionary.model import Problem, SessionRef
+from sessionary.model import SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
 
@@ -128,7 +129,7 @@ def search_command(
         with output.paged():
             _print(workspace, refs, hits)
             _tell(hits, search.told, len(places))
-    _tell_problems(search.told)
+    _tell_problems(search.told, home)
     unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
     return tell_partly(failure, "searched") or (3 if unread else 0)
 
@@ -210,14 +211,6 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
         places.append(Place(ref, layout, path, changed, size))
     places.sort(key=lambda place: (place.changed or _OLDEST, place.ref.session_id), reverse=True)
     return places
-
-
-class _Shown(NamedTuple):
-    """What is printed of a hit: where, who and when, what."""
-
-    place: str
-    who: str
-    text: str
 
 
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:
@@ -305,7 +298,7 @@ def _report(found: list[Hit], hits: _Hits, told: Told) -> dict[str, Any]:
         "bytes": told.bytes,
         "older": told.older,
         "undated": told.undated,
-        "problems": [{"session": _session_of(problem), **problem.as_dict()} for problem in told.problems],
+        "problems": [{"session": ref.session_id, **problem.as_dict()} for ref, problem in told.damaged],
     }
 
 
@@ -327,15 +320,9 @@ def _tell(hits: _Hits, told: Told, places: int) -> None:
         output.aside(f"{what} with these words left out: neither they nor any before them bear a time")
 
 
-def _tell_problems(told: Told) -> None:
+def _tell_problems(told: Told, home: Path | None) -> None:
     """What could not be looked into, one line for each session."""
-    sessions: dict[str, list[Problem]] = {}
-    for problem in told.problems:
-        sessions.setdefault(_session_of(problem), []).append(problem)
-    for session, problems in sessions.items():
-        what = phrases.count(len(problems), "damaged place")
-        output.aside(f"{what} not searched; `sessionary check {one_line(session)}` tells more")
-
-
-def _session_of(problem: Problem) -> str:
-    return os.path.basename(os.path.dirname(problem.path))
+    for session_id, places in Counter(ref.session_id for ref, _ in told.damaged).items():
+        what = phrases.count(places, "damaged place")
+        look = phrases.command(home, "check", session_id)
+        output.aside(f"{what} not searched; `{one_line(look)}` tells more")

@@ -113,7 +113,7 @@ def show_command(
         )
         with output.paged():
             _print(summary, page.lines(messages if window is None else _up_to(messages, window)))
-    _tell(problems, target)
+    _tell(problems, home, found)
     return 0
 
 
@@ -239,10 +239,10 @@ def _head(summary: Summary | None) -> Iterator[str]:
     yield " · ".join([project, *facts] if project else facts)
 
 
-def _tell(problems: list[Problem], target: str) -> None:
+def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:
     """Say that something is not shown, on standard error."""
     count = sum(problem.severity > Severity.note for problem in problems)
     if count:
-        output.aside(
-            f"{phrases.count(count, 'problem')} found; `sessionary check {one_line(target)}` tells more"
-        )
+        name = str(found) if isinstance(found, Path) else found.session_id
+        look = one_line(phrases.command(home, "check", name))
+        output.aside(f"{phrases.count(count, 'problem')} found; `{look}` tells more")

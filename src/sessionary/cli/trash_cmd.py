@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import Chosen, chosen, command, tell
+from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.text import cells, fit, harmless, one_line, pad
 from sessionary.cli.when import When
 from sessionary.disk.fs import OS_FS
@@ -119,14 +119,14 @@ def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_:
                 "id": target.session_id,
                 "project": target.project,
                 "path": path,
-                "undo": command(home, "undo", target.word),
+                "undo": phrases.command(home, "undo", target.word),
             }
             for target, path in moved
         ])  # fmt: skip
     else:
         for target, _ in moved:
             output.lines(changing.done(f"{one_line(target.session_id)} is in the trash"))
-            tell("undo", command(home, "undo", target.word))
+            tell("undo", phrases.command(home, "undo", target.word))
     return PARTLY if failed is not None else 0
 
 

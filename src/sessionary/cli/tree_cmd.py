@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import list_cmd, options, output, phrases, targets
-from sessionary.cli.choice import all_summaries, chosen, project_name, tell_partly
+from sessionary.cli.choice import all_summaries, chosen, project_name, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.workspace import Workspace
@@ -59,7 +59,7 @@ def tree_command(
         with output.paged():
             output.lines(_drawn(tops, short, wanted.folder if wanted else None))
             if not tops:
-                output.aside(f"no sessions in {workspace.home}; --home names another place")
+                tell_none(workspace)
     return tell_partly(failure, "shown")
 
 

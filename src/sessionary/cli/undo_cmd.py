@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import changing, options, output, phrases
-from sessionary.cli.changing import command, tell
+from sessionary.cli.changing import tell
 from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
@@ -192,7 +192,7 @@ def _undo(row: _Row, home: Path | None, json_: bool) -> None:
         store.undo(one.session_id)
         undone = store.last_report.undone
         kept_in = None if undone is None else undone.kept_in
-    back = command(home, "trash" if one.operation == TRASH else "undo", word)
+    back = phrases.command(home, "trash" if one.operation == TRASH else "undo", word)
     folder = os.path.join(row.place.root, one.session_id)
     if json_:
         output.value({

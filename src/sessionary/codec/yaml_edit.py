@@ -30,11 +30,6 @@ _LIST_BELOW_KEY = re.compile(
 _ENDLESS: Final = 1 << 30
 
 
-def has_comments(data: bytes) -> bool:
-    """True if a YAML file holds a comment. Raises Corrupt as `load_yaml`."""
-    return _MAY_BE_COMMENT.search(data) is not None and bool(comments_of(data))
-
-
 def comments_of(data: bytes) -> list[str]:
     """The comments of a file in order, each from its hash to the end of its line."""
     text = as_text(data)

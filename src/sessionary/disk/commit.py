@@ -73,11 +73,6 @@ class Committer:
             journal.flush()
         journal.raise_failure()
 
-    def hand_over(self, journal: Journal) -> None:
-        """Flush what waits of a journal whose descriptor is about to be given up. A failure waits in the journal."""
-        if self._take(journal):
-            _flush_unheard(journal)
-
     def _take(self, journal: Journal) -> bool:
         """True if the journal waits for a flush, which is now the caller's. One that is under way is awaited."""
         with self._guard:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from sys import maxsize
 from typing import Any, Protocol
 
-from sessionary.errors import NotFound, Outcome, StorageFailed
+from sessionary.errors import Invalid, NotFound, Outcome, StorageFailed
 
 if sys.platform == "win32":
     import msvcrt
@@ -187,8 +187,8 @@ _HINTS = {
     errno.ENOSPC: "the disk is full: free some space and try again",
     errno.EDQUOT: "your disk quota is used up: free some space and try again",
     errno.EROFS: "the file system is mounted read-only",
-    errno.EACCES: "you may not write there: check owner and mode of the folder",
-    errno.EPERM: "you may not write there: check owner and mode of the folder",
+    errno.EACCES: "you may not do that there: check owner and mode of the file and of its folder",
+    errno.EPERM: "you may not do that there: check owner and mode of the file and of its folder",
     errno.EIO: "the device reports an I/O error: check the disk before going on",
     errno.ENAMETOOLONG: "the name is longer than this file system allows",
     errno.EMFILE: "this process has too many files open: raise its limit (ulimit -n)",
@@ -201,6 +201,26 @@ _REASONS = {
     errno.ENXIO: "it is no file but a socket or a device",
 }
 NO_FILE = frozenset({*_REASONS, errno.EISDIR})
+
+
+def expanded(path: str | os.PathLike[str]) -> str:
+    """The path that a caller means: a ``~`` in front of it is a home.
+
+    Where there is no such home the functions of `os` leave the ``~`` as it is, and what is written next lies in a new
+    folder of that name, wherever the process happens to stand.
+
+    Raises:
+        Invalid: there is no such home.
+    """
+    meant = os.path.expanduser(text := os.fspath(path))
+    if meant == text and text.startswith("~"):
+        home = text.split(os.sep, 1)[0]
+        raise Invalid(
+            f"{text}: there is no home {home} here",
+            path=text,
+            hint=f"set HOME, or give an absolute path; ./{home} is a folder of that name",
+        )
+    return meant
 
 
 def reason_of(error: OSError) -> str:

@@ -394,6 +394,7 @@ def lines_of(fs: Fs, path: str) -> Iterator[bytes]:
     """The lines of a file without their newlines, a torn last one included, one at a time."""
     fd = fs.open(path, READ)
     try:
+        regular(fs.fstat(fd))
         rest: list[bytes] = []
         offset = 0
         while block := fs.pread(fd, COPY_BLOCK, offset):

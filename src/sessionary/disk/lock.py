@@ -41,6 +41,9 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import Locked
 
+# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+_CHANCE = random.SystemRandom()
+
 TIMEOUT = 10.0
 FIRST_PAUSE = 50e-6
 LONGEST_PAUSE = 2e-3
@@ -177,7 +180,7 @@ class FileLock:
                 now = time.monotonic()
                 if now >= deadline:
                     raise self._locked(timeout, holder(self.path, self._fs)) from None
-                time.sleep(min(pause * random.uniform(0.5, 1.0), deadline - now))
+                time.sleep(min(pause * _CHANCE.uniform(0.5, 1.0), deadline - now))
                 pause = min(pause * 2, LONGEST_PAUSE)
             except OSError as error:
                 raise storage_failed(error, "lock", self.path) from error

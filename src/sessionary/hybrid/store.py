@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from sessionary.catalog import xdg_folder
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, expanded
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
@@ -303,7 +303,7 @@ def _side(
 
 def _state_dir(given: str | os.PathLike[str] | None) -> str:
     if given is not None:
-        return os.path.abspath(os.path.expanduser(given))
+        return os.path.abspath(expanded(given))
     folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if folder is None:
         raise Invalid(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs, reason_of
+from sessionary.disk.fs import OS_FS, READ, Fs, reason_of, regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
@@ -113,14 +113,19 @@ class Told:
         bytes: the size of their files.
         older: conversations left out unread, since they last changed before the time asked for.
         undated: messages left out because neither they nor any before them bear a time, and one was asked for.
-        problems: what could not be read, in files where that may have mattered.
+        damaged: what could not be read and in which session, where that may have mattered.
     """
 
     sessions: int = 0
     bytes: int = 0
     older: int = 0
     undated: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    damaged: list[tuple[SessionRef, Problem]] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What could not be read."""
+        return [problem for _, problem in self.damaged]
 
 
 class Search:
@@ -175,7 +180,7 @@ class Search:
         except FileNotFoundError:
             pass  # a session without a conversation
         except OSError as error:
-            self._tell_unreadable(place.path, error)
+            self._tell_unreadable(place, place.path, error)
 
     def _patiently(self, place: Place, done: int) -> Iterator[Hit]:
         """The hits behind the byte `done`, found by reading record by record."""
@@ -188,18 +193,20 @@ class Search:
                     yield hit
                 time = time_of(record.value) or time
             problems = place.layout.summary(place.ref).problems
-        except (NotFound, StorageFailed):
+        except NotFound:
             return  # moved to the trash meanwhile
-        self.told.problems += [
-            problem for problem in problems if place.path in (None, problem.path) and _hides_words(problem)
+        except StorageFailed as error:
+            self._tell_unreadable(place, error.path or place.ref.folder, error)
+            return
+        self.told.damaged += [
+            (place.ref, problem) for problem in problems if _hides_words(problem, place.path)
         ]
 
-    def _tell_unreadable(self, path: str, error: OSError) -> None:
+    def _tell_unreadable(self, place: Place, path: str, error: OSError) -> None:
         message = f"cannot be read: {reason_of(error)}"
         remedy = "check its owner and mode"
-        self.told.problems.append(
-            Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
-        )
+        problem = Problem("unreadable_file", Severity.stops_resume, path, None, None, message, remedy)
+        self.told.damaged.append((place.ref, problem))
 
     def candidates(self, data: bytes, end: int) -> Iterator[Span]:
         """The lines of ``data[:end]`` that may be hits."""
@@ -279,6 +286,7 @@ class _File:
         """
         self._fd = self._fs.open(self._path, READ)
         try:
+            regular(self._fs.fstat(self._fd))
             for low, data, end in self._windows():
                 for begin, stop in self._search.candidates(data, end):
                     found = self._search.match(plain_record(data, begin, stop))
@@ -373,9 +381,16 @@ def _excerpt(text: str, marks: list[Span]) -> tuple[str, list[Span], tuple[bool,
     return text[start:end], inside, (start > 0, end < len(text))
 
 
-def _hides_words(problem: Problem) -> bool:
-    return problem.severity > Severity.note and problem.byte is not None and problem.code not in _TOOLS
+def _hides_words(problem: Problem, path: str | None) -> bool:
+    """Whether words may stand in what is wrong: a place in the one file, or any file of a session that has many."""
+    if problem.code in _READ:
+        return False
+    if path is None:
+        return problem.severity > Severity.cosmetic
+    return problem.path == path and problem.severity > Severity.note and problem.byte is not None
 
 
-# What is wrong with these is the conversation; their words are there.
-_TOOLS = frozenset(("orphaned_call", "orphaned_result", "repeated_result"))
+# What is wrong with these is the conversation, a name or the family; their words are there.
+_READ = frozenset(
+    "orphaned_call orphaned_result repeated_result duplicate_session parent_cycle slug_differs odd_name".split()
+)

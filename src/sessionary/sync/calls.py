@@ -11,6 +11,9 @@ from typing import TypeVar
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 
+# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+_CHANCE = random.SystemRandom()
+
 _T = TypeVar("_T")
 TRIES = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
@@ -79,7 +82,7 @@ class PatientRemote:
                 if not error.retryable or not left:
                     raise
                 told = error.details.get("retry_after")
-                wait = told if isinstance(told, int | float) else pause * random.uniform(0.5, 1.0)
+                wait = told if isinstance(told, int | float) else pause * _CHANCE.uniform(0.5, 1.0)
             finally:
                 self.cost.ru += _charged(self.inner) - charged
             self._sleep(min(max(0.0, wait), LONGEST_PAUSE))

@@ -129,7 +129,7 @@ def load_cosmos_config_from_settings(
         StorageFailed: the settings file is there and cannot be read.
     """
     env = os.environ if environ is None else environ
-    path = Path(SETTINGS if settings is None else settings).expanduser()
+    path = Path(os.path.expanduser(SETTINGS if settings is None else settings))
     if env.get("AMPLIFIER_ENABLE_SYNC", "").strip().lower() in _OFF:
         return None
     section = _section(path)

@@ -23,6 +23,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+_CHANCE = random.SystemRandom()
+
 QUIET = 2.0
 BULK = 64 << 10
 LATEST = 30.0
@@ -237,7 +240,7 @@ class Courier:
                 return
             pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
             self._failures += 1
-            self._not_before = self.clock() + pause * random.uniform(0.5, 1.0)
+            self._not_before = self.clock() + pause * _CHANCE.uniform(0.5, 1.0)
 
     def _answered(self) -> None:
         self._failures = 0

@@ -31,8 +31,10 @@ class Server(NamedTuple):
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A PostgreSQL of our own if one is installed; else a remote in this process, which is gone with it."""
+    """A PostgreSQL of our own if server and client are installed; else a remote in this process, gone with it."""
     try:
+        import psycopg  # noqa: F401 - a server of the system is of no use without it, and need not be started
+
         from sessionary.sync.remotes.postgres import PostgresRemote
         from sessionary.testing.postgres_server import PostgresServer
 
@@ -40,7 +42,7 @@ def server() -> Iterator[Server]:
     except (ImportError, OSError, RuntimeError):
         memory = MemoryServer()
         yield Server(
-            "a store in the memory of this process (no PostgreSQL server is installed)", memory.remote
+            "a store in the memory of this process (PostgreSQL or its client is not installed)", memory.remote
         )
         return
     remote = PostgresRemote(started.conninfo, tenant="demo")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.codec.yaml_edit import comments_of, edit_yaml, has_comments, same
+from sessionary.codec.yaml_edit import comments_of, edit_yaml, same
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.errors import Corrupt
@@ -60,7 +60,6 @@ def changed(data: bytes, change: Any) -> tuple[bytes, Any]:
 )
 def test_a_comment_is_told_from_text(data: bytes, comments: list[str]) -> None:
     assert comments_of(data) == comments
-    assert has_comments(data) is bool(comments)
 
 
 def test_a_value_that_is_there_already_changes_no_byte() -> None:

@@ -201,7 +201,7 @@ def test_batch_is_flushed_by_the_timer(path: Any) -> None:
     journal = Journal(str(path), Tail.CUT, fs=Telling())
     append(journal, b"{}\n")
     COMMITTER.commit(journal, "batch", 1)
-    assert flushed.wait(5)
+    assert flushed.wait(30)
 
 
 def test_settle_flushes_what_waits(path: Any) -> None:

@@ -39,7 +39,7 @@ def test_the_waiting_one_gets_it_when_the_other_lets_go(path: Any) -> None:
 
     first.acquire()
     threading.Timer(0.05, let_go).start()
-    second.acquire(timeout=5)
+    second.acquire(timeout=30)
     order.append("got it")
     second.release()
     assert order == ["let go", "got it"]
@@ -108,7 +108,7 @@ def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path: An
     got = []
 
     def wait() -> None:
-        second.acquire(timeout=5)
+        second.acquire(timeout=30)
         got.append((os.fstat(second._fd).st_ino, os.stat(path).st_ino))
         second.release()
 
@@ -118,7 +118,7 @@ def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path: An
     folder.rename(trash)
     folder.mkdir()
     first.release()
-    waiter.join(5)
+    waiter.join(30)
     assert got
     assert got[0][0] == got[0][1]
 
@@ -176,7 +176,7 @@ def test_the_kernel_frees_the_lock_of_a_killed_process(path: Any) -> None:
             FileLock(path).acquire(timeout=0.01)
         assert caught.value.details["pid"] == process.pid
         process.kill()
-        FileLock(path).acquire(timeout=5)
+        FileLock(path).acquire(timeout=30)
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Any) -> None:

@@ -104,11 +104,11 @@ def test_saves_neither_wait_for_a_remote_that_hangs_nor_fail(machine: Make, hung
     begun = time.monotonic()
     for number in range(20):
         one.write(str(number))
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30  # the remote hangs for 60
     assert len(one.texts()) == 22
     begun = time.monotonic()
     one.store.close(0.1)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert one.store.unsent == ["s"]
 
 

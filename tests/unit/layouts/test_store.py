@@ -667,6 +667,7 @@ def test_metadata_recovery(store: Any, base: Any) -> None:
 
 def test_load_says_nothing_wrong_about_a_good_session(store: Any, caplog: Any) -> None:
     store.save("s", [say("a")], META)
+    caplog.clear()  # the first write may have said that this file system keeps no promises
     with caplog.at_level(logging.DEBUG):
         _, _, report = store.load_with_report("s")
     assert report.problems == []

@@ -21,7 +21,7 @@ from sessionary.mailbox.watching import Sleeper, Waker, Watchfiles, wait, waker
 from tests.messages import echo, prompts, put
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify is a thing of Linux")
-LONG = 20.0
+LONG = 80.0
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_waker_wakes_up_for_names_that_matter(which: int, tmp_path: Path, toge
     waking.wait(0.05)  # whatever an earlier write has left
 
     def write() -> None:
-        for number in range(20):  # watchfiles begins to look only while somebody waits
+        for number in range(150):  # watchfiles begins to look only while somebody waits
             time.sleep(0.1)
             (tmp_path / f"{number}.json").touch()
             if done:

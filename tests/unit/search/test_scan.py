@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.model import SessionRef
+from sessionary.model import Cursor, Entry, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, scan
 from sessionary.testing import strategies
 
@@ -281,7 +282,7 @@ def test_damage_before_a_hit_does_not_shift_its_index(put: Put) -> None:
         b'{"a":"\\x"}',
         b'{"role":"user","content":"to{"role":"user"}',
         b'{"a":1}{"b":2}',
-        b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"a":\n{"role":"user","content":"race"}\n}',
     ],
 )
@@ -316,6 +317,38 @@ def test_an_unreadable_file_is_told_and_the_next_one_searched(put: Put, home: Pa
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
     assert [(problem.code, problem.path) for problem in told.problems] == [("unreadable_file", bad.path)]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.skipif(not Path("/dev/zero").is_char_device(), reason="there is no device without an end")
+def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
+    bad, good = put(b"", "bad"), put(lines(said("race")), "good")
+    Path(str(bad.path)).unlink()
+    Path(str(bad.path)).symlink_to("/dev/zero")
+    hits, told = search(query("race"), bad, good)
+    assert [hit.ref.session_id for hit in hits] == ["good"]
+    assert [problem.code for problem in told.problems] == ["unreadable_file"]
+    for problems in (bad.layout.summary(bad.ref).problems, bad.layout.check(bad.ref)):
+        assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
+    with pytest.raises(StorageFailed, match="it is no file but a pipe or a device"):
+        list(bad.layout.entries(bad.ref))
+
+
+class _Refusing(AmplifierLayout):
+    """A layout whose sessions have many files, which the system does not let us read."""
+
+    def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
+        raise StorageFailed("Failed to read: Permission denied", path=f"{ref.folder}/0.json", errno=13)
+
+
+def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -> None:
+    good = put(lines(said("race")), "good")
+    bad = place_of(home, Path(put(b"", "bad").ref.folder))._replace(layout=_Refusing(home), path=None)
+    hits, told = search(query("race"), bad, good)
+    assert [hit.ref.session_id for hit in hits] == ["good"]
+    assert [(ref, problem.code, problem.path) for ref, problem in told.damaged] == [
+        (bad.ref, "unreadable_file", f"{bad.ref.folder}/0.json")
+    ]
 
 
 def test_a_session_without_a_conversation(put: Put) -> None:

@@ -235,7 +235,7 @@ def test_what_passes_is_told_in_time_and_every_verb_may_be_repeated(fault: Fault
             answers.append(call())
         except RemoteError as error:
             errors.append(error)
-        assert time.monotonic() - started < 6
+        assert time.monotonic() - started < 30
         faults.clear()
 
     struck(lambda: hasty.put_block("s", "b", b"b"))

@@ -160,7 +160,7 @@ def test_closing_sends_what_waits_and_ends_the_thread() -> None:
     for number in range(45):
         courier.touched(f"{number:02}")
     thread = courier._thread
-    courier.close(10)
+    courier.close(30)
     assert [len(batch) for batch in sent] == [20, 20, 5]
     assert thread is not None
     assert not thread.is_alive()
@@ -184,7 +184,7 @@ def test_closing_waits_no_longer_than_it_says() -> None:
     assert courier.given_up.is_set()
     assert courier.waiting == ["a"]
     hung.set()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()
 
 
@@ -199,7 +199,7 @@ def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
     courier.touched("a", rules.BULK)
     while not courier._failures:
         threading.Event().wait(0.001)
-    courier.close(10)
+    courier.close(30)
     assert tries == [1]
 
 
@@ -239,6 +239,6 @@ def test_a_carrier_that_raises_ends_nothing(caplog: pytest.LogCaptureFixture) ->
     assert courier._thread is not None
     assert courier._thread.is_alive()
     assert courier.waiting == ["a"]
-    courier.close(10)
+    courier.close(30)
     assert "ZeroDivisionError" in caplog.text
     assert "secret" not in caplog.text

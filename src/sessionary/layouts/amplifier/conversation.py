@@ -26,7 +26,7 @@ from stringzilla import count
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
-from sessionary.disk.fs import READ, Fs, not_found, storage_failed
+from sessionary.disk.fs import READ, Fs, not_found, regular, storage_failed
 from sessionary.model import Cursor, Entry, Problem
 from sessionary.turns.outline import Outline
 
@@ -93,7 +93,7 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
 
 def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
     """The conversation as it is now, and whether its last line is torn."""
-    found = fs.fstat(fd)
+    found = regular(fs.fstat(fd))
     outline, times = Outline(), _Times()
     problems: list[Problem] = []
     spans: list[_Span] = []
@@ -172,7 +172,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        found = fs.fstat(fd)
+        found = regular(fs.fstat(fd))
         start = after.offset if after is not None and _continues(after, found) else 0
         index = 0
         for line, low, data in _windows(fs, fd, start, found.st_size):

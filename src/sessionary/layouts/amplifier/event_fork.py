@@ -20,8 +20,11 @@ from sessionary.layouts.amplifier.event_cut import EventCut
 BLOCK = 1 << 18
 HEAD = 4096
 
+# Possessive are single characters alone: before Python 3.11.5 a group that is possessive keeps what it had matched
+# when it failed, and of a line that is cut by such a match bytes are missing. No text can be read in two ways here, so
+# that a group which gives back costs nothing that matters.
 _GAP = rb"[ \t]*+"
-_TEXT = rb'"(?:[^"\\\n]|\\.)*+"'
+_TEXT = rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"'
 _PLAIN = rb'"[^"\\\n]*+"'
 _KEY = rb'"session_id"' + _GAP + rb":" + _GAP
 _ID = (
@@ -36,7 +39,7 @@ _ID = (
     + rb":"
     + _GAP
     + _TEXT
-    + rb")?+"
+    + rb")?"
 )
 # The keys before the id as both known writers order them; then: any keys, with nothing nested deeper than once.
 _USUAL = re.compile(
@@ -44,13 +47,13 @@ _USUAL = re.compile(
     + _PLAIN
     + rb', ?"lvl": ?'
     + _PLAIN
-    + rb'(?:, ?"schema": ?\{[^{}\n]*+\})?+, ?"event": ?'
+    + rb'(?:, ?"schema": ?\{[^{}\n]*+\})?, ?"event": ?'
     + _PLAIN
     + rb", ?("
     + _ID
     + rb")"
 )
-_ANY = re.compile(rb'\{(?:[^"{}\n\[\]]++|(?!' + _KEY + rb")" + _TEXT + rb"|\{[^{}\n]*+\})*+(" + _ID + rb")")
+_ANY = re.compile(rb'\{(?:[^"{}\n\[\]]++|(?!' + _KEY + rb")" + _TEXT + rb"|\{[^{}\n]*+\})*(" + _ID + rb")")
 
 
 class ForkedEvents:

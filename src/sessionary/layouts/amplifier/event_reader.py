@@ -21,7 +21,7 @@ from typing import Any, Unpack
 
 from sessionary.codec import Undecodable, decode, read_lines
 from sessionary.codec.decode import REFUSED
-from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.disk.scan import Head, LineFile
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier.event_fields import Paths
@@ -145,7 +145,7 @@ class EventReader:
         *,
         passed: Callable[[int], object] | None = None,
     ) -> None:
-        self.path = _log_path(fs, os.path.expanduser(os.fspath(path)))
+        self.path = _log_path(fs, expanded(path))
         self._fs = fs
         self._passed = passed
         self._problems: dict[tuple[int, str], Problem] = {}

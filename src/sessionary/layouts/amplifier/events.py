@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from sessionary.codec import encode_line, is_plain, sanitize
 from sessionary.disk.commit import COMMITTER, check_durability
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
@@ -40,7 +40,7 @@ class EventsLog:
     """
 
     def __init__(self, session_dir: str | os.PathLike[str], *, durability: str = "batch") -> None:
-        folder = os.path.realpath(os.path.expanduser(session_dir))
+        folder = os.path.realpath(expanded(session_dir))
         self.session_id = os.path.basename(folder)
         self.durability = check_durability(durability)
         self._folder = folder

@@ -30,7 +30,7 @@ from typing import Any
 from sessionary.codec import encode_document, encode_line
 from sessionary.disk import atomic
 from sessionary.disk.cutting import content
-from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.fs import OS_FS, Fs, expanded, look, make_dirs, read_bytes, storage_failed, sync_dir
 from sessionary.disk.lock import FileLock
 from sessionary.disk.scan import LineFile
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
@@ -119,12 +119,12 @@ def fork_session(
         AlreadyExists: there is a session of that id; it was left as it is.
         Locked, StorageFailed: as every write.
     """
-    parent = os.path.realpath(os.path.expanduser(parent_session_dir))
+    parent = os.path.realpath(expanded(parent_session_dir))
     _want_transcript(
         fs, parent, f"No {TRANSCRIPT} in {parent}. This doesn't appear to be a valid session directory."
     )
     session_id = check_new_id(new_session_id or new_id())
-    base = os.path.dirname(parent) if target_dir is None else os.path.realpath(os.path.expanduser(target_dir))
+    base = os.path.dirname(parent) if target_dir is None else os.path.realpath(expanded(target_dir))
     target = os.path.join(base, session_id)
     if look(fs, target) is not None:
         raise _exists(session_id, target)
@@ -189,7 +189,7 @@ def get_fork_preview(
         NotFound: no such session, or it has no transcript (FileNotFoundError).
         Invalid: no such turn (ValueError).
     """
-    parent = os.path.realpath(os.path.expanduser(parent_session_dir))
+    parent = os.path.realpath(expanded(parent_session_dir))
     _want_transcript(fs, parent, f"No {TRANSCRIPT} in {parent}")
     messages = read_transcript(fs, parent).values
     starts = boundaries(messages)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import InvalidId
 
 HOME = Path("~/.amplifier")
@@ -117,4 +117,4 @@ def folders_of(slug: str, fs: Fs = OS_FS) -> Iterator[str]:
 
 def default_base_dir(cwd: Path | None = None) -> Path:
     """Where the sessions of the project in `cwd` (default: the current folder) lie."""
-    return HOME.expanduser() / PROJECTS / project_slug(cwd or Path.cwd()) / SESSIONS
+    return Path(expanded(HOME)) / PROJECTS / project_slug(cwd or Path.cwd()) / SESSIONS

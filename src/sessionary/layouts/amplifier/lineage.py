@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import OS_FS, Fs, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import METADATA
 from sessionary.layouts.amplifier.ids import check_id
@@ -105,10 +105,10 @@ def _ancestors(fs: Fs, root: str, session_id: str, metadata: Mapping[str, Any]) 
 def _places(
     session_dir: str | os.PathLike[str], sessions_root: str | os.PathLike[str] | None
 ) -> tuple[str, str]:
-    folder = os.path.realpath(os.path.expanduser(session_dir))
+    folder = os.path.realpath(expanded(session_dir))
     if sessions_root is None:
         return folder, os.path.dirname(folder)
-    return folder, os.path.realpath(os.path.expanduser(sessions_root))
+    return folder, os.path.realpath(expanded(sessions_root))
 
 
 def _sessions(fs: Fs, root: str) -> Iterator[tuple[str, dict[str, Any]]]:

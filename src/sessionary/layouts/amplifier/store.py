@@ -19,7 +19,7 @@ from typing import Any, Self
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
 from sessionary.disk.commit import check_durability
-from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
@@ -74,7 +74,7 @@ class SessionStore(Operations):
     ) -> None:
         if on_conflict not in ("keep_both", "raise"):
             raise Invalid(f"on_conflict is {on_conflict!r}", hint="use 'keep_both' or 'raise'")
-        self.base_dir = default_base_dir() if base_dir is None else Path(base_dir).expanduser()
+        self.base_dir = default_base_dir() if base_dir is None else Path(expanded(base_dir))
         self.durability = check_durability(durability)
         self.on_conflict = on_conflict
         self.last_report = Report()

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from sessionary.codec import Undecodable, decode, read_lines
 from sessionary.disk import atomic, cutting, intent
-from sessionary.disk.fs import OS_FS, Fs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes, storage_failed
 from sessionary.disk.intent import Cut, Entry, Whole
 from sessionary.disk.scan import LineFile
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed
@@ -114,7 +114,7 @@ def operating(
         NotFound: there is no session.
         Locked, StorageFailed: as of every write.
     """
-    folder = os.path.realpath(os.path.expanduser(session_dir))
+    folder = os.path.realpath(expanded(session_dir))
     session_id = os.path.basename(folder)
     missing = NotFound(
         f"Session '{session_id}' not found", operation=operation, path=folder, session=session_id
@@ -267,7 +267,7 @@ def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list
     Raises:
         StorageFailed: the folder cannot be read.
     """
-    folder = os.path.realpath(os.path.expanduser(session_dir))
+    folder = os.path.realpath(expanded(session_dir))
     try:
         return intent.entries(fs, folder)
     except OSError as error:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 from sessionary.codec.yaml_edit import same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
 from sessionary.layouts.brainstorm import keeping, moves, rounds, upkeep
@@ -72,7 +72,7 @@ class BrainstormStore(Asking, NoteTaking):
     """
 
     def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
-        self.folder = os.path.join(os.path.abspath(os.path.expanduser(root)), *FOLDER.split("/"))
+        self.folder = os.path.join(os.path.abspath(expanded(root)), *FOLDER.split("/"))
         self._use(OS_FS, timeout)
 
     def _use(self, fs: Fs, timeout: float) -> None:

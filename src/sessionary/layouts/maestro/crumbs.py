@@ -14,7 +14,7 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sessionary.codec import (
@@ -278,12 +278,6 @@ def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     except SchemaError as error:
         return Crumb(None, (_no_crumb(found.path, error),))
     return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
-
-
-def read_crumbs(fs: Fs, files: Iterable[CrumbFile], *, now: float | None = None) -> Iterator[Crumb]:
-    """Read many files, each as `read_crumb` does."""
-    for found in files:
-        yield read_crumb(fs, found, now=now)
 
 
 def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, not_found, storage_failed
 from sessionary.errors import (
     AmbiguousId,
     Invalid,
@@ -80,7 +80,7 @@ class WorkStore:
 
     def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
         # As text: a Path takes longer to be made than a breadcrumb to be written into memory.
-        self._given = os.path.expanduser(root)
+        self._given = expanded(root)
         self._root = os.path.abspath(self._given)
         self.prices = prices
         self.fs: Fs = OS_FS

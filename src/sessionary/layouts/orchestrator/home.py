@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sessionary.disk.fs import OS_FS, Fs, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes
 from sessionary.errors import Corrupt, Invalid, NotFound, SchemaError, SessionaryError
 from sessionary.layouts.orchestrator import acknowledgment, names, planfile, reading
 from sessionary.layouts.orchestrator.feature import Feature, Pool, missing
@@ -86,7 +86,7 @@ class FeatureHome:
         agent: str = DEFAULT_AGENT,
         require_ack: str | os.PathLike[str] | None = None,
     ) -> None:
-        place = Path(root).expanduser()
+        place = Path(expanded(root))
         self.home = place if place.name == names.HOME else place / names.HOME
         self.timeout = timeout
         self.agent = agent

@@ -19,8 +19,6 @@ from sessionary.layouts.orchestrator import rules
 from sessionary.layouts.orchestrator.times import parse, stamp
 from sessionary.model import Problem, Severity
 
-TASK_FIELDS = ("task_id", "description", "agent", "status", "started_at", "completed_at", "artifacts")
-
 
 class PlanFile(NamedTuple):
     """A plan as it was read.

@@ -23,6 +23,9 @@ from psycopg.abc import PQGen
 
 from sessionary.errors import RemoteError
 
+# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+_CHANCE = random.SystemRandom()
+
 TRIES = 6
 CONNECT, ANSWER = 10, 60.0
 """Seconds to wait for a connection, unless the connection string says otherwise, and for an answer."""
@@ -116,7 +119,7 @@ class Connections:
             if gone:  # so are the others that lay idle, most likely
                 self._drop_idle()
             else:
-                time.sleep(random.uniform(0.0, 0.005 * 2**turn))
+                time.sleep(_CHANCE.uniform(0.0, 0.005 * 2**turn))
         raise AssertionError("unreachable: the last turn returns or raises")
 
     def once(self, statement: str, values: Sequence[object] = ()) -> Answer:
