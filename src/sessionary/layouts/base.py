@@ -53,9 +53,6 @@ class Capability(Enum):
     NESTS = "nests"
     """A session may have a parent."""
 
-    BACKS_UP = "backs up"
-    """It keeps the previous version of what it replaces."""
-
 
 class PartKind(Enum):
     """What a file of a session is to whoever copies it."""

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts.maestro.crumbs import Crumb
@@ -348,4 +348,4 @@ class Mailbox:
 
 
 def _folder(session_dir: str | os.PathLike[str]) -> str:
-    return os.path.realpath(os.path.expanduser(session_dir))
+    return os.path.realpath(expanded(session_dir))

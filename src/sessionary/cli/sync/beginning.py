@@ -116,7 +116,7 @@ def init_command(
     if json_:
         output.value(_object(settings, place, apart, there, made))
     else:
-        _tell(settings, place, apart, there, made)
+        _tell(settings, place, apart, there)
     return 0
 
 
@@ -199,7 +199,7 @@ def _object(settings: Settings, place: Path, apart: bool | None, there: bool, ma
     }
 
 
-def _tell(settings: Settings, place: Path, apart: bool | None, there: bool, made: bool) -> None:
+def _tell(settings: Settings, place: Path, apart: bool | None, there: bool) -> None:
     output.lines(done(f"{one_line(settings.remote)} can hold the sessions of {one_line(settings.tenant)}"))
     output.line(f"  kept in {one_line(str(place))}; no secret is in it")
     if settings.encrypt is not None:  # an earlier try may have made it, and told nobody

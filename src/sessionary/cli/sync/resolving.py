@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import in_project, output
-from sessionary.cli.changing import command, done
+from sessionary.cli import in_project, output, phrases
+from sessionary.cli.changing import done
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import pending, places
 from sessionary.cli.sync.pending import CommandLine, Pair, Pending
@@ -128,7 +128,7 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
         return 0
     output.lines(done(f"{one_line(winner.session_id)} stays, {one_line(loser.session_id)} is in the trash"))
     if pair.layout.name == "amplifier":
-        back = command(home, "undo", loser.session_id)
+        back = phrases.command(home, "undo", loser.session_id)
     else:
         back = in_project.command_line(pair.layout.name, root, "restore", loser.session_id)
     tell_command("undo", back)
