@@ -31,7 +31,6 @@ from sessionary.layouts.maestro.documents import (
     create_document,
     edit_session,
     locked,
-    parse_session,
     read_session,
     save_session,
 )
@@ -258,12 +257,12 @@ class WorkStore:
         memory = memory or self._memory
         found = Scan()
         closed: list[StorageFailed] = []
-        for place in walk(self.fs, self._root, closed, memory):
-            if not place.is_session:
+        for place in walk(self.fs, self._root, closed, memory.place):
+            path = place.session
+            if path is None:
                 continue
-            path = f"{place.folder}/{SESSION}"
             try:
-                found.sessions.append(parse_session(memory.read(self.fs, path), path))
+                found.sessions.append(memory.session(self.fs, path))
             except NotFound:
                 continue
             except SessionaryError as error:
