@@ -46,7 +46,7 @@ from sessionary.layouts.maestro.records import (
     crumb_document,
     missing_keys,
 )
-from sessionary.layouts.maestro.times import is_stamp, next_stamp, parse_time, stamp_of, utc_now
+from sessionary.layouts.maestro.times import is_instant, next_stamp, parse_time, stamp_of, utc_now
 from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
@@ -144,7 +144,7 @@ def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool
             again, its id stays the same.
     """
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
-    if not is_stamp(crumb.timestamp) or parse_time(crumb.timestamp) is None:
+    if not is_instant(crumb.timestamp):
         crumb.timestamp = _stamp_from(crumb.timestamp)
     made = False
     while True:

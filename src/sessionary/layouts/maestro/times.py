@@ -8,12 +8,14 @@ where it was written.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 STAMP = "%Y%m%d_%H%M%S_%f"
 
 _STAMP = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9]{6}")
+_INSTANT = re.compile(r"([0-9]{8})_(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]_[0-9]{6}")
 _STEP = timedelta(microseconds=1)
 
 
@@ -35,6 +37,21 @@ def stamp_of(moment: datetime) -> str:
 def is_stamp(text: object) -> bool:
     """True for a text of the form of a breadcrumb time, which is also safe as a file name."""
     return isinstance(text, str) and _STAMP.fullmatch(text) is not None
+
+
+def is_instant(stamp: object) -> bool:
+    """True for a breadcrumb time whose day and hour exist. Without parsing it: each put asks."""
+    found = _INSTANT.fullmatch(stamp) if isinstance(stamp, str) else None
+    return found is not None and _is_day(found[1])
+
+
+@lru_cache(maxsize=64)
+def _is_day(text: str) -> bool:
+    try:
+        date(int(text[:4]), int(text[4:6]), int(text[6:]))
+    except ValueError:
+        return False
+    return True
 
 
 def next_stamp(stamp: str) -> str:
