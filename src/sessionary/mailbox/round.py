@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from sessionary.codec import sanitize
+from sessionary.codec import is_plain, sanitize
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.maestro.crumbs import Crumb, unreadable_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -30,6 +30,7 @@ SECONDS = 0.05
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 Delivery = Literal["at_least_once", "at_most_once"]
+_DELIVERIES = get_args(Delivery)
 INTERRUPTED = "its only attempt was interrupted, and how far it came is unknown"
 
 
@@ -51,10 +52,10 @@ class Failure(NamedTuple):
 
 def check_delivery(word: str) -> Delivery:
     """Raises Invalid unless `word` is one of the two."""
-    for known in get_args(Delivery):
+    for known in _DELIVERIES:
         if word == known:
             return known  # type: ignore[no-any-return]
-    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {get_args(Delivery)}")
+    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
 
 
 class Round:
@@ -228,5 +229,5 @@ def _storable(result: object) -> dict[str, Any] | None:
         raise Invalid(
             f"the handler returned {type(result).__name__}", operation="consume", hint="return a dict or None"
         )
-    clean: dict[str, Any] = sanitize(dict(result))
-    return clean
+    copy = dict(result)
+    return copy if is_plain(copy) else sanitize(copy)
