@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -39,7 +38,14 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
-from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, check_depth, depth_of, is_crumb_name
+from sessionary.layouts.maestro.names import (
+    BREADCRUMBS,
+    LARGEST,
+    check_depth,
+    depth_of,
+    is_crumb_name,
+    new_id,
+)
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
@@ -112,7 +118,7 @@ def create_breadcrumb(
     """
     return Breadcrumb(
         timestamp=stamp_of(utc_now()),
-        breadcrumb_id=str(uuid.uuid4()),
+        breadcrumb_id=new_id(),
         prompt=prompt,
         response=response,
         tools_called=tools_called,

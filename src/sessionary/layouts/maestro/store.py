@@ -8,7 +8,6 @@ child, complete a parent) under that of the parent, so that no child can slip in
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +35,7 @@ from sessionary.layouts.maestro.documents import (
 )
 from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
 from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
-from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id, new_id
 from sessionary.layouts.maestro.origin import git_facts
 from sessionary.layouts.maestro.placement import find_folder, mailboxes, walk
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
@@ -85,7 +84,7 @@ class WorkStore:
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self._memory = Memory()
-        self.new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+        self.new_id: Callable[[], str] = new_id
 
     @classmethod
     def over(
