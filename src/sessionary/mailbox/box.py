@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -60,6 +61,8 @@ class Box:
         self.consumer = check_consumer(consumer)
         self.shared = shared
         self.now = now or (lambda: datetime.now(UTC))
+        self._clock = now
+        seconds = time.time if now is None else lambda: now().timestamp()
         if look(fs, folder) is None:
             raise not_found(folder, f"There is no session in {folder}")
         self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
@@ -68,7 +71,7 @@ class Box:
             roots_of(fs, folder),
             is_crumb_name,
             depth_of,
-            Surroundings(fs, lambda: self.now().timestamp(), self.notices),
+            Surroundings(fs, seconds, self.notices),
         )
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
         self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done)
@@ -108,10 +111,13 @@ class Box:
         Raises:
             StorageFailed: the system does not tell.
         """
-        if place.file in self.attempts.dead_files and not self.folders.is_contested(place):
+        attempts = self.attempts
+        if not (attempts.dead_files or attempts.bad):  # as nearly always
+            return True
+        if place.file in attempts.dead_files and not self.folders.is_contested(place):
             self.folders.ignore(place)
             return False
-        if place.file in self.attempts.bad and self._is_still_bad(place):
+        if place.file in attempts.bad and self._is_still_bad(place):
             self.folders.leave(place)
             return False
         return True
@@ -131,7 +137,8 @@ class Box:
         if it is open already.
         """
         file = CrumbFile(place.name, place.depth, place.path)
-        crumb = read_crumb(self.fs, file, now=self.now().timestamp(), fd=fd)
+        clock = self._clock  # the usual one is asked by whoever needs the time
+        crumb = read_crumb(self.fs, file, now=clock and clock().timestamp(), fd=fd)
         if crumb.missing:
             self.folders.leave(place)
             return None

@@ -85,14 +85,16 @@ class _Listed:
         Raises:
             StorageFailed: it cannot be read. A folder that is not there has no names.
         """
+        if not self.settled and (told := self._told()) is not None:
+            return told
         try:
             mtime_ns = self._around.fs.stat(self.path).st_mtime_ns
             if mtime_ns == self._mtime_ns and self.settled:
                 return ()
-            now = int(self._around.now() * 1e9)
-            told = self._told() if self._mtime_ns >= 0 else None
-            if told is not None and 0 <= now - self._listed_at < SETTLED_NS:
+            if self.settled and (told := self._told()) is not None:
+                self.settled = False  # the next looks are shorter
                 return told
+            now = int(self._around.now() * 1e9)
             names = self._around.fs.listdir(self.path)
         except FileNotFoundError:
             self.forget()
@@ -111,15 +113,18 @@ class _Listed:
         self.settled = False
 
     def _told(self) -> set[str] | None:
-        """What the kernel tells of names that came since it was asked last; None if it has to be asked from now on."""
-        notices = self._around.notices()
-        if notices is None:
+        """What the kernel tells of names that came since it was asked last; None if the folder has to be listed.
+
+        So it is the first time, and for its own sake two seconds after the last listing.
+        """
+        if self._mtime_ns < 0 or (notices := self._around.notices()) is None:
             return None
         told = notices.take(self.path)
         if told is None:
             notices.watch(self.path)
             notices.take(self.path)
-        return told
+            return None
+        return told if 0 <= self._around.now() * 1e9 - self._listed_at < SETTLED_NS else None
 
 
 class _Depth(_Listed):

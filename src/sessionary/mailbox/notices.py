@@ -30,6 +30,7 @@ _OVERFLOW, _IGNORED = 0x4000, 0x8000
 _MASK = _CREATED | _MOVED_HERE | _WRITTEN
 _HEAD = struct.Struct("iIII")
 _BUFFER = 1 << 16
+_LONGEST = 1 << 10  # bytes of an event, and more
 _NOBODYS = frozenset(b".#")
 _alive: weakref.WeakSet[Notices] = weakref.WeakSet()
 
@@ -73,7 +74,8 @@ class Notices:
 
         Nobody can for a folder that is not watched, nor the first time for one that is: what was there before?
         """
-        self._read()
+        if not self._names.get(folder):  # what a look at another folder has brought is enough for this time
+            self._read()
         if folder not in self._names:
             return None
         names = self._names[folder]
@@ -110,6 +112,8 @@ class Notices:
             while self._fd >= 0 and (data := os.read(self._fd, _BUFFER)):
                 for number, mask, name in _events(data):
                     self._came = self._take_in(number, mask, name) or self._came
+                if len(data) < _BUFFER - _LONGEST:
+                    return  # there would have been room for another one
         except BlockingIOError:
             pass
 

@@ -5,6 +5,10 @@ lines durable. A batch ends with its 64th line, or when its first has waited for
 its results written at once, and a crash repeats little. Until its first batch is written, a round also takes what has
 come meanwhile, if its turn is not over: the more messages share a flush, the less it costs. Nothing counts as applied
 before its flush has returned.
+
+Under load it pays to wait. While messages keep coming, a batch waits 2 ms at a time for more of them. Of several
+processes that consume at once, one that meets a message of another waits as long before it tries the next ones: until
+then the other has mostly written down all that it has.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from sessionary.codec import sanitize
+from sessionary.codec import is_plain, sanitize
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.maestro.crumbs import Crumb, unreadable_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -27,9 +31,12 @@ from sessionary.model import Problem
 
 LINES = 64
 SECONDS = 0.05
+PAUSE = 0.002
+"""Seconds to wait for others, if there are any: producers who go on, or a consumer who is about to flush."""
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 Delivery = Literal["at_least_once", "at_most_once"]
+_DELIVERIES = get_args(Delivery)
 INTERRUPTED = "its only attempt was interrupted, and how far it came is unknown"
 
 
@@ -51,10 +58,10 @@ class Failure(NamedTuple):
 
 def check_delivery(word: str) -> Delivery:
     """Raises Invalid unless `word` is one of the two."""
-    for known in get_args(Delivery):
+    for known in _DELIVERIES:
         if word == known:
             return known  # type: ignore[no-any-return]
-    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {get_args(Delivery)}")
+    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
 
 
 class Round:
@@ -83,6 +90,8 @@ class Round:
         self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
         self._claims: list[Claim] = []
         self._began = 0.0
+        self._is_busy = False
+        self._has_stood_back = False
 
     def run(self, limit: int | None) -> None:
         """Handle the messages that wait, `limit` of them at most.
@@ -93,7 +102,7 @@ class Round:
         """
         try:
             self._pass(limit)
-            while self._may_grow(limit) and self._box.look_again():
+            while self._may_grow(limit) and self._more_came():
                 self._pass(limit)
         finally:  # what was handled is written down, whatever ends the loop: an interrupt too
             try:
@@ -117,6 +126,20 @@ class Round:
         full = limit is not None and self._handled >= limit
         return bool(self._batch) and not (self._committed or self._once or full or self._is_due())
 
+    def _more_came(self) -> bool:
+        """Whether there is more for the first batch: it waits for company only while messages keep coming.
+
+        Of a message that came alone, its sender may be waiting for the answer.
+        """
+        if self._box.look_again():
+            self._is_busy = True
+            return True
+        if not self._is_busy:
+            return False
+        self._is_busy = False
+        time.sleep(PAUSE)
+        return self._box.look_again()
+
     def _visit(self, place: Place) -> None:
         if not self._box.wants(place):
             return
@@ -136,13 +159,22 @@ class Round:
         except StorageFailed as error:
             self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None
-        if claim is not None:
-            self._box.learn()
-            held = self._box.ledger.holds(place.label, place.name)
-            if held and not self._box.folders.is_contested(place):
-                claim.let_go()
-                return None
+        if claim is None:
+            self._stand_back()
+            return None
+        self._box.learn()
+        held = self._box.ledger.holds(place.label, place.name)
+        if held and not self._box.folders.is_contested(place):
+            claim.let_go()
+            return None
         return claim
+
+    def _stand_back(self) -> None:
+        """Another process has a message: let it write down what it has, once, rather than try all that it claimed."""
+        if not (self._batch or self._has_stood_back):
+            self._has_stood_back = True
+            time.sleep(PAUSE)
+            self._box.learn()
 
     def _deliver(self, place: Place, fd: int | None = None) -> bool:
         """Read the message and give it to the handler; True if there is something to write down."""
@@ -228,5 +260,5 @@ def _storable(result: object) -> dict[str, Any] | None:
         raise Invalid(
             f"the handler returned {type(result).__name__}", operation="consume", hint="return a dict or None"
         )
-    clean: dict[str, Any] = sanitize(dict(result))
-    return clean
+    copy = dict(result)
+    return copy if is_plain(copy) else sanitize(copy)

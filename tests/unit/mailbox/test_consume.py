@@ -12,8 +12,11 @@ import pytest
 
 from sessionary import Invalid, InvalidId, Locked, Mailbox, NotFound, run_inbox
 from sessionary.disk.fs import OS_FS
+from sessionary.disk.lock import FileLock
 from sessionary.layouts.maestro.records import Breadcrumb
-from sessionary.testing.wrapper import UNSYNCED
+from sessionary.mailbox.claims import Claim
+from sessionary.mailbox.ledger import Ledger, entry
+from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, lines, log, message, prompts, put
 
 LATER = timedelta(seconds=10)
@@ -167,6 +170,50 @@ def test_many_messages_share_a_flush(tmp_path: Path) -> None:
     Mailbox.over(Counting(), tmp_path).consume(lambda crumb: slow.append(1.0))
     assert len(flushes) < 20
     assert len(log(tmp_path)) == 130
+
+
+class Looks(WrappedFs):
+    """Does something at the n-th look at the messages; counts looks, flushes, and messages that were opened."""
+
+    def __init__(self, at: dict[int, Callable[[], object]]) -> None:
+        super().__init__(UNSYNCED)
+        self.at = at
+        self.looks = 0
+        self.flushes = 0
+        self.opened: list[str] = []
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        path = str(arguments[0])
+        if name == "listdir" and path.endswith("breadcrumbs/0"):
+            self.looks += 1
+            self.at.get(self.looks, bool)()
+        self.flushes += name == "fdatasync"
+        if name == "open" and path.endswith(".json") and "breadcrumbs" in path:
+            self.opened.append(os.path.basename(path))
+        return super().call(name, *arguments, **options)
+
+
+def test_while_messages_keep_coming_their_flush_waits_for_more(tmp_path: Path) -> None:
+    put(tmp_path, "a", number=1)
+    fs = Looks(
+        {4: lambda: put(tmp_path, "c", number=3)}
+    )  # when the second and third have shown that nothing waits
+
+    def answer(crumb: Breadcrumb) -> dict[str, Any]:
+        if crumb.prompt == "a":
+            put(tmp_path, "b", number=2)
+        return echo(crumb)
+
+    assert Mailbox.over(fs, tmp_path).consume(answer).applied == 3
+    assert (fs.looks, fs.flushes) == (5, 1)
+    assert prompts(tmp_path) == ["a", "b", "c"]
+
+
+def test_a_message_that_comes_alone_waits_for_nobody(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    fs = Looks({})
+    assert Mailbox.over(fs, tmp_path).consume(echo).applied == 1
+    assert (fs.looks, fs.flushes) == (2, 1)
 
 
 # -- handlers that fail
@@ -488,6 +535,36 @@ def test_shared_workers_skip_what_another_has_claimed_and_nothing_is_doubled(tmp
 
     assert Mailbox(tmp_path, shared=True).consume(slow).applied == 2
     assert sorted(prompts(tmp_path)) == ["0", "1", "2", "3"]
+
+
+def test_a_shared_worker_lets_another_write_down_what_it_claimed_before_it_tries_the_rest(
+    tmp_path: Path,
+) -> None:
+    crumbs = [put(tmp_path, str(number), number=number) for number in range(5)]
+    names = [f"{crumb.timestamp}.json" for crumb in crumbs]
+    claims = [Claim.take(OS_FS, str(tmp_path / "breadcrumbs" / "0" / name)) for name in names]
+
+    class Meeting(Looks):
+        """The other one is done as soon as we have met it once."""
+
+        def lock(self, fd: int, how: int) -> None:
+            try:
+                super().lock(fd, how)
+            except BlockingIOError:
+                now = datetime.now(UTC)
+                ledger = Ledger(str(tmp_path / "log.jsonl"), FileLock(str(tmp_path / ".lock")))
+                ledger.append(
+                    [entry(crumb.breadcrumb_id, f"0/{crumb.timestamp}.json", None, now) for crumb in crumbs]
+                )
+                for claim in claims:
+                    assert claim is not None
+                    claim.let_go()
+                raise
+
+    fs = Meeting({})
+    report = Mailbox.over(fs, tmp_path, shared=True).consume(refuse)
+    assert (report.applied, report.pending, report.failures) == (0, 0, [])
+    assert fs.opened == names[:1]
 
 
 def test_an_exclusive_worker_and_shared_ones_exclude_each_other(tmp_path: Path) -> None:

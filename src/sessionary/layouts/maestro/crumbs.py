@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -39,14 +38,21 @@ from sessionary.disk.fs import (
     storage_failed,
 )
 from sessionary.errors import AlreadyExists, Corrupt, Invalid, SchemaError, StorageFailed
-from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, check_depth, depth_of, is_crumb_name
+from sessionary.layouts.maestro.names import (
+    BREADCRUMBS,
+    LARGEST,
+    check_depth,
+    depth_of,
+    is_crumb_name,
+    new_id,
+)
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
     crumb_document,
     missing_keys,
 )
-from sessionary.layouts.maestro.times import is_stamp, next_stamp, parse_time, stamp_of, utc_now
+from sessionary.layouts.maestro.times import is_instant, next_stamp, parse_time, stamp_of, utc_now
 from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
@@ -112,7 +118,7 @@ def create_breadcrumb(
     """
     return Breadcrumb(
         timestamp=stamp_of(utc_now()),
-        breadcrumb_id=str(uuid.uuid4()),
+        breadcrumb_id=new_id(),
         prompt=prompt,
         response=response,
         tools_called=tools_called,
@@ -144,7 +150,7 @@ def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool
             again, its id stays the same.
     """
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
-    if not is_stamp(crumb.timestamp) or parse_time(crumb.timestamp) is None:
+    if not is_instant(crumb.timestamp):
         crumb.timestamp = _stamp_from(crumb.timestamp)
     made = False
     while True:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +19,7 @@ from sessionary.layouts.maestro import crumbs, documents
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.family import Node
 from sessionary.layouts.maestro.gathering import DateRange, summarise
-from sessionary.layouts.maestro.names import SESSION, default_root
+from sessionary.layouts.maestro.names import SESSION, default_root, new_id
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
@@ -202,7 +201,7 @@ def generate_timestamp() -> str:
 
 def generate_breadcrumb_id() -> str:
     """A new UUID."""
-    return str(uuid.uuid4())
+    return new_id()
 
 
 def capture_tool_call(

@@ -9,39 +9,76 @@ there, and the ids in the documents count.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
 
 from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
-from sessionary.layouts.maestro.remembering import Memory
 
 _FILES = (".json", ".jsonl", ".tmp", ".md")
 _USUAL = frozenset({SESSION, BREADCRUMBS})  # what every session has, and what is none
 
 
-class Place(NamedTuple):
-    """One folder below the root.
+class Below(Struct, frozen=True, gc=False):
+    """A name in a folder that may be that of a session, or of a folder that holds some.
 
     Attributes:
-        name: its name, which is the id of its session unless the document says otherwise.
-        folder: its path.
-        names: what lies in it.
+        name: the name.
+        folder: the path.
+        nested: False if it lies right below the root.
     """
 
     name: str
     folder: str
-    names: list[str]
+    nested: bool
+
+
+class Place(Struct, frozen=True, gc=False):
+    """One folder below the root, or the root. It is made of names alone, so it holds as long as these do.
+
+    Attributes:
+        name: its name, which is the id of its session unless the document says otherwise.
+        folder: its path.
+        session: the path of its session.json; None if none lies in it.
+        below: where to look further, the first name last.
+    """
+
+    name: str
+    folder: str
+    session: str | None
+    below: tuple[Below, ...] = ()
 
     @property
     def is_session(self) -> bool:
         """True if a session.json lies in it."""
-        return SESSION in self.names
+        return self.session is not None
+
+
+Looking = Callable[[Fs, str, str], Place]
+"""Looks into the folder of a name and a path; the root has no name. Raises OSError."""
+
+
+def look_into(fs: Fs, name: str, folder: str) -> Place:
+    """The place that a folder is. Raises OSError."""
+    return place_of(fs.listdir(folder), name, folder)
+
+
+def place_of(names: list[str], name: str, folder: str) -> Place:
+    """The place that a folder with these names in it is."""
+    below: tuple[Below, ...] = ()
+    if len(names) > len(_USUAL) or not _USUAL.issuperset(names):
+        below = tuple(
+            Below(each, f"{folder}/{each}", name != "")
+            for each in sorted(names, reverse=True)
+            if each[0] != "." and each not in _USUAL and not (name and each.endswith(_FILES))
+        )
+    return Place(name, folder, f"{folder}/{SESSION}" if SESSION in names else None, below)
 
 
 def walk(
-    fs: Fs, root: str, closed: list[StorageFailed] | None = None, memory: Memory | None = None
+    fs: Fs, root: str, closed: list[StorageFailed] | None = None, looking: Looking = look_into
 ) -> Iterator[Place]:
     """Every folder below the root that may be a session or hold some, parents before children, never `breadcrumbs`.
 
@@ -49,25 +86,20 @@ def walk(
         fs: the file system.
         root: the root; if it is not there, nothing is.
         closed: gets the errors of folders that cannot be looked into; without it the first one is raised.
-        memory: what earlier walks have read of the folders.
+        looking: how to look into a folder; one that remembers spares listing what has not changed.
     """
-    top = _names(fs, root, closed, memory) or ()
-    waiting = [(name, f"{root}/{name}", 1) for name in sorted(top, reverse=True) if _may_be_session(name)]
+    top = _look(fs, "", root, closed, looking)
+    waiting = list(top.below) if top else []
     while waiting:
-        name, folder, depth = waiting.pop()
-        if depth > 1 and (name.endswith(_FILES) or _is_link(fs, folder)):
+        found = waiting.pop()
+        if found.nested and _is_link(fs, found.folder):
             continue  # a link may lead back up
-        names = _names(fs, folder, closed, memory)
-        if names is None or (SESSION not in names and _is_link(fs, folder)):
+        place = _look(fs, found.name, found.folder, closed, looking)
+        if place is None or (place.session is None and _is_link(fs, found.folder)):
             continue  # a session may be kept elsewhere; whatever else a link leads to may be the whole machine
-        yield Place(name, folder, names)
-        if len(names) > 2 or not _USUAL.issuperset(names):
-            below = sorted(filter(_may_be_session, names), reverse=True)
-            waiting += [(each, f"{folder}/{each}", depth + 1) for each in below]
-
-
-def _may_be_session(name: str) -> bool:
-    return name[0] != "." and name not in _USUAL
+        yield place
+        if place.below:
+            waiting += place.below
 
 
 def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
@@ -108,11 +140,11 @@ def _is_link(fs: Fs, path: str) -> bool:
         return True  # gone since its name was read
 
 
-def _names(
-    fs: Fs, folder: str, closed: list[StorageFailed] | None, memory: Memory | None
-) -> list[str] | None:
+def _look(
+    fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None, looking: Looking
+) -> Place | None:
     try:
-        return fs.listdir(folder) if memory is None else memory.listdir(fs, folder)
+        return looking(fs, name, folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -8,7 +8,6 @@ child, complete a parent) under that of the parent, so that no child can slip in
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,13 +30,12 @@ from sessionary.layouts.maestro.documents import (
     create_document,
     edit_session,
     locked,
-    parse_session,
     read_session,
     save_session,
 )
 from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
 from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
-from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id, new_id
 from sessionary.layouts.maestro.origin import git_facts
 from sessionary.layouts.maestro.placement import find_folder, mailboxes, walk
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
@@ -86,7 +84,7 @@ class WorkStore:
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self._memory = Memory()
-        self.new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+        self.new_id: Callable[[], str] = new_id
 
     @classmethod
     def over(
@@ -258,12 +256,12 @@ class WorkStore:
         memory = memory or self._memory
         found = Scan()
         closed: list[StorageFailed] = []
-        for place in walk(self.fs, self._root, closed, memory):
-            if not place.is_session:
+        for place in walk(self.fs, self._root, closed, memory.place):
+            path = place.session
+            if path is None:
                 continue
-            path = f"{place.folder}/{SESSION}"
             try:
-                found.sessions.append(parse_session(memory.read(self.fs, path), path))
+                found.sessions.append(memory.session(self.fs, path))
             except NotFound:
                 continue
             except SessionaryError as error:

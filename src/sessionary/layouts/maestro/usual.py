@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 from sessionary.layouts.maestro.records import STATUSES, Breadcrumb, WorkSession, state_of
 
 _REFUSED: Final = (DecodeError, UnicodeDecodeError, RecursionError)
+_CHANGEABLE: Final = frozenset({dict, list})
 _NUMBERS: Final = frozenset({float, int, type(None)})
 
 
@@ -78,6 +79,48 @@ def usual_breadcrumb(data: bytes) -> Breadcrumb | None:
 
 def usual_session(data: bytes) -> WorkSession | None:
     """The work session in the bytes of a file; None if `records.session_of` has to look at it."""
+    read = _usual(data)
+    return WorkSession(*astuple(read)) if read is not None else None
+
+
+class Mould(Struct, frozen=True, gc=False):
+    """A work session of the usual form that was read once, from which any number of records can be made.
+
+    Attributes:
+        read: what the bytes say.
+        data: the bytes.
+    """
+
+    read: _Session
+    data: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> Mould | None:
+        """The mould for the bytes of a file; None if they have to be read for each record.
+
+        So it is if `usual_session` refuses them, or if something in the session holds more that can be changed.
+        """
+        read = _usual(data)
+        if read is None:
+            return None
+        values = (*read.related_entity.values(), *read.metadata.values(), *read.context.values())
+        kinds = map(type, (*values, *read.children_wsession_ids))
+        return cls(read, data) if _CHANGEABLE.isdisjoint(kinds) else None
+
+    def record(self) -> WorkSession:
+        """A record that shares nothing that can be changed with any other."""
+        read = self.read
+        session = WorkSession(*astuple(read))
+        session.related_entity = read.related_entity.copy()
+        session.metadata = read.metadata.copy()
+        session.children_wsession_ids = read.children_wsession_ids.copy()
+        session.context = read.context.copy()
+        session.baseline = self.data
+        return session
+
+
+def _usual(data: bytes) -> _Session | None:
+    """What the bytes of a usual file say, completed."""
     try:
         read = _read_session(data)
     except _REFUSED:
@@ -88,4 +131,4 @@ def usual_session(data: bytes) -> WorkSession | None:
     read.parent_wsession_id = read.parent_wsession_id or read.parent_session_id
     read.state = state_of(read.status)
     read.created_at = read.created_at or read.created or None
-    return WorkSession(*astuple(read))
+    return read

@@ -1,5 +1,6 @@
 """A memory of lists: it spares reading what has not changed, and never says anything else than reading would."""
 
+import copy
 import os
 import time
 from pathlib import Path
@@ -49,11 +50,59 @@ def test_what_has_not_changed_is_not_opened_again(tmp_path: Path, memory: Memory
     assert [session.baseline for session in again.sessions] == [s.baseline for s in first.sessions]
 
 
-def test_each_list_has_records_of_its_own(tmp_path: Path, memory: Memory) -> None:
+@pytest.mark.parametrize(
+    ("metadata", "context"),
+    [({"a": 1}, {}), ({"a": {"b": 1}}, {"ref": ["x"]})],
+    ids=["copied", "read from the bytes"],
+)
+def test_each_list_has_records_of_its_own(
+    tmp_path: Path, memory: Memory, metadata: dict[str, Any], context: dict[str, Any]
+) -> None:
     store = WorkStore(tmp_path)
-    store.create("work_task", metadata={"a": {"b": 1}})
-    store.scan(memory).sessions[0].metadata["a"]["b"] = 2
-    assert store.scan(memory).sessions[0].metadata["a"] == {"b": 1}
+    store.create("work_task", metadata=metadata, context=context, related_entity={"task_id": "t"})
+    first, second = (store.scan(memory).sessions[0] for _ in range(2))
+    before = copy.deepcopy(first)
+    assert before == second
+    assert before.metadata["a"] == metadata["a"]
+    for container in (second.metadata, second.context, second.related_entity, second.metadata["a"]):
+        if isinstance(container, dict):
+            container["new"] = True
+    second.children_wsession_ids.append("child")
+    second.context.setdefault("ref", []).append("y")
+    second.purpose = "another"
+    assert (first, store.scan(memory).sessions[0]) == (before, before)
+
+
+def test_a_remembered_session_is_saved_as_any_other(tmp_path: Path, memory: Memory) -> None:
+    store = WorkStore(tmp_path)
+    known = store.create("work_task", purpose="p").session_id
+    store.scan(memory)
+    for number in range(3):
+        session = store.scan(memory).sessions[0]
+        assert not store.save(session)
+        session.metadata[f"key-{number}"] = number
+        assert store.save(session)
+        assert store.load(known) == store.scan(memory).sessions[0]
+    assert {f"key-{number}" for number in range(3)} <= store.load(known).metadata.keys()
+
+
+def test_what_is_unusual_is_remembered_too(tmp_path: Path, memory: Memory) -> None:
+    for name, data in (
+        ("unknown", b'{"session_id": "unknown", "session_type": "fix", "mood": ["good"]}'),
+        ("torn", b'{"session_id": '),
+        ("other", b"[]"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "session.json").write_bytes(data)
+    fs = Counting()
+    store = WorkStore.over(fs, tmp_path)
+    first = store.scan(memory)
+    fs.calls.clear()
+    again = store.scan(memory)
+    assert fs.calls == []
+    assert [session.unknown_keys for session in again.sessions] == [{"mood": ["good"]}]
+    assert again.problems == first.problems
+    assert sorted(problem.code for problem in again.problems) == ["bad_session", "no_session"]
 
 
 def test_every_change_is_seen(tmp_path: Path, memory: Memory) -> None:
@@ -77,13 +126,13 @@ def test_every_change_is_seen(tmp_path: Path, memory: Memory) -> None:
 
 def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path, memory: Memory) -> None:
     path = tmp_path / "session.json"
-    path.write_bytes(b"one")
+    path.write_bytes(b'{"session_id": "one", "session_type": "fix"}')
     found = path.stat()
-    assert memory.read(OS_FS, str(path)) == b"one"
+    assert memory.session(OS_FS, str(path)).session_id == "one"
     while path.stat().st_ctime_ns == found.st_ctime_ns:  # a tick of the clock of the file system
-        path.write_bytes(b"two")
+        path.write_bytes(b'{"session_id": "two", "session_type": "fix"}')
         os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-    assert memory.read(OS_FS, str(path)) == b"two"
+    assert memory.session(OS_FS, str(path)).session_id == "two"
 
 
 def test_what_was_touched_a_moment_ago_is_not_remembered(tmp_path: Path) -> None:
@@ -99,15 +148,15 @@ def test_what_was_touched_a_moment_ago_is_not_remembered(tmp_path: Path) -> None
 
 def test_what_is_large_is_read_again(tmp_path: Path, memory: Memory) -> None:
     path = tmp_path / "session.json"
-    path.write_bytes(b"x" * (LARGEST_KEPT + 1))
+    path.write_bytes(b'{"session_id": "one", "session_type": "fix"}' + b" " * LARGEST_KEPT)
     fs = Counting()
     for _ in range(2):
-        assert len(memory.read(fs, str(path))) == LARGEST_KEPT + 1
+        assert memory.session(fs, str(path)).session_id == "one"
     assert fs.calls == ["open", "open"]
 
 
 def test_what_is_not_there_is_told(tmp_path: Path, memory: Memory) -> None:
     with pytest.raises(NotFound):
-        memory.read(OS_FS, f"{tmp_path}/session.json")
+        memory.session(OS_FS, f"{tmp_path}/session.json")
     with pytest.raises(FileNotFoundError):
-        memory.listdir(OS_FS, f"{tmp_path}/folder")
+        memory.place(OS_FS, "folder", f"{tmp_path}/folder")
