@@ -16,14 +16,14 @@ from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.remotes.postgres_calls import Answer, Connections
 from sessionary.testing.bad_network import BadNetwork
 from sessionary.testing.postgres_server import PostgresServer
-from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
+from sessionary.testing.remote_suite import SPACE, RemovalTests, at_once, ids
 from tests.servers import postgres
 
 COLUMNS = "(tenant, space, id, data)"
 
 
 @pytest.mark.lane("postgres")
-class TestPostgres(RemoteTests):
+class TestPostgres(RemovalTests):
     server = staticmethod(postgres.server)
     separates = True
 

@@ -13,10 +13,10 @@ from sessionary.sync.remote import BlockPage, HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.remote_suite import RemoteTests
+from sessionary.testing.remote_suite import RemovalTests
 
 
-class TestMemory(RemoteTests):
+class TestMemory(RemovalTests):
     def setup_method(self) -> None:
         self.server = MemoryServer()
 
@@ -37,7 +37,7 @@ class TestMemoryInSmallPages(TestMemory):
         self.server = MemoryServer(page_bytes=1, page_heads=1)
 
 
-class TestFile(RemoteTests):
+class TestFile(RemovalTests):
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path: Path) -> None:
         self.path = tmp_path / "remote"
@@ -53,7 +53,7 @@ class TestFile(RemoteTests):
 
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         with closing(sqlite3.connect(self.path)) as base, base:
-            base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?)", (space, block, data))
+            base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?, 0)", (space, block, data))
 
 
 class TestChaosAtRest(TestMemory):

@@ -4,6 +4,8 @@ What can hold bytes under a name, refuse a name that is taken, and compare befor
 database, a relational one, an object store. No batch, no lock, no lease, no clock and no change feed is asked for,
 because some store lacks each of them or promises it only in part.
 
+Removing is asked of nobody. A store that can do it offers a sixth verb, `Collectable`, in two halves.
+
 A remote knows neither layouts nor sessions: blocks and heads are bytes under names of ``A-Z a-z 0-9 . _ -``.
 It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has a test for every MUST below.
 """
@@ -11,7 +13,7 @@ It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 LARGEST_BLOCK = 384 << 10
 """What a remote MUST be able to hold in one block, and in one head."""
@@ -28,6 +30,29 @@ class BlockPage(NamedTuple):
     """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
 
     blocks: tuple[Block, ...]
+    following: str | None
+
+
+class BlockStat(NamedTuple):
+    """A block without its bytes.
+
+    Attributes:
+        id: its id.
+        size: about how many bytes are stored.
+        age: seconds since it was put, by the store's own clock; None if the store cannot tell.
+        version: the store's own word for this putting of it, opaque to all others.
+    """
+
+    id: str
+    size: int
+    age: float | None
+    version: str
+
+
+class StatPage(NamedTuple):
+    """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
+
+    stats: tuple[BlockStat, ...]
     following: str | None
 
 
@@ -97,6 +122,41 @@ class Remote(Protocol):
         ...
 
 
+class Collectable(Remote, Protocol):
+    """A remote from which blocks can be removed: the optional sixth verb. docs/formats/sync.md says how to use it.
+
+    Attributes:
+        settle: seconds after which all is as it was told: no call of these or those verbs that raised MUST be carried
+            out later than that, and every list and every head that is read from then on MUST show what had been
+            acknowledged before.
+    """
+
+    @property
+    def settle(self) -> float: ...
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        """As `read_range`, without the bytes.
+
+        An age MUST NOT be larger than it is: whoever cannot tell says None. A block that was removed and put again
+        MUST have the age of its last putting.
+        """
+        ...
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        """Remove a block if it is this putting of it. False if it is not there, or was put anew since.
+
+        When this returns, `read_range` MUST NOT find it, and `put_block` MUST store it as if it had never been there.
+        A store that cannot compare and remove in one step MUST look first, and MAY then remove one that was put anew
+        in between. Who lacks the right MUST be told so by a `RemoteError`, also where the block is not there.
+        """
+        ...
+
+
+def collectable(remote: Remote) -> Collectable | None:
+    """The remote, if blocks can be removed from it; else None."""
+    return None if getattr(remote, "settle", None) is None else cast("Collectable", remote)
+
+
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:
     """All blocks of a range, over all its pages."""
     page = remote.read_range(space, first, stop)
@@ -113,3 +173,12 @@ def heads_of(remote: Remote) -> Iterator[HeadRecord]:
     while page.following is not None:
         page = remote.list_heads(page.following)
         yield from page.heads
+
+
+def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
+    """All blocks of a range without their bytes, over all its pages."""
+    page = remote.list_blocks(space, first, stop)
+    yield from page.stats
+    while page.following is not None:
+        page = remote.list_blocks(space, first, stop, page.following)
+        yield from page.stats
