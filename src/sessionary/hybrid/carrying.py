@@ -312,9 +312,9 @@ class _Late:
         return self._remote().list_heads(after)
 
     @property
-    def settle(self) -> float | None:
+    def settled_after(self) -> float | None:
         """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self._remote(), "settle", None)
+        return getattr(self._remote(), "settled_after", None)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         return must_collect(self._remote()).list_blocks(space, first, stop, after)

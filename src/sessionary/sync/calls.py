@@ -76,9 +76,9 @@ class PatientRemote:
         return page
 
     @property
-    def settle(self) -> float | None:
+    def settled_after(self) -> float | None:
         """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self.inner, "settle", None)
+        return getattr(self.inner, "settled_after", None)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         inner = must_collect(self.inner)

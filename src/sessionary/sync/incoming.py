@@ -32,6 +32,10 @@ LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
 
 
+class Missing(RemoteError):
+    """A block that a head points to is not there (yet)."""
+
+
 class Theirs(NamedTuple):
     """A file of the other side.
 
@@ -84,7 +88,8 @@ def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], b
         begins: with how many of these the file here begins.
 
     Raises:
-        RemoteError: a block that the head points to is not there (yet).
+        Missing: a block that the head points to is not there (yet).
+        RemoteError: the other side failed.
         Corrupt: head and blocks contradict one another.
     """
     if part.data is not None:
@@ -127,7 +132,7 @@ def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, la
     for seq in reversed(range(first, stop)):
         name = block_id(key, seq, last)
         if name not in found:
-            raise RemoteError(
+            raise Missing(
                 f"block {name} of {part.name} is not there yet",
                 retryable=True,
                 operation="pull",

@@ -126,13 +126,12 @@ class Collectable(Remote, Protocol):
     """A remote from which blocks can be removed: the optional sixth verb. docs/formats/sync.md says how to use it.
 
     Attributes:
-        settle: seconds after which all is as it was told: no call of these or those verbs that raised MUST be carried
-            out later than that, and every list and every head that is read from then on MUST show what had been
-            acknowledged before.
+        settled_after: seconds after which all is as it was told: no call that raised MUST be carried out later than
+            that, and every list and every head that is read from then on MUST show what had been acknowledged before.
     """
 
     @property
-    def settle(self) -> float: ...
+    def settled_after(self) -> float: ...
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As `read_range`, without the bytes.
@@ -154,7 +153,7 @@ class Collectable(Remote, Protocol):
 
 def collectable(remote: Remote) -> Collectable | None:
     """The remote, if blocks can be removed from it; else None."""
-    return None if getattr(remote, "settle", None) is None else cast("Collectable", remote)
+    return None if getattr(remote, "settled_after", None) is None else cast("Collectable", remote)
 
 
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:

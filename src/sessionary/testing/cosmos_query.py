@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _SHAPE: Final = re.compile(
-    r"SELECT\s+(?:TOP\s+(?P<top>\d+)\s+)?(?P<what>\*|VALUE\s+COUNT\(1\)|c\.\w+(?:\s*,\s*(?:c\.\w+|LENGTH\(c\.b\) AS size))*)\s+FROM\s+c"
+    r"SELECT\s+(?:TOP\s+(?P<top>\d+)\s+)?"
+    r"(?P<what>\*|VALUE\s+COUNT\(1\)|c\.\w+(?:\s*,\s*(?:c\.\w+|LENGTH\(c\.b\) AS size))*)\s+FROM\s+c"
     r"(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ORDER\s+BY\s+c\.(?P<by>\w+)(?:\s+(?P<way>ASC|DESC))?)?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )

@@ -33,7 +33,7 @@ class FileRemote:
         tenant: whose they are.
     """
 
-    settle = 0.0
+    settled_after = 0.0
 
     def __init__(self, path: str | os.PathLike[str], tenant: str = "me") -> None:
         self._path = os.fspath(path)
@@ -92,7 +92,7 @@ class FileRemote:
             row = (self._tenant, space, first, stop, after or "", PAGE_STATS + 1)
             found = base.execute(query, row).fetchall()
         now = time.time()
-        stats = tuple(_stat(*one, now) for one in found[:PAGE_STATS])
+        stats = tuple(_stat(name, size, put_at, now) for name, size, put_at in found[:PAGE_STATS])
         return StatPage(stats, stats[-1].id if len(found) > PAGE_STATS else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:

@@ -60,9 +60,9 @@ class Line:
         return self._pages[after]
 
     @property
-    def settle(self) -> float | None:
+    def settled_after(self) -> float | None:
         """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self._inner, "settle", None)
+        return getattr(self._inner, "settled_after", None)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         self._progress.advance()

@@ -89,7 +89,7 @@ class CosmosRemote:
         self._page_blocks = page_blocks
         self._page_heads = page_heads
 
-    settle = 30.0
+    settled_after = 30.0
 
     def __repr__(self) -> str:
         return f"CosmosRemote({self._link.config!r}, tenant={self._tenant!r})"

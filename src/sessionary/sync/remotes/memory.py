@@ -59,7 +59,7 @@ class MemoryServer:
 class MemoryRemote:
     """One tenant's blocks and heads on a `MemoryServer`."""
 
-    settle = 0.0
+    settled_after = 0.0
 
     def __init__(self, server: MemoryServer, tenant: str) -> None:
         self._server = server

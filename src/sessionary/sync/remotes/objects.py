@@ -122,7 +122,7 @@ class ObjectStoreRemote:
         Invalid, Unsupported: as `open_store`.
     """
 
-    settle = 30.0
+    settled_after = 30.0
 
     def __init__(
         self,

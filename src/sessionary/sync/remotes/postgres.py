@@ -77,7 +77,7 @@ class PostgresRemote:
         Unsupported: psycopg is not installed.
     """
 
-    settle = 30.0
+    settled_after = 30.0
 
     def __init__(
         self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float | None = None
@@ -153,7 +153,9 @@ class PostgresRemote:
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         try:
-            rows = self._stats("extract(epoch FROM now() - put_at), " + _MICROSECONDS, space, first, stop, after)
+            rows = self._stats(
+                "extract(epoch FROM now() - put_at), " + _MICROSECONDS, space, first, stop, after
+            )
         except RemoteError as error:
             if error.details.get("sqlstate") != _NO_COLUMN:
                 raise

@@ -109,9 +109,9 @@ class SealedRemote:
         return HeadPage(heads, page.following)
 
     @property
-    def settle(self) -> float | None:
+    def settled_after(self) -> float | None:
         """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self.inner, "settle", None)
+        return getattr(self.inner, "settled_after", None)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
