@@ -91,7 +91,8 @@ class Reach:
     def _followed(self, key: str, ends: set[Tip]) -> set[str]:
         before = self._chains(key)
         reached: set[str] = set()
-        for _, count, chain in ends:
+        for _, count, tip in ends:
+            chain = tip
             for number in reversed(range(count)):
                 name = block_id(key, number, chain)
                 if name in reached:

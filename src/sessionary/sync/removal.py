@@ -1,4 +1,4 @@
-"""What no head reaches, removed from the other side: old blocks, old generations, and what trashed sessions consisted of.
+"""What no head reaches, removed from the other side: old blocks, old generations, what trashed sessions consisted of.
 
 A block is put before the head that points to it, and no verb asks for both at once. So whoever finds a block that no
 head reaches cannot know whether one will in the next moment. Three things together make sure that none is missed:
@@ -50,9 +50,9 @@ class Removal:
         trimmed: of how many sessions old generations were forgotten.
         emptied: of how many trashed sessions only the name is left.
         restored: how many blocks were put back because a head reaches them after all.
-        young: how many blocks no head reaches, but are too young to be removed.
+        young: how many blocks no head reaches that stay: too young, or called as none of ours is.
         undated: how many of which the store cannot say how old they are.
-        missing: how many blocks a head reaches that are neither there nor kept here. Nothing was removed in their spaces.
+        missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
     """
 
     found: Leftovers = field(default_factory=Leftovers)
@@ -186,10 +186,13 @@ class Remover:
     def _look_through(self, heads: Heads, done: Removal) -> list[tuple[str, BlockStat]]:
         """Count all spaces; the blocks that may be removed, with their spaces."""
         wanted: list[tuple[str, BlockStat]] = []
-        for space, here in sorted(heads.spaces().items()):
+        spaces = heads.spaces()
+        for space in sorted(spaces.keys() - heads.unread):
             stats = {stat.id: stat for stat in stats_of(self._remote, space)}
             reach = Reach(self._remote, space, stats)
-            lost = add_space(done.found, reach, {stat.id: stat.size for stat in stats.values()}, here)
+            lost = add_space(
+                done.found, reach, {stat.id: stat.size for stat in stats.values()}, spaces[space]
+            )
             if reach.missing:
                 done.missing += len(reach.missing)
             else:
@@ -248,7 +251,7 @@ class Remover:
         self._put_back(heads, self._kept.blocks(run), done, doubt=bool(heads.unread))
 
     def _put_back(self, heads: Heads, kept: dict[str, dict[str, Get]], done: Removal, *, doubt: bool) -> None:
-        """Put back those of these blocks that are not there and that a head reaches; in doubt, all that are not there."""
+        """Put back those of these blocks that a head reaches and that are not there; in doubt, all that are not."""
         spaces = heads.spaces()
         for space, blocks in sorted(kept.items()):
             there = {stat.id for stat in stats_of(self._remote, space)}

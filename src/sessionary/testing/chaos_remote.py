@@ -96,8 +96,9 @@ class ChaosRemote:
 
     @property
     def settled_after(self) -> float | None:
-        """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self.inner, "settled_after", None)
+        """More than the remote inside, since calls may come late; None if nothing can be removed from it."""
+        inner: float | None = getattr(self.inner, "settled_after", None)
+        return None if inner is None else inner + 1.0
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         inner = self._collectable()
@@ -124,6 +125,10 @@ class ChaosRemote:
     def ru(self) -> float:
         """What the remote has charged."""
         return float(getattr(self.inner, "ru", 0.0))
+
+    def rest(self, seconds: float) -> None:
+        """What a caller does who waits until all is settled: meanwhile everything arrives that is on its way."""
+        self.settle()
 
     def settle(self) -> None:
         """Carry out what is on its way still."""
