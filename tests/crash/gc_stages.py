@@ -1,5 +1,6 @@
 """Where a push relies on blocks that no head reaches yet, and somebody tidies up in that very moment."""
 
+import base64
 import random
 import shutil
 from collections.abc import Callable
@@ -182,7 +183,7 @@ def growing(world: World, hub: Hub) -> None:
 
 def noise(seed: int) -> str:
     """A text that hardly becomes smaller when it is compressed."""
-    return random.Random(seed).randbytes(6000).hex()
+    return base64.b64encode(random.Random(seed).randbytes(4500)).decode()
 
 
 STAGES = [
@@ -258,7 +259,7 @@ class Meeting:
             chaos.settle()
 
         chaos = ChaosRemote(self.hub.remote(), plan)
-        attempt(world.devices[0], Between(chaos, at, tidy), pushed)  # type: ignore[arg-type]
+        attempt(world.devices[0], Between(chaos, at, tidy), pushed)
         chaos.settle()
         return world
 
@@ -273,7 +274,7 @@ class Meeting:
 
         self.sleep()
         chaos = ChaosRemote(self.hub.remote(), plan)
-        remove(world.devices[1], Between(chaos, at, go))  # type: ignore[arg-type]
+        remove(world.devices[1], Between(chaos, at, go))
         chaos.settle()
         return world
 

@@ -331,6 +331,11 @@ def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
     assert (found["blocks"], found["past_blocks"], found["lost_blocks"]) == (2, 1, 0)
     assert found["removed"] == 0
     assert desk.json("gc")["blocks"] == 2
+    assert desk.json("gc", "--remove")["removed"] == 0, "all of it is younger than a month"
+    told = desk.run("gc", "--remove", "--days", "1")
+    assert "removed 0 blocks" in told.out
+    assert desk.json("gc")["blocks"] == 2
+    assert desk.run("gc", "--remove", "--days", "0.5").code == 2
 
 
 @pytest.mark.lane("s3")

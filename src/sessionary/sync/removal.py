@@ -53,6 +53,7 @@ class Removal:
         young: how many blocks no head reaches that stay: too young, or called as none of ours is.
         undated: how many of which the store cannot say how old they are.
         missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
+        can: False if the remote does not offer it.
     """
 
     found: Leftovers = field(default_factory=Leftovers)
@@ -64,11 +65,12 @@ class Removal:
     young: int = 0
     undated: int = 0
     missing: int = 0
+    can: bool = True
 
     @property
     def is_whole(self) -> bool:
         """False if something kept it from being done."""
-        return not (self.found.unread or self.missing or self.undated)
+        return self.can and not (self.found.unread or self.missing or self.undated)
 
 
 class Remover:
@@ -137,19 +139,20 @@ class Remover:
         """Look again after a removal that was cut off, if one was; else ask nothing of anybody.
 
         Raises:
-            Locked, RemoteError, StorageFailed: as `remove`.
+            Locked: a removal is under way, and looks itself.
+            RemoteError, StorageFailed: as `remove`.
         """
         done = Removal()
         if self._kept.open_run() is not None:
-            with self._alone():
+            with self._alone(0.0):
                 self._finish(done)
         return done
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, patience: float = TIMEOUT) -> Iterator[None]:
         lock = self._kept.lock()
         try:
-            with lock.held(TIMEOUT, note="gc"):
+            with lock.held(patience, note="gc"):
                 yield
         finally:
             lock.close()

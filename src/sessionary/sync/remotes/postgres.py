@@ -77,7 +77,7 @@ class PostgresRemote:
         Unsupported: psycopg is not installed.
     """
 
-    settled_after = 30.0
+    settled_after = 5.0
 
     def __init__(
         self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float | None = None
