@@ -49,6 +49,15 @@ class TestDouble(CosmosTests):
     def server(self) -> Server:
         return Double()
 
+    def test_an_age_is_told_by_the_clock_of_the_service(self) -> None:
+        server = self.bench.server
+        assert isinstance(server, Double)
+        self.put("a-00000000-f")
+        server.double.clock_offset = 600.0
+        age = self.stat("a-00000000-f").age
+        assert age is not None
+        assert 590 <= age <= 660
+
 
 @pytest.mark.lane("cosmos-npm")
 class TestNpm(CosmosTests):
