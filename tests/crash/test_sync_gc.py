@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ import pyrage
 import pytest
 
 from sessionary.errors import RemoteError
+from sessionary.sync.calls import PatientRemote, must_collect
 from sessionary.sync.kept import Kept
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.sealed import SealedRemote
-from sessionary.sync.removal import Remover
+from sessionary.sync.removal import LEAST, Remover
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs, Killed
-from sessionary.testing.sync_world import Device, World, live
+from sessionary.testing.policy_world import PolicyDevice, PolicyWorld, live_on
+from sessionary.testing.sync_world import EPOCH, Device, World, live
 from sessionary.testing.wrapper import UNSYNCED
 from tests.crash.gc_stages import STAGES, Hub, Meeting, Stage, at_once, comes_right
 
@@ -196,3 +199,33 @@ def test_devices_that_tidy_up_on_a_bad_network_lose_and_double_nothing(half: int
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
     assert removed > SEEDS, "there was hardly anything to remove"
+
+
+def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Path) -> None:
+    removed = 0
+    for seed in range(SEEDS // 4):
+        fate, hub = random.Random(seed), Hub()
+        world = PolicyWorld(tmp_path / str(seed), hub.remote, 2, block=600)
+
+        def remover(device: PolicyDevice, remote: Remote, hub: Hub = hub) -> Remover:
+            store = must_collect(PatientRemote(remote, sleep=lambda seconds: None))
+            kept = Kept(str(device.root / "removed"), UNSYNCED)
+            rest = getattr(remote, "rest", lambda seconds: None)
+            now = EPOCH + timedelta(seconds=hub.passed())
+            return Remover(store, kept, older=LEAST, now=lambda: now, sleep=rest)
+
+        for _ in range(8):
+            live_on(world, fate, 5)
+            hub.wait(fate.choice((0, 0.4, 3)))
+            before, chaos = hub.blocks(), ChaosRemote(hub.remote(), fate=fate, chance=0.03)
+            with suppress(Killed, RemoteError):
+                remover(fate.choice(world.devices), chaos).remove()
+            chaos.settle()
+            removed += max(0, before - hub.blocks())
+        for device in world.devices:
+            remover(device, hub.remote()).finish()
+        try:
+            world.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert removed > 0, "there was nothing to remove"

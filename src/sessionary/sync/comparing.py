@@ -11,16 +11,16 @@ A file that is missing is never taken for one that was removed. It comes back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
 from sessionary.disk.fs import Fs
+from sessionary.errors import RemoteError
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
 from sessionary.sync.heads import Head, PartHead
-from sessionary.sync.incoming import Missing, Theirs, fetch
+from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import Agreed
@@ -143,8 +143,11 @@ def _add_base(remote: Remote, result: Comparison, agreed: Agreed | None, name: s
     parts = agreed.head.parts if agreed else ()
     for part in parts:
         if agreed is not None and part.name == name:
-            with suppress(Missing):
+            try:
                 result.bases[name] = b"".join(fetch(remote, agreed.head.space, part, (), 0).all(None))
+            except RemoteError as error:
+                if MISSING not in error.details:
+                    raise
 
 
 def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: Head, rules: Rules) -> None:

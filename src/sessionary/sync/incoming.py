@@ -32,8 +32,8 @@ LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
 
 
-class Missing(RemoteError):
-    """A block that a head points to is not there (yet)."""
+MISSING = "missing"
+"""In the details of an error: the block that a head points to and that is not there (yet)."""
 
 
 class Theirs(NamedTuple):
@@ -88,8 +88,7 @@ def fetch(remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], b
         begins: with how many of these the file here begins.
 
     Raises:
-        Missing: a block that the head points to is not there (yet).
-        RemoteError: the other side failed.
+        RemoteError: a block that the head points to is not there (yet), see `MISSING`; or the other side failed.
         Corrupt: head and blocks contradict one another.
     """
     if part.data is not None:
@@ -132,10 +131,11 @@ def _chain(remote: Remote, space: str, part: PartHead, first: int, stop: int, la
     for seq in reversed(range(first, stop)):
         name = block_id(key, seq, last)
         if name not in found:
-            raise Missing(
+            raise RemoteError(
                 f"block {name} of {part.name} is not there yet",
                 retryable=True,
                 operation="pull",
+                details={MISSING: name},
                 hint="another machine is pushing, or the other side is behind; pull again",
             )
         stored = unpack(name, found[name])._replace(chain=last)

@@ -1,5 +1,7 @@
 """What is old and reached by no head is removed, kept here, and put back if it was needed; nothing else is touched."""
 
+import base64
+import json
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,8 +16,9 @@ from sessionary.sync.kept import Kept
 from sessionary.sync.leftovers import count_leftovers
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.removal import LEAST, Removal, without_past
+from sessionary.sync.removal import LEAST, Removal, Remover, without_past
 from sessionary.sync.report import Standing
+from sessionary.testing.policy_world import FEATURE, WORK, PolicyWorld
 from sessionary.testing.sync_world import EPOCH, Device, World, live
 
 BLOCK = 200
@@ -401,3 +404,63 @@ def test_a_push_works_as_ever_where_nothing_can_be_removed(tmp_path: Path) -> No
     a.engine(world.remote()).push()
     world.fork(a, "one", "fork", 3)
     world.check()
+
+
+# -- what others relied on
+
+
+def noise(seed: int, size: int) -> str:
+    """A text that hardly becomes smaller when it is compressed."""
+    return base64.b64encode(random.Random(seed).randbytes(size)).decode()
+
+
+def test_two_versions_of_a_document_are_brought_together_where_the_agreed_one_was_removed(
+    tmp_path: Path,
+) -> None:
+    time = [0.0]
+    server = MemoryServer(clock=lambda: time[0])
+    world = PolicyWorld(tmp_path, server.remote, kinds=(WORK,))
+    a, b = world.devices
+    a.begin("one")
+    a.tell("one", purpose=noise(1, 9000))
+    world.settle()
+    agreed = server.remote().list_blocks(next(iter(server.tenants["me"].blocks)), "", "~").stats
+    b.tell("one", EPOCH + timedelta(seconds=9), status="paused")
+    for engine in b.engines(server.remote()):
+        engine.push()
+    time[0] = 40 * DAY
+    remover = Remover(server.remote(), Kept(str(tmp_path / "removed")), now=lambda: EPOCH)
+    assert remover.remove().removed == len(agreed) == 1
+    a.tell("one", EPOCH + timedelta(seconds=5), owner="ada")
+    world.check()
+    told = [json.loads((device.work_folder("one") / "session.json").read_text()) for device in world.devices]
+    assert [one["status"] for one in told] == ["paused", "paused"], "the later one stands"
+    beside = list(a.work_folder("one").glob("session.json.conflict-*"))
+    assert [json.loads(path.read_text())["owner"] for path in beside] == ["ada"], "and the other is kept"
+
+
+class Strict(MemoryRemote):
+    """A store that looks at what a head points to: to blocks that are there already."""
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        head = decode(name, data)
+        there = {stat.id for stat in self.list_blocks(head.space, "", "~").stats}
+        for part in head.parts:
+            tip = block_id(part_key(part.name), part.n - 1, part.chain)
+            assert not part.n or tip in there, f"{part.name} is not there yet"
+        return super().swap_head(name, data, etag)
+
+
+def test_a_document_that_finds_no_room_in_the_head_any_more_is_put_into_blocks(tmp_path: Path) -> None:
+    server = MemoryServer()
+    world = PolicyWorld(tmp_path, lambda: Strict(server, "me"), kinds=(FEATURE,))
+    a, _ = world.devices
+    a.plan("feature-2025-01-31")
+    notes = a.features / "feature-2025-01-31" / "notes"
+    notes.mkdir()
+    (notes / "z.md").write_text(noise(0, 2900))
+    world.settle()
+    for number in range(24):
+        (notes / f"a{number:02}.md").write_text(noise(number + 1, 2900))
+    world.check()
+    assert len(list((world.devices[1].features / "feature-2025-01-31" / "notes").iterdir())) == 25
