@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Invalid, RemoteError
+from sessionary.sync.blocks import block_id, part_key
 from sessionary.sync.heads import Head, PartHead, Past, decode
 from sessionary.sync.kept import Kept
 from sessionary.sync.leftovers import count_leftovers
