@@ -26,9 +26,12 @@ from sessionary.sync.removal import LEAST, Remover
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs, Killed
 from sessionary.testing.policy_world import PolicyDevice, PolicyWorld, live_on
+from sessionary.testing.recorder import RecordingFs
+from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.sync_world import EPOCH, Device, World, live
 from sessionary.testing.wrapper import UNSYNCED
 from tests.crash.gc_stages import STAGES, Hub, Meeting, Stage, at_once, comes_right
+from tests.crash.sync_stages import BLOCK
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
 EVERY = 1 if SOAK else 6
@@ -96,6 +99,56 @@ def test_whoever_is_killed_at_such_a_meeting_begins_again_and_all_comes_right(
             told = f"{stage}, {meet.__name__} before call {at}, {plan}, {inner}"
             raise AssertionError(f"{told}: {error}") from error
         shutil.rmtree(world.root)
+
+
+class Marking:
+    """A remote that notes on the disk's record when a block is gone."""
+
+    def __init__(self, inner: Any, mark: Callable[[str], None]) -> None:
+        self.inner = inner
+        self.mark = mark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        self.mark(f"{space}/{block}")  # before: from now on it may be gone
+        gone: bool = self.inner.delete_block(space, block, version)
+        return gone
+
+
+def test_a_power_cut_at_any_moment_leaves_the_bytes_of_what_was_removed(tmp_path: Path) -> None:
+    hub, before = Hub(), dict[str, bytes]()
+
+    def setup(folder: str) -> None:
+        world = World(Path(folder), hub.remote, block=BLOCK, passed=hub.passed)
+        world.say(world.devices[0], "one", 4, 150)
+        world.devices[0].engine(hub.remote()).push()
+        world.devices[0].trash("one")
+        world.devices[0].engine(hub.remote()).push()
+        hub.wait()
+        blocks = hub.server.tenants["me"].blocks
+        before.update(
+            {f"{space}/{name}": data for space, here in blocks.items() for name, data in here.items()}
+        )
+
+    def operation(fs: RecordingFs) -> None:
+        device = Device(Path(fs.root), "device0")
+        device.passed = hub.passed
+        assert device.remover(Marking(hub.remote(), fs.mark), fs).remove().removed == 4
+
+    def check(folder: str, acked: tuple[Any, ...]) -> None:
+        kept = Kept(str(Path(folder) / "device0" / "removed"))
+        found = {
+            f"{space}/{name}": get() for space, here in kept.blocks().items() for name, get in here.items()
+        }
+        for one in acked[1:]:  # the first is a question whether this may be done at all
+            assert found[one] == before[one]
+            assert kept.open_run() is not None or len(acked) == 5
+
+    report = crash_sweep(setup, operation, check, tmp_path, limit=3)
+    assert report.states > 10
+    assert not report.violations, report.describe()
 
 
 # -- mistakes, and the stage that finds each

@@ -82,7 +82,7 @@ class Remover:
         older: what is younger than this stays. For as long, and thirty days at least, what was removed is kept.
         now: the clock of this machine, for what heads say of their time.
         sleep: how to wait, in seconds.
-        tell: told how many spaces are done.
+        tell: told how many spaces were looked through, and then blocks removed.
 
     Raises:
         Invalid: `older` is so short that blocks of pushes under way would be removed.
@@ -218,8 +218,9 @@ class Remover:
             return
         run = self._kept.begin(self._now())
         try:
-            for space, stat in wanted:
+            for count, (space, stat) in enumerate(wanted, done.found.spaces + 1):
                 self._remove(run, space, stat, done)
+                self._tell(count)
         except RemoteError:
             self._look_again(run, heads, done)
             raise
