@@ -12,8 +12,10 @@ incoming, comparing
     what is there, and who is right about each file
 merging, owners
     two versions of a journal in one; which device writes a ledger
-pushing, pulling, placing, writing, engine
+pushing, assuring, pulling, placing, writing, engine
     the work; `engine.Engine` is the face
+reach, leftovers, kept, removal
+    what no head leads to any more: counted, and removed where a store offers that
 rules, identity
     what is carried, and what projects are called on all machines
 

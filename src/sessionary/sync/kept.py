@@ -24,7 +24,8 @@ _SPACE = re.compile(r"[0-9a-f]{40}")
 _BLOCK = re.compile(r"[0-9a-f]{8}-[0-9]{8}-[0-9a-f]{32}")
 _OPEN = "open"
 
-Get = Callable[[], bytes]
+Get = Callable[[], bytes | None]
+"""Gives the bytes of a block; None if somebody has deleted them since."""
 
 
 def is_block(name: str) -> bool:
@@ -107,8 +108,8 @@ class Kept:
             if now - datetime.strptime(name, _FORM).replace(tzinfo=UTC) > after:
                 atomic.erase_tree(os.path.join(self.folder, name), fs=self._fs)
 
-    def _get(self, path: str) -> bytes:
-        return read_bytes(self._fs, path) or b""
+    def _get(self, path: str) -> bytes | None:
+        return read_bytes(self._fs, path)
 
     def _names(self, folder: str, form: re.Pattern[str]) -> Iterator[str]:
         try:

@@ -45,7 +45,7 @@ class Reach:
         remote: Remote,
         space: str,
         there: Iterable[str],
-        kept: Mapping[str, Callable[[], bytes]] | None = None,
+        kept: Mapping[str, Callable[[], bytes | None]] | None = None,
         before: dict[str, str] | None = None,
     ) -> None:
         self.there = frozenset(there)
@@ -118,8 +118,8 @@ class Reach:
     def _bytes(self, key: str) -> Iterator[tuple[str, bytes]]:
         yield from blocks_of(self._remote, self._space, *id_range(key, 0, _MOST))
         for name, get in self._kept.items():
-            if name.startswith(key + "-") and name not in self.there:
-                yield name, get()
+            if name.startswith(key + "-") and name not in self.there and (data := get()) is not None:
+                yield name, data
 
 
 def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:

@@ -264,7 +264,8 @@ class Remover:
             reach.to([*tips(here), *past_tips(here)])
             wanted: Iterable[str] = blocks.keys() - there if doubt else reach.missing & blocks.keys()
             for name in sorted(wanted):
-                done.restored += self._remote.put_block(space, name, blocks[name]())
+                if (data := blocks[name]()) is not None:
+                    done.restored += self._remote.put_block(space, name, data)
 
 
 def without_past(head: Head, limit: datetime) -> Head:
