@@ -265,8 +265,9 @@ class RemovalTests(RemoteTests):
 
     def stat(self, block: str, space: str = SPACE) -> BlockStat:
         """What is told of one block."""
-        (found,) = [one for one in stats_of(self.collectable(), space) if one.id == block]
-        return found
+        found = [one for one in stats_of(self.collectable(), space) if one.id == block]
+        assert len(found) == 1, f"{block} is listed {len(found)} times"
+        return found[0]
 
     def put(self, *names: str, space: str = SPACE) -> None:
         """Put blocks of that name."""
