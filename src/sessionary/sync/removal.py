@@ -176,13 +176,16 @@ class Remover:
             if kept is head:
                 continue
             if not swapped:
-                # Whether this user may remove at all is found out before anything is changed for it.
-                self._remote.delete_block(head.space, _NOBODY, "0")
+                self._refuse_early(head.space)
             swapped = True
             if self._remote.swap_head(name, encode(kept), heads.records[name].etag) is not None:
                 done.emptied += head.deleted
                 done.trimmed += not head.deleted
         return read_heads(self._remote) if swapped else heads
+
+    def _refuse_early(self, space: str) -> None:
+        """Find out whether this user may remove at all, before anything is changed for it."""
+        self._remote.delete_block(space, _NOBODY, "0")
 
     # -- blocks
 
@@ -216,6 +219,7 @@ class Remover:
         """Keep, remove, and look again. If it is cut off, or the other side fails, the run stays open."""
         if not wanted:
             return
+        self._refuse_early(wanted[0][0])
         run = self._kept.begin(self._now())
         try:
             for count, (space, stat) in enumerate(wanted, done.found.spaces + 1):

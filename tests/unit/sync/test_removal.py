@@ -311,6 +311,42 @@ def test_who_may_not_remove_changes_nothing(place: Place) -> None:
     assert (place.blocks(), place._heads()) == (before, heads)
 
 
+def test_who_may_not_remove_what_is_left_over_leaves_nothing_to_be_finished(place: Place) -> None:
+    space = place.share()
+    place.server.remote().put_block(space, LOST, b"left over")
+    place.wait(31)
+    with pytest.raises(RemoteError, match="may not"):
+        place.remove(remote=Refusing(place.server, "me"))
+    assert (space, LOST) in place.blocks()
+    assert place.b.remover(place.server.remote()).finish() == Removal()
+    assert Kept(str(place.b.root / "removed")).open_run() is None
+
+
+class Failing(MemoryRemote):
+    """A store that fails after it has removed a block."""
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        if super().delete_block(space, block, version):
+            raise RemoteError("gone away")
+        return False
+
+
+def test_a_store_that_fails_in_the_middle_leaves_something_to_be_finished(place: Place) -> None:
+    place.share()
+    before = place.blocks()
+    place.world.take_back(place.a.trash("one"))
+    place.push(place.a)
+    place.wait(31)
+    with pytest.raises(RemoteError, match="gone away"):
+        place.remove(remote=Failing(place.server, "me"))
+    assert len(place.blocks()) == len(before) - 1
+    assert Kept(str(place.b.root / "removed")).open_run() is not None
+    assert place.b.remover(place.server.remote()).finish().restored == 0, "no head needs it"
+    assert Kept(str(place.b.root / "removed")).open_run() is None
+    assert len(place.kept()) == 1
+    assert place.remove().removed == len(before) - 1
+
+
 def test_what_is_younger_than_an_hour_can_never_be_asked_for(place: Place) -> None:
     with pytest.raises(Invalid, match="under way"):
         place.b.remover(place.server.remote(), older=LEAST - timedelta(seconds=1))
