@@ -3,6 +3,7 @@
 import base64
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -74,6 +75,94 @@ class Between:
             return found(*arguments)
 
         return call
+
+
+class Turns:
+    """Lets several actors go on by turns, each a call to the remote long, as fate will have it."""
+
+    def __init__(self, fate: random.Random) -> None:
+        self.fate = fate
+        self.news = threading.Condition()
+        self.alive: list[str] = []
+        self.turn = ""
+        self.troubles: list[BaseException] = []
+
+    def run(self, works: dict[str, Callable[[], Any]]) -> None:
+        """Let all of them work, until each has ended."""
+        self.alive = sorted(works)
+        self.turn = self.fate.choice(self.alive)
+        threads = [threading.Thread(target=self._work, args=one) for one in works.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.troubles:
+            raise self.troubles[0]
+
+    def call(self, actor: str, call: Callable[[], Any]) -> Any:
+        """Wait for a turn, and do that in it."""
+        with self.news:
+            self.news.wait_for(lambda: self.turn == actor)
+            try:
+                return call()
+            finally:
+                self._next()
+
+    def _work(self, actor: str, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it is raised again, in the thread of the test
+            self.troubles.append(error)
+        with self.news:
+            self.alive.remove(actor)
+            if self.turn == actor:
+                self._next()
+
+    def _next(self) -> None:
+        self.turn = self.fate.choice(self.alive) if self.alive else ""
+        self.news.notify_all()
+
+
+class ByTurns:
+    """A remote as one actor sees it. Whoever waits lets time pass for all.
+
+    With `looks_first`, a block is looked at in one turn and removed in another, whatever came in between.
+    """
+
+    def __init__(self, hub: Hub, turns: Turns, actor: str, *, looks_first: bool = False) -> None:
+        self.hub = hub
+        self.turns = turns
+        self.actor = actor
+        self.looks_first = looks_first
+        self.settled_after = 30.0
+
+    def rest(self, seconds: float) -> None:
+        def pass_() -> None:
+            self.hub.time += seconds
+
+        self.turns.call(self.actor, pass_)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.hub.remote(), name)
+        return lambda *given: self.turns.call(self.actor, lambda: found(*given))
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        remote = self.hub.remote()
+        if not self.looks_first:
+            return bool(self.turns.call(self.actor, lambda: remote.delete_block(space, block, version)))
+
+        def present() -> str | None:
+            there = [stat.version for stat in remote.list_blocks(space, block, block + "~").stats]
+            return there[0] if there else None
+
+        if self.turns.call(self.actor, present) != version:
+            return False
+
+        def remove_any() -> bool:
+            now = present()
+            return now is not None and remote.delete_block(space, block, now)
+
+        return bool(self.turns.call(self.actor, remove_any))
 
 
 @dataclass

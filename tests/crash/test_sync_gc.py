@@ -30,7 +30,7 @@ from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.sync_world import EPOCH, Device, World, live
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.gc_stages import STAGES, Hub, Meeting, Stage, at_once, comes_right
+from tests.crash.gc_stages import STAGES, ByTurns, Hub, Meeting, Stage, Turns, at_once, comes_right
 from tests.crash.sync_stages import BLOCK
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
@@ -38,6 +38,7 @@ EVERY = 1 if SOAK else 6
 """So many meetings are passed over before one is looked at with all its devices."""
 
 SEEDS = 1500 if SOAK else 16
+TURNS = 500 if SOAK else 5
 FAULTS = ("kill", "kill after", "lost", "late")
 BY_NAME = {stage.name: stage for stage in STAGES}
 
@@ -98,6 +99,36 @@ def test_whoever_is_killed_at_such_a_meeting_begins_again_and_all_comes_right(
         except AssertionError as error:
             told = f"{stage}, {meet.__name__} before call {at}, {plan}, {inner}"
             raise AssertionError(f"{told}: {error}") from error
+        shutil.rmtree(world.root)
+
+
+@pytest.mark.parametrize("looks_first", [False, True], ids=["compares", "looks first"])
+@pytest.mark.parametrize("stage", STAGES, ids=str)
+def test_a_push_and_two_removals_by_turns_lose_nothing(
+    stage: Stage, looks_first: bool, tmp_path: Path
+) -> None:
+    meeting = Meeting(stage, tmp_path)
+    for seed in range(TURNS):
+        world, turns = meeting.world(), Turns(random.Random(seed))
+        a, b = world.devices
+        third = Device(world.root, "third")
+        third.passed = meeting.hub.passed
+        seen = {
+            name: ByTurns(meeting.hub, turns, name, looks_first=looks_first)
+            for name in ("push", "one", "two")
+        }
+        turns.run(
+            {
+                "push": a.engine(seen["push"]).push,
+                "one": b.remover(seen["one"]).remove,
+                "two": third.remover(seen["two"]).remove,
+            }
+        )
+        try:
+            at_once(world)
+            world.check()
+        except AssertionError as error:
+            raise AssertionError(f"{stage}, seed {seed}: {error}") from error
         shutil.rmtree(world.root)
 
 
