@@ -8,11 +8,11 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.testing.remote_suite import RemoteTests
+from sessionary.testing.remote_suite import RemovalTests
 from tests.servers.cosmos import Bench, Double, Npm, Real, Server
 
 
-class CosmosTests(RemoteTests):
+class CosmosTests(RemovalTests):
     """The suite, for any server."""
 
     @abstractmethod
@@ -48,6 +48,15 @@ class CosmosTests(RemoteTests):
 class TestDouble(CosmosTests):
     def server(self) -> Server:
         return Double()
+
+    def test_an_age_is_told_by_the_clock_of_the_service(self) -> None:
+        server = self.bench.server
+        assert isinstance(server, Double)
+        self.put("a-00000000-f")
+        server.double.clock_offset = 600.0
+        age = self.stat("a-00000000-f").age
+        assert age is not None
+        assert 590 <= age <= 660
 
 
 @pytest.mark.lane("cosmos-npm")

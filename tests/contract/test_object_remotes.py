@@ -16,12 +16,12 @@ from obstore.store import MemoryStore  # noqa: E402
 from sessionary.errors import Invalid, RemoteError, Unsupported  # noqa: E402
 from sessionary.sync.remote import heads_of  # noqa: E402
 from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
-from sessionary.testing.remote_suite import RemoteTests  # noqa: E402
+from sessionary.testing.remote_suite import RemovalTests  # noqa: E402
 from tests.servers import objects  # noqa: E402
 from tests.servers.double_gcs import GcsDouble  # noqa: E402
 
 
-class TestInMemory(RemoteTests):
+class TestInMemory(RemovalTests):
     """The store of obstore that lies in the process: quick, and as strict as S3."""
 
     def setup_method(self) -> None:

@@ -11,19 +11,19 @@ from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from sessionary.errors import RemoteError, Unsupported
-from sessionary.sync.remote import blocks_of, heads_of
+from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.remotes.postgres_calls import Answer, Connections
 from sessionary.testing.bad_network import BadNetwork
 from sessionary.testing.postgres_server import PostgresServer
-from sessionary.testing.remote_suite import SPACE, RemoteTests, at_once, ids
+from sessionary.testing.remote_suite import SPACE, RemovalTests, at_once, ids
 from tests.servers import postgres
 
 COLUMNS = "(tenant, space, id, data)"
 
 
 @pytest.mark.lane("postgres")
-class TestPostgres(RemoteTests):
+class TestPostgres(RemovalTests):
     server = staticmethod(postgres.server)
     separates = True
 
@@ -97,6 +97,27 @@ class TestPostgres(RemoteTests):
         remote.close()
         assert not caught.value.retryable
         assert "sync init" in (caught.value.hint or "")
+
+    def test_a_schema_of_an_earlier_version_goes_on_and_gets_ages_when_it_is_prepared(self) -> None:
+        """Whoever has not prepared it yet can do all but remove; what was there before is as young as that."""
+        self.raw.execute(f"ALTER TABLE {self.schema}.blocks DROP COLUMN put_at")
+        self.put("a-00000000-f")
+        assert self.stat("a-00000000-f")[2:] == (None, "")
+        with pytest.raises(RemoteError, match="put_at"):
+            self.collectable().delete_block(SPACE, "a-00000000-f", "17")
+        assert self.remote().prepare() is self.separates
+        age = self.stat("a-00000000-f").age
+        assert age is not None
+        assert 0 <= age < 60
+        stat = self.stat("a-00000000-f")
+        assert self.collectable().delete_block(SPACE, stat.id, stat.version) is True
+
+    def test_an_age_is_told_by_the_clock_of_the_server(self) -> None:
+        self.put("a-00000000-f")
+        self.raw.execute(f"UPDATE {self.schema}.blocks SET put_at = now() - interval '40 days'")
+        age = self.stat("a-00000000-f").age
+        assert age is not None
+        assert 40 * 86_400 <= age < 40 * 86_400 + 60
 
     def test_a_remote_that_was_closed_says_so(self) -> None:
         remote = self.remote()
@@ -208,6 +229,22 @@ class TestRolesOfTenants:
         self.ann.put_block(SPACE, "a", b"ann's")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             self.as_role(self.roles[0], statement)
+
+    def test_a_role_removes_blocks_of_its_own_once_it_is_told_that_it_may(self) -> None:
+        for remote in (self.ann, self.bob):
+            remote.put_block(SPACE, "a", b"x")
+        (stat,) = stats_of(self.ann, SPACE)
+        for block in ("a", "not there"):
+            with pytest.raises(RemoteError, match="permission denied") as caught:
+                self.ann.delete_block(SPACE, block, stat.version)
+            assert not caught.value.retryable
+        assert ids(self.ann) == ["a"]
+        self.remote("owner", "owner").admit(self.roles[0], may_remove=True)
+        thief = self.remote(self.roles[0], self.roles[1])
+        assert list(stats_of(thief, SPACE)) == []
+        assert thief.delete_block(SPACE, "a", stat.version) is False
+        assert self.ann.delete_block(SPACE, "a", stat.version) is True
+        assert (ids(self.ann), ids(self.bob)) == ([], ["a"])
 
     def test_a_role_that_was_not_let_in_is_told_so(self) -> None:
         stranger = self.remote(self.roles[2], self.roles[2])

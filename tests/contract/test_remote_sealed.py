@@ -14,14 +14,14 @@ from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import Standing
-from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
+from sessionary.testing.remote_suite import SPACE, RemovalTests, ids
 from sessionary.testing.sync_world import Device, World, live
 
 KEY = str(pyrage.x25519.Identity.generate())
 OTHER = str(pyrage.x25519.Identity.generate())
 
 
-class TestSealedMemory(RemoteTests):
+class TestSealedMemory(RemovalTests):
     largest = SealedRemote.largest
 
     def setup_method(self) -> None:

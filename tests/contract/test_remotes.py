@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import BlockPage, HeadPage
+from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.remote_suite import RemoteTests
+from sessionary.testing.remote_suite import RemovalTests
 
 
-class TestMemory(RemoteTests):
+class TestMemory(RemovalTests):
     def setup_method(self) -> None:
         self.server = MemoryServer()
 
@@ -37,7 +37,7 @@ class TestMemoryInSmallPages(TestMemory):
         self.server = MemoryServer(page_bytes=1, page_heads=1)
 
 
-class TestFile(RemoteTests):
+class TestFile(RemovalTests):
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path: Path) -> None:
         self.path = tmp_path / "remote"
@@ -53,7 +53,7 @@ class TestFile(RemoteTests):
 
     def put_raw(self, space: str, block: str, data: bytes) -> None:
         with closing(sqlite3.connect(self.path)) as base, base:
-            base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?)", (space, block, data))
+            base.execute("INSERT OR REPLACE INTO blocks VALUES ('me', ?, ?, ?, 0)", (space, block, data))
 
 
 class TestChaosAtRest(TestMemory):
@@ -129,7 +129,60 @@ class TextOnly(MemoryRemote):
         return super().put_block(space, block, data.decode("utf-8", "replace").encode())
 
 
+class RemovingAnyPutting(MemoryRemote):
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        found = [stat for stat in self.list_blocks(space, "", "~").stats if stat.id == block]
+        return bool(found) and super().delete_block(space, block, found[0].version)
+
+
+class RemovingNothing(MemoryRemote):
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        return any(
+            stat.id == block and stat.version == version for stat in self.list_blocks(space, "", "~").stats
+        )
+
+
+class RemovingWhatBeginsSo(MemoryRemote):
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        removed = super().delete_block(space, block, version)
+        for stat in self.list_blocks(space, block, block + "~").stats if removed else ():
+            super().delete_block(space, stat.id, stat.version)
+        return removed
+
+
+class OldFromTheFirst(MemoryRemote):
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        page = super().list_blocks(space, first, stop, after)
+        return page._replace(stats=tuple(stat._replace(age=1e6) for stat in page.stats))
+
+
+class ListingAll(MemoryRemote):
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        return super().list_blocks(space, "", "~", after)
+
+
+class BuryingForGood(MemoryRemote):
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        return (space, block) not in self._graves() and super().put_block(space, block, data)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        removed = super().delete_block(space, block, version)
+        if removed:
+            self._graves().add((space, block))
+        return removed
+
+    def _graves(self) -> set[tuple[str, str]]:
+        """Of all connections to this server."""
+        graves: set[tuple[str, str]] = vars(self._server).setdefault("graves", set())
+        return graves
+
+
 BROKEN = [
+    RemovingAnyPutting,
+    RemovingNothing,
+    RemovingWhatBeginsSo,
+    OldFromTheFirst,
+    ListingAll,
     Overwriting,
     AlwaysNew,
     Unconditional,
@@ -141,6 +194,7 @@ BROKEN = [
     OnePageOfHeads,
     OneTenant,
     TextOnly,
+    BuryingForGood,
 ]
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from sessionary import FeatureStore
@@ -406,6 +407,49 @@ def test_leftovers_are_counted_and_left(on_s3: tuple[Machine, Machine]) -> None:
     assert (found["blocks"], found["past_blocks"], found["lost_blocks"]) == (2, 1, 0)
     assert found["removed"] == 0
     assert desk.json("gc")["blocks"] == 2
+    assert desk.json("gc", "--remove")["removed"] == 0, "all of it is younger than a month"
+    told = desk.run("gc", "--remove", "--days", "1")
+    assert "removed 0 blocks" in told.out
+    assert desk.json("gc")["blocks"] == 2
+    assert desk.run("gc", "--remove", "--days", "0.5").code == 2
+
+
+@pytest.mark.lane("postgres")
+def test_what_is_old_is_removed_and_what_was_cut_off_is_looked_after_by_the_next_pull(
+    machines: tuple[Machine, Machine],
+) -> None:
+    from sessionary.sync.remotes.postgres import PostgresRemote
+    from tests.servers.postgres import server
+
+    place = of_postgres()
+    desk, laptop = begin(machines, place)
+    desk.say("one", "two")
+    desk.json("push")
+    conninfo, tenant, lost = server().conninfo, place.words[-1], "00000000-00000000-" + 32 * "f"
+    remote = PostgresRemote(conninfo, tenant=tenant)
+    with psycopg.connect(conninfo, autocommit=True) as raw:
+        space, needed = raw.execute(
+            "SELECT space, id FROM sessionary.blocks WHERE tenant = %s", [tenant]
+        ).fetchone() or ("", "")
+        remote.put_block(space, lost, b"left over")
+        mine = "WHERE tenant = %s"
+        raw.execute(f"UPDATE sessionary.blocks SET put_at = now() - interval '40 days' {mine}", [tenant])
+        told = desk.run("gc", "--remove")
+        assert (told.code, told.out.splitlines()[-1]) == (0, "✓ removed 1 block (9 B)")
+        (copy,) = (desk.root / "state").rglob(lost)
+        assert copy.read_bytes() == b"left over"
+        found = raw.execute(f"SELECT id, data FROM sessionary.blocks {mine}", [tenant]).fetchall()
+        assert [name for name, _ in found] == [needed]
+        # As if another block had been removed, and the process killed before it looked again.
+        (copy.parent / needed).write_bytes(found[0][1])
+        (copy.parents[2] / "open").write_text(copy.parents[1].name)
+        raw.execute(f"DELETE FROM sessionary.blocks {mine}", [tenant])
+    remote.close()
+    assert laptop.run("pull", "--json").code == 3
+    desk.json("pull")
+    laptop.json("pull")
+    assert laptop.texts() == ["one", "two"]
+    assert not (copy.parents[2] / "open").exists()
 
 
 @pytest.mark.lane("s3")

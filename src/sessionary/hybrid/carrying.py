@@ -26,10 +26,11 @@ from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.receiving import StoreRecipient
 from sessionary.model import SessionRef
+from sessionary.sync.calls import must_collect
 from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.rules import Rules
 
@@ -327,6 +328,17 @@ class _Late:
 
     def list_heads(self, after: str | None = None) -> HeadPage:
         return self._remote().list_heads(after)
+
+    @property
+    def settled_after(self) -> float | None:
+        """As the remote inside; None if nothing can be removed from it."""
+        return getattr(self._remote(), "settled_after", None)
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        return must_collect(self._remote()).list_blocks(space, first, stop, after)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        return must_collect(self._remote()).delete_block(space, block, version)
 
     def _remote(self) -> Remote:
         if self._over():

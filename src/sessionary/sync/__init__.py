@@ -12,10 +12,12 @@ incoming, comparing
     what is there, and who is right about each file
 merging, owners
     two versions of a journal in one; which device writes a ledger
-pushing, pulling, placing, writing, engine
+pushing, assuring, pulling, placing, writing, engine
     the work; `engine.Engine` is the face
 waiting
     files in two versions, about which only a person can decide
+reach, leftovers, removed, removal
+    what no head leads to any more: counted, and removed where a store offers that
 rules, identity
     what is carried, and what projects are called on all machines
 

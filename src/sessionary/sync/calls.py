@@ -8,8 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sessionary.errors import RemoteError
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.errors import RemoteError, Unsupported
+from sessionary.sync.remote import (
+    BlockPage,
+    Collectable,
+    HeadPage,
+    HeadRecord,
+    Remote,
+    StatPage,
+    collectable,
+)
 
 # Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
 _CHANCE = random.SystemRandom()
@@ -70,6 +78,19 @@ class PatientRemote:
         self.cost.bytes_down += sum(len(head.data) for head in page.heads)
         return page
 
+    @property
+    def settled_after(self) -> float | None:
+        """As the remote inside; None if nothing can be removed from it."""
+        return getattr(self.inner, "settled_after", None)
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        inner = must_collect(self.inner)
+        return self._ask(lambda: inner.list_blocks(space, first, stop, after))
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        inner = must_collect(self.inner)
+        return self._ask(lambda: inner.delete_block(space, block, version))
+
     def _ask(self, call: Callable[[], _T], up: int = 0) -> _T:
         pause = FIRST_PAUSE
         for left in reversed(range(self._tries)):
@@ -88,6 +109,18 @@ class PatientRemote:
             self._sleep(min(max(0.0, wait), LONGEST_PAUSE))
             pause *= 2
         raise AssertionError("unreachable: the last try returns or raises")
+
+
+def must_collect(remote: Remote) -> Collectable:
+    """The remote, from which blocks can be removed.
+
+    Raises:
+        Unsupported: they cannot.
+    """
+    found = collectable(remote)
+    if found is None:
+        raise Unsupported("nothing can be removed from this remote", operation="gc")
+    return found
 
 
 def _charged(remote: Remote) -> float:

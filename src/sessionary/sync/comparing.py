@@ -16,11 +16,12 @@ from enum import Enum
 
 from sessionary.disk.fs import Fs
 from sessionary.disk.spool import Spool
+from sessionary.errors import RemoteError
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
 from sessionary.sync.heads import Head, PartHead
-from sessionary.sync.incoming import Theirs, fetch
+from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import Agreed
@@ -121,7 +122,9 @@ def compare(
             matched = match(fs, here, pieces, agreed.seen.get(name) if agreed else None)
         result.matched[name] = matched
         if (part := there.get(name)) is None:
-            result.verdicts[name] = Verdict.OURS
+            result.verdicts[name] = (
+                Verdict.SAME if matched.same and _is_emptied(head, agreed) else Verdict.OURS
+            )
             continue
         unmoved = pieces is not None and before.get(name) == part.chain
         if here is not None and unmoved and pieces is not None:
@@ -138,14 +141,26 @@ def compare(
     return result
 
 
+def _is_emptied(head: Head, agreed: Agreed | None) -> bool:
+    """True for a tombstone of which only the name is left, and that is news here: what was agreed is what was trashed.
+
+    Where it is no news, what is here was brought back from the trash.
+    """
+    return head.deleted and not head.parts and agreed is not None and not agreed.head.deleted
+
+
 def _add_base(remote: Remote, result: Comparison, agreed: Agreed | None, name: str) -> None:
-    """Fetch what was agreed of a document: its blocks are there still, whatever the head says by now."""
+    """Fetch what was agreed of a document. No head points to it any more: it may have been removed since."""
     parts = agreed.head.parts if agreed else ()
     for part in parts:
         if agreed is not None and part.name == name:
-            result.bases[name] = b"".join(
-                fetch(remote, agreed.head.space, part, (), 0, result.spool).all(None)
-            )
+            try:
+                result.bases[name] = b"".join(
+                    fetch(remote, agreed.head.space, part, (), 0, result.spool).all(None)
+                )
+            except RemoteError as error:
+                if MISSING not in error.details:
+                    raise
 
 
 def fetch_rest(remote: Remote, result: Comparison, agreed: Agreed | None, head: Head, rules: Rules) -> None:

@@ -308,8 +308,11 @@ class Engine:
         intent = self.states.intent(name)
         if intent is not None:
             found = self.remote.read_head(name)
+            self._pusher().assure(
+                self._ref(intent), intent
+            )  # whatever became of it: others may go on from it
             if found is not None and found.data == encode(intent.head):
-                self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag))
+                self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
                 owners = intent.head.owners
                 settle_owners(self._fs, self.layout, self._ref(intent), owners, self.states.device())
             else:

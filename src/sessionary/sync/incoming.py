@@ -35,6 +35,10 @@ LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
 
 
+MISSING = "missing"
+"""In the details of an error: the block that a head points to and that is not there (yet)."""
+
+
 class Fetched(NamedTuple):
     """A block that was fetched.
 
@@ -115,7 +119,7 @@ def fetch(
         spool: where to lay down what comes.
 
     Raises:
-        RemoteError: a block that the head points to is not there (yet).
+        RemoteError: a block that the head points to is not there (yet), see `MISSING`; or the other side failed.
         StorageFailed: it cannot be laid down.
         Corrupt: head and blocks contradict one another.
     """
@@ -167,6 +171,7 @@ def _chain(
                 f"block {name} of {part.name} is not there yet",
                 retryable=True,
                 operation="pull",
+                details={MISSING: name},
                 hint="another machine is pushing, or the other side is behind; pull again",
             )
         stored = unpack(name, spool.get(found[name]))

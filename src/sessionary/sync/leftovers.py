@@ -1,23 +1,19 @@
 """What lies on the other side and no head reaches: blocks of pushes that lost a race, and of pushes that were cut off.
 
-**It is only counted, never removed.** A block that no head reaches may belong to a push that is under way: it is put
-before the head that will point to it, and a push may rest for days, on a machine that is asleep. Whoever removes it
-leaves a head behind that points to nothing, and with it a session that nobody can pull any more. To remove safely, a
-remote would have to know the age of a block, list ids without their bytes, and refuse the head of a push that is older
-than the retention time; of the five verbs none does. docs/formats/sync.md tells what such a verb would have to promise.
+Here it is only counted. `removal` removes it, from remotes that offer that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sessionary.errors import SessionaryError
-from sessionary.sync.blocks import block_id, part_key, unpack
 from sessionary.sync.heads import Head, decode
-from sessionary.sync.remote import Remote, blocks_of, heads_of
+from sessionary.sync.reach import Reach, all_chains, past_tips, tips
+from sessionary.sync.remote import HeadRecord, Remote, blocks_of, collectable, heads_of, stats_of
 
-_Tip = tuple[str, int, str]  # key of the part, number of blocks, chain
+Tell = Callable[[int], None]
 
 
 @dataclass(slots=True)
@@ -48,11 +44,60 @@ class Leftovers:
     lost_blocks: int = 0
     lost_size: int = 0
 
+    def add(self, sizes: Mapping[str, int], past: set[str], dead: set[str], lost: set[str]) -> None:
+        """Count one more space."""
+        self.spaces += 1
+        self.blocks, self.size = _more(self.blocks, self.size, sizes, sizes)
+        self.past_blocks, self.past_size = _more(self.past_blocks, self.past_size, past, sizes)
+        self.dead_blocks, self.dead_size = _more(self.dead_blocks, self.dead_size, dead, sizes)
+        self.lost_blocks, self.lost_size = _more(self.lost_blocks, self.lost_size, lost, sizes)
 
-def count_leftovers(remote: Remote, tell: Callable[[int], None] = lambda done: None) -> Leftovers:
-    """Look through every space that a head names. **Reads all blocks**: as much comes down as is stored.
 
-    Spaces that no head names cannot be found: no verb lists them.
+@dataclass(slots=True)
+class Heads:
+    """All heads of a remote.
+
+    Attributes:
+        records: as they are stored, by name.
+        read: those that can be read, by name.
+        unread: the names of those that cannot.
+    """
+
+    records: dict[str, HeadRecord] = field(default_factory=dict)
+    read: dict[str, Head] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+
+    def spaces(self) -> dict[str, list[Head]]:
+        """The heads of each space."""
+        found: dict[str, list[Head]] = {}
+        for head in self.read.values():
+            found.setdefault(head.space, []).append(head)
+        return found
+
+
+def read_heads(remote: Remote) -> Heads:
+    """List all heads, and read them.
+
+    Raises:
+        RemoteError: the other side failed.
+    """
+    found = Heads()
+    for record in heads_of(remote):
+        found.records[record.name] = record
+        found.unread.discard(record.name)
+        try:
+            found.read[record.name] = decode(record.name, record.data)
+        except SessionaryError:
+            found.read.pop(record.name, None)
+            found.unread.add(record.name)
+    return found
+
+
+def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers:
+    """Look through every space that a head names.
+
+    A remote that lists blocks without their bytes is asked for little more than that. Of another one **all blocks are
+    read**: as much comes down as is stored. Spaces that no head names cannot be found: no verb lists them.
 
     Args:
         remote: the other side.
@@ -61,74 +106,42 @@ def count_leftovers(remote: Remote, tell: Callable[[int], None] = lambda done: N
     Raises:
         RemoteError: the other side failed.
     """
-    found = Leftovers()
-    spaces: dict[str, list[Head]] = {}
-    unsure = set()
-    for record in heads_of(remote):
-        found.heads += 1
-        try:
-            head = decode(record.name, record.data)
-        except SessionaryError:
-            found.unread += 1
-            unsure.add(record.name)  # it may have begun its own space; one that it shares has other heads too
-            continue
-        found.tombstones += head.deleted
-        spaces.setdefault(head.space, []).append(head)
-    for space in sorted(spaces.keys() - unsure):
-        _look_through(remote, space, spaces[space], found)
-        found.spaces += 1
+    heads = read_heads(remote)
+    found = begun(heads)
+    spaces = heads.spaces()
+    for space in sorted(spaces.keys() - heads.unread):  # it may have begun its own space
+        sizes: dict[str, int] = {}
+        add_space(found, _looked_through(remote, space, sizes), sizes, spaces[space])
         tell(found.spaces)
     return found
 
 
-def _look_through(remote: Remote, space: str, heads: list[Head], found: Leftovers) -> None:
-    sizes: dict[str, int] = {}
-    before: dict[str, str] = {}
-    for block in blocks_of(remote, space, "", "~"):
-        sizes[block.id] = len(block.data)
-        try:
-            before[block.id] = unpack(block.id, block.data).prev
-        except SessionaryError:
-            continue  # the chain ends here; whoever pulls is told
+def begun(heads: Heads) -> Leftovers:
+    """A count of the heads alone."""
+    dead = sum(head.deleted for head in heads.read.values())
+    return Leftovers(heads=len(heads.records), tombstones=dead, unread=len(heads.unread))
+
+
+def add_space(found: Leftovers, reach: Reach, sizes: Mapping[str, int], heads: list[Head]) -> set[str]:
+    """Count the blocks of a space; returns those that no head reaches."""
     living = [head for head in heads if not head.deleted]
-    live = _reached(_tips(living), before)
-    past = _reached(_past(living), before) - live
-    dead = _reached([*_tips(heads), *_past(heads)], before) - live - past
+    live = reach.to(tips(living))
+    past = reach.to(past_tips(living)) - live
+    dead = reach.to([*tips(heads), *past_tips(heads)]) - live - past
     lost = sizes.keys() - live - past - dead
-    found.blocks += len(sizes)
-    found.size += sum(sizes.values())
-    found.past_blocks, found.past_size = _more(found.past_blocks, found.past_size, past, sizes)
-    found.dead_blocks, found.dead_size = _more(found.dead_blocks, found.dead_size, dead, sizes)
-    found.lost_blocks, found.lost_size = _more(found.lost_blocks, found.lost_size, lost, sizes)
+    found.add(sizes, past, dead, lost)
+    return lost
 
 
-def _more(blocks: int, size: int, names: Iterable[str], sizes: dict[str, int]) -> tuple[int, int]:
+def _looked_through(remote: Remote, space: str, sizes: dict[str, int]) -> Reach:
+    store = collectable(remote)
+    if store is None:
+        before = all_chains(blocks_of(remote, space, "", "~"), sizes)
+        return Reach(remote, space, sizes, before=before)
+    sizes |= {stat.id: stat.size for stat in stats_of(store, space)}
+    return Reach(remote, space, sizes)
+
+
+def _more(blocks: int, size: int, names: Iterable[str], sizes: Mapping[str, int]) -> tuple[int, int]:
     added = [sizes[name] for name in names if name in sizes]
     return blocks + len(added), size + sum(added)
-
-
-def _tips(heads: Iterable[Head]) -> list[_Tip]:
-    return [(part_key(part.name), part.n, part.chain) for head in heads for part in head.parts]
-
-
-def _past(heads: Iterable[Head]) -> list[_Tip]:
-    return [
-        (part_key(name), n, chain)
-        for head in heads
-        for past in head.history
-        for name, (n, chain) in past.tips.items()
-    ]
-
-
-def _reached(tips: Iterable[_Tip], before: dict[str, str]) -> set[str]:
-    """The ids of all blocks that chains lead to, followed back from their ends."""
-    reached: set[str] = set()
-    for key, count, tip in tips:
-        chain = tip
-        for number in reversed(range(count)):
-            name = block_id(key, number, chain)
-            if name in reached or name not in before:
-                break
-            reached.add(name)
-            chain = before[name]
-    return reached

@@ -20,6 +20,7 @@ from sessionary.disk.spool import Spool
 from sessionary.errors import Locked
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
+from sessionary.sync.assuring import named
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
 from sessionary.sync.heads import Head
@@ -211,6 +212,6 @@ class Puller:
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
     ) -> None:
         """Remember what the other side has, last of all."""
-        pieces = {**(agreed.pieces if agreed else {}), **found.pieces}
+        pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
         self._states.agree(record.name, Agreed(head, record.etag, pieces, ref.folder))

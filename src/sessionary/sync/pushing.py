@@ -18,7 +18,7 @@ from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import owners
+from sessionary.sync import assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
 from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head
@@ -170,12 +170,19 @@ class Pusher:
             if _is_told(agreed, mine, matched) and not taken:
                 self._remember(name, agreed, mine)
                 return outcome_of(agreed.head, standing)
-            drafts = draft_all(self._fs, mine, known, matched, self._block)
-            intended = self._send(ref, agreed, drafts, matched, taken)
+            drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
+            began = self._now()
+            intended, doubted = self._send(ref, agreed, drafts, matched, taken)
             etag = self._swap(name, intended, basis.etag)
             if etag is None:
                 return None
-            basis = _Basis(msgspec.structs.replace(intended, etag=etag), {})
+            for block, data in doubted:
+                self._remote.put_block(intended.head.space, block, data)
+            rested = abs((self._now() - began).total_seconds()) > assuring.REST
+            self._put_missing(
+                mine, intended, intended.unsure if rested else assuring.assumed(agreed.head, drafts, matched)
+            )
+            basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {})
             self._states.agree(name, basis.agreed)
             owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
             standing = Standing.PUSHED
@@ -197,14 +204,36 @@ class Pusher:
         drafts: Mapping[str, Draft],
         matched: Mapping[str, Matched],
         taken: list[str],
-    ) -> Agreed:
-        """Put the blocks of a round; returns what is to be agreed once the head is swapped."""
+    ) -> tuple[Agreed, list[tuple[str, bytes]]]:
+        """Put the blocks of a round.
+
+        Returns:
+            What is to be agreed once the head is swapped, and the blocks that were there already: who knows until when.
+        """
         head = next_head(agreed.head, drafts, matched, self._stamp(), taken)
+        doubted = []
         for one in drafts.values():
             for block, data in one.puts:
-                self._remote.put_block(head.space, block, data)
+                if not self._remote.put_block(head.space, block, data):
+                    doubted.append((block, data))
         sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
-        return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder)
+        unsure = assuring.together(
+            assuring.assumed(agreed.head, drafts, matched), assuring.put_numbers(drafts)
+        )
+        return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder, unsure=unsure), doubted
+
+    def assure(self, ref: SessionRef, intent: Agreed) -> None:
+        """After a push that was cut off: put the blocks again on which it relied, if the files here still have them.
+
+        Raises:
+            RemoteError: the other side failed.
+            StorageFailed: a file cannot be read.
+        """
+        if intent.unsure and look(self._fs, ref.folder) is not None:  # else it was thrown away since
+            self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
+
+    def _put_missing(self, mine: Mapping[str, LocalPart], intended: Agreed, wanted: assuring.Numbers) -> None:
+        assuring.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
 
     def _swap(self, name: str, intended: Agreed, etag: str | None) -> str | None:
         """Swap the head, the intent laid down first. None if the other side has gone another way."""
@@ -234,7 +263,8 @@ class Pusher:
             return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS):
             return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
-        adopted = _agreed_on(record, head, ref, {**(agreed.pieces if agreed else {}), **found.pieces})
+        pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
+        adopted = _agreed_on(record, head, ref, pieces)
         self._states.agree(name, adopted)
         return adopted
 

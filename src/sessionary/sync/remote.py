@@ -4,6 +4,8 @@ What can hold bytes under a name, refuse a name that is taken, and compare befor
 database, a relational one, an object store. No batch, no lock, no lease, no clock and no change feed is asked for,
 because some store lacks each of them or promises it only in part.
 
+Removing is asked of nobody. A store that can do it offers a sixth verb, `Collectable`, in two halves.
+
 A remote knows neither layouts nor sessions: blocks and heads are bytes under names of ``A-Z a-z 0-9 . _ -``.
 It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has a test for every MUST below.
 """
@@ -11,7 +13,7 @@ It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from sessionary.errors import RemoteError
 
@@ -33,6 +35,29 @@ class BlockPage(NamedTuple):
     """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
 
     blocks: tuple[Block, ...]
+    following: str | None
+
+
+class BlockStat(NamedTuple):
+    """A block without its bytes.
+
+    Attributes:
+        id: its id.
+        size: about how many bytes are stored.
+        age: seconds since it was put, by the store's own clock; None if the store cannot tell.
+        version: the store's own word for this putting of it, opaque to all others.
+    """
+
+    id: str
+    size: int
+    age: float | None
+    version: str
+
+
+class StatPage(NamedTuple):
+    """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
+
+    stats: tuple[BlockStat, ...]
     following: str | None
 
 
@@ -103,6 +128,40 @@ class Remote(Protocol):
         ...
 
 
+class Collectable(Remote, Protocol):
+    """A remote from which blocks can be removed: the optional sixth verb. docs/formats/sync.md says how to use it.
+
+    Attributes:
+        settled_after: seconds after which all is as it was told: no call that raised MUST be carried out later than
+            that, and every list and every head that is read from then on MUST show what had been acknowledged before.
+    """
+
+    @property
+    def settled_after(self) -> float: ...
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        """As `read_range`, without the bytes.
+
+        An age MUST NOT be larger than it is: whoever cannot tell says None. A block that was removed and put again
+        MUST have the age of its last putting.
+        """
+        ...
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        """Remove a block if it is this putting of it. False if it is not there, or was put anew since.
+
+        When this returns, `read_range` MUST NOT find it, and `put_block` MUST store it as if it had never been there.
+        A store that cannot compare and remove in one step MUST look first, and MAY then remove one that was put anew
+        in between. Who lacks the right MUST be told so by a `RemoteError`, also where the block is not there.
+        """
+        ...
+
+
+def collectable(remote: Remote) -> Collectable | None:
+    """The remote, if blocks can be removed from it; else None."""
+    return None if getattr(remote, "settled_after", None) is None else cast("Collectable", remote)
+
+
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:
     """All blocks of a range, over all its pages.
 
@@ -131,7 +190,17 @@ def heads_of(remote: Remote) -> Iterator[HeadRecord]:
         yield from page.heads
 
 
-_Page = TypeVar("_Page", BlockPage, HeadPage)
+def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
+    """All blocks of a range without their bytes, over all its pages. Raises as `blocks_of`."""
+    pages: Iterator[StatPage] = _pages(
+        lambda after: remote.list_blocks(space, first, stop, after),
+        lambda page: (one.id for one in page.stats),
+    )
+    for page in pages:
+        yield from page.stats
+
+
+_Page = TypeVar("_Page", BlockPage, HeadPage, StatPage)
 
 
 def _pages(read: Callable[[str | None], _Page], names: Callable[[_Page], Iterable[str]]) -> Iterator[_Page]:

@@ -113,6 +113,12 @@ def note_file(base: str, settings: Settings) -> str:
     return os.path.join(base, f"heads-{sha256(chr(0).join(words).encode()).hexdigest()[:20]}")
 
 
+def removed_folder(base: str, settings: Settings) -> str:
+    """Where this machine keeps for a while what it has removed from a remote."""
+    digest = sha256("\0".join((settings.remote, settings.tenant)).encode()).hexdigest()[:20]
+    return os.path.join(base, f"removed-{digest}")
+
+
 def read_identity(path: str, *, fs: Fs = OS_FS) -> str:
     """The age identity in a file, as `age-keygen` writes it.
 

@@ -42,6 +42,7 @@ class Agreed(Struct, frozen=True):
         pieces: where the blocks of each file end.
         folder: where the session lies here.
         seen: of each file, inode, size and times when it was found to be what the head says.
+        unsure: in an intent, the numbers of the blocks of each file that are to be looked after once the head is there.
     """
 
     head: Head
@@ -49,6 +50,7 @@ class Agreed(Struct, frozen=True):
     pieces: dict[str, list[Piece]]
     folder: str
     seen: dict[str, tuple[int, int, int, int]] = {}
+    unsure: dict[str, list[int]] = {}
 
 
 class Moving(Struct, frozen=True):

@@ -24,12 +24,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
+from sessionary.sync.remote import BlockPage, Collectable, HeadPage, HeadRecord, Remote, StatPage, collectable
 from sessionary.testing.faults import Killed
 
 _T = TypeVar("_T")
 FAULTS = ("kill", "kill after", "lost", "dropped", "late", "throttled")
-_WRITES = {"put_block", "swap_head"}
+_WRITES = {"put_block", "swap_head", "delete_block"}
 
 
 class ChaosRemote:
@@ -94,6 +94,29 @@ class ChaosRemote:
         self._rests[rest] = HeadPage(page.heads[keep:], page.following)
         return HeadPage(page.heads[:keep], rest)
 
+    @property
+    def settled_after(self) -> float | None:
+        """More than the remote inside, since calls may come late; None if nothing can be removed from it."""
+        inner: float | None = getattr(self.inner, "settled_after", None)
+        return None if inner is None else inner + 1.0
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        inner = self._collectable()
+        page = self._call("list_blocks", first, lambda: inner.list_blocks(space, first, stop, after))
+        keep = self._part_of(len(page.stats))
+        if keep == len(page.stats):
+            return page
+        return StatPage(page.stats[:keep], page.stats[keep - 1].id)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        inner = self._collectable()
+        return self._call("delete_block", block, lambda: inner.delete_block(space, block, version))
+
+    def _collectable(self) -> Collectable:
+        inner = collectable(self.inner)
+        assert inner is not None, "nothing can be removed from the remote inside"
+        return inner
+
     def _heads_page(self, after: str | None) -> HeadPage:
         """A page of the inner remote, or what was held back of one: where it goes on is that remote's own word."""
         return self._rests[after] if after in self._rests else self.inner.list_heads(after)
@@ -102,6 +125,10 @@ class ChaosRemote:
     def ru(self) -> float:
         """What the remote has charged."""
         return float(getattr(self.inner, "ru", 0.0))
+
+    def rest(self, seconds: float) -> None:
+        """What a caller does who waits until all is settled: meanwhile everything arrives that is on its way."""
+        self.settle()
 
     def settle(self) -> None:
         """Carry out what is on its way still."""

@@ -1,7 +1,7 @@
 """The few forms of SQL that the double of Cosmos DB answers; everything else is refused, as a mistake would be.
 
 ``SELECT [TOP n] * | VALUE COUNT(1) | c.a, c.b FROM c [WHERE c.a = @x AND ...] [ORDER BY c.a [DESC]]`` with the
-comparisons ``= < <= > >=``. Text is compared by code points.
+comparisons ``= < <= > >=``. Text is compared by code points. A column may be ``LENGTH(c.b) AS size``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _SHAPE: Final = re.compile(
-    r"SELECT\s+(?:TOP\s+(?P<top>\d+)\s+)?(?P<what>\*|VALUE\s+COUNT\(1\)|c\.\w+(?:\s*,\s*c\.\w+)*)\s+FROM\s+c"
+    r"SELECT\s+(?:TOP\s+(?P<top>\d+)\s+)?"
+    r"(?P<what>\*|VALUE\s+COUNT\(1\)|c\.\w+(?:\s*,\s*(?:c\.\w+|LENGTH\(c\.b\) AS size))*)\s+FROM\s+c"
     r"(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ORDER\s+BY\s+c\.(?P<by>\w+)(?:\s+(?P<way>ASC|DESC))?)?\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
@@ -72,7 +73,10 @@ class Query:
 
     def shown(self, item: Item) -> Item:
         """What of an item is returned."""
-        return item if self.fields is None else {name: item[name] for name in self.fields if name in item}
+        if self.fields is None:
+            return item
+        length = {"size": len(item["b"])} if "size" in self.fields and "b" in item else {}
+        return {name: item[name] for name in self.fields if name in item} | length
 
 
 def parse(text: str, parameters: Iterable[Mapping[str, Any]]) -> Query:
@@ -87,10 +91,15 @@ def parse(text: str, parameters: Iterable[Mapping[str, Any]]) -> Query:
     given = {one["name"]: one["value"] for one in parameters}
     what = shape["what"]
     count = what.upper().startswith("VALUE")
-    fields = None if count or what == "*" else tuple(part.strip()[2:] for part in what.split(","))
+    fields = None if count or what == "*" else tuple(map(_field, what.split(",")))
     terms = tuple(_term(part, given) for part in re.split(r"\s+AND\s+", shape["where"] or "") if part)
     top = None if shape["top"] is None else int(shape["top"])
     return Query(fields, count, terms, shape["by"], (shape["way"] or "").upper() == "DESC", top)
+
+
+def _field(text: str) -> str:
+    """The name under which a column is returned."""
+    return "size" if "AS size" in text else text.strip()[2:]
 
 
 def _term(text: str, given: Mapping[str, Any]) -> tuple[str, str, Any]:

@@ -17,8 +17,11 @@ from typing import Any
 from sessionary.disk.fs import Fs
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 from sessionary.sync.blocks import BLOCK
+from sessionary.sync.calls import PatientRemote, must_collect
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
+from sessionary.sync.removal import LEAST, Remover
+from sessionary.sync.removed import Removed
 from sessionary.sync.report import Report, Standing
 from sessionary.sync.rules import Rules
 from sessionary.testing.chaos_remote import ChaosRemote
@@ -45,7 +48,24 @@ class Device:
         self.rules = Rules(logs=logs)
         self.block = block
         self.skew = skew
+        self.passed: Callable[[], float] = lambda: 0.0
         self.trashed = 0
+
+    def now(self) -> datetime:
+        """What time it is by the clock of this machine."""
+        return EPOCH + self.skew + timedelta(seconds=self.passed())
+
+    def remover(self, remote: Remote, fs: Fs = UNSYNCED, older: timedelta = LEAST) -> Remover:
+        """Whoever removes what is left over, as a new process would have it."""
+        patient = PatientRemote(remote, sleep=lambda seconds: None)
+        kept = Removed(str(self.root / "removed"), fs)
+        return Remover(
+            must_collect(patient),
+            kept,
+            older=older,
+            now=self.now,
+            sleep=getattr(remote, "rest", lambda seconds: None),
+        )
 
     def engine(self, remote: Remote, fs: Fs = UNSYNCED) -> Engine:
         """An engine as a new process would have it."""
@@ -59,7 +79,7 @@ class Device:
             quiet=0,
             block=self.block,
             fs=fs,
-            now=lambda: EPOCH + self.skew + timedelta(seconds=next(tick)),
+            now=lambda: self.now() + timedelta(seconds=next(tick)),
             sleep=lambda seconds: None,
         )
 
@@ -161,6 +181,7 @@ class World:
         block: how many bytes their blocks hold; few, so that there are many.
         logs: carry event logs too.
         skews: how wrong the clock of each device is.
+        passed: how many seconds have passed since the world began.
     """
 
     def __init__(
@@ -172,6 +193,7 @@ class World:
         block: int = BLOCK,
         logs: bool = False,
         skews: tuple[timedelta, ...] = (),
+        passed: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.root = root
         self.remote = remote
@@ -179,6 +201,8 @@ class World:
         self.devices = [
             Device(root, f"device{n}", logs=logs, block=block, skew=wrong[n]) for n in range(devices)
         ]
+        for device in self.devices:
+            device.passed = passed
         self.written: dict[str, str] = {}
         self.taken_back: set[str] = set()
         self.shortened: set[str] = set()

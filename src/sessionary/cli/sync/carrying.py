@@ -36,6 +36,7 @@ def push_command(
     """
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "pushing") as line:
+        places.finish_removal(here.settings, line)
         engines = here.engines(line, allow_many_deletions=many_deletions)
         result = together(((engine.layout.name, engine.push()) for engine in engines), line.spared)
     return tell(result, here.settings, json_=json_)
@@ -63,6 +64,7 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
     """
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "pulling") as line:
+        places.finish_removal(here.settings, line)
         result = together(
             ((engine.layout.name, here.pull(engine)) for engine in here.engines(line)), line.spared
         )

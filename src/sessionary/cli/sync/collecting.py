@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sessionary.cli import output, phrases
-from sessionary.cli.progress import Progress
+from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
-from sessionary.cli.sync.telling import cost_line
+from sessionary.cli.sync.telling import PARTLY, cost_line
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.leftovers import Leftovers, count_leftovers
-from sessionary.sync.settings import load_settings
+from sessionary.sync.remote import collectable
+from sessionary.sync.removal import RETENTION, Removal, Remover
+from sessionary.sync.settings import Settings, load_settings
+
+_CANNOT = "nothing can be removed from this remote: it does not offer that"
 
 
 @click.command(
@@ -22,32 +29,72 @@ from sessionary.sync.settings import load_settings
     epilog="""\b
 Examples:
   sessionary sync gc
-  sessionary sync gc --json | jq .lost_size
+  sessionary sync gc --remove
+  sessionary sync gc --remove --days 90 --json | jq .removed_size
 """,
 )
 @places.settings_file
+@click.option("--remove", is_flag=True, help="Remove what was put there long enough ago.")
+@click.option(
+    "--days",
+    type=click.FloatRange(1),
+    default=RETENTION.days,
+    show_default=True,
+    metavar="DAYS",
+    help="How long ago that is.",
+)
 @places.as_json
-def gc_command(settings_path: Path | None, json_: bool) -> int:
-    """Count what could be removed from the remote. Removes nothing: no remote can do that safely yet.
+def gc_command(settings_path: Path | None, remove: bool, days: float, json_: bool) -> int:
+    """Count what lies on the remote and no session points to; with --remove, remove what is old of it.
 
-    A block that no session points to may belong to a push that is under way, on a machine that is asleep. This reads
-    all that is stored, so it may be expensive.
+    --remove also forgets what sessions were before they were rewound, and what trashed sessions consisted of, where
+    that is as long ago: no machine can bring it back from the remote any more. What it removes is kept on this machine
+    for 30 days, and put back if a push that was under way turns out to need it; so it waits some seconds to look
+    again. If it is cut off, run it again, or push or pull.
+    Exit code 3: something kept it from removing all of that.
     """
     settings = load_settings(places.settings_at(settings_path))
     inner = places.connect(settings)
     remote = PatientRemote(inner)
     try:
-        with Progress("looking", None) as progress:
-            found = count_leftovers(remote, progress.reach)
+        done = _removed(remote, settings, timedelta(days=days)) if remove else None
+        found = done.found if done else _counted(remote)
     finally:
         inner.close()
     if json_:
-        output.value({**asdict(found), "removed": 0, "cost": asdict(remote.cost)})
+        output.value({**_document(found, done or Removal()), "cost": asdict(remote.cost)})
     else:
         output.lines(_lines(found))
-        output.aside("nothing was removed")
+        output.lines(_told(done) if done else _not_asked(found))
         output.aside(cost_line(remote.cost))
-    return 0
+    return PARTLY if done and not done.is_whole else 0
+
+
+def _counted(remote: PatientRemote) -> Leftovers:
+    with Progress("looking", None) as progress:
+        return count_leftovers(remote, progress.reach)
+
+
+def _removed(remote: PatientRemote, settings: Settings, older: timedelta) -> Removal:
+    """Remove; where that cannot be done, count and say so."""
+    store = collectable(remote)
+    if store is None:
+        output.aside(_CANNOT)
+        return Removal(_counted(remote), can=False)
+    with Progress("removing", None) as progress:
+
+        def rest(seconds: float) -> None:
+            progress.pause()
+            with waiting("waiting to look again"):
+                time.sleep(seconds)
+
+        return Remover(store, places.kept(settings), older=older, sleep=rest, tell=progress.reach).remove()
+
+
+def _document(found: Leftovers, done: Removal) -> dict[str, Any]:
+    counts = asdict(done)
+    del counts["found"], counts["can"]
+    return {**asdict(found), **counts}
 
 
 def _lines(found: Leftovers) -> Iterator[str]:
@@ -58,6 +105,36 @@ def _lines(found: Leftovers) -> Iterator[str]:
     yield f"  {_amount(found.dead_blocks, found.dead_size)} of trashed sessions only"
     if found.unread:
         yield f"! {phrases.count(found.unread, 'session')} could not be read; what they point to is not known"
+
+
+def _not_asked(found: Leftovers) -> Iterator[str]:
+    yield "nothing was removed"
+    if found.lost_blocks or found.past_blocks or found.dead_blocks:
+        yield "next: sessionary sync gc --remove"
+
+
+def _told(done: Removal) -> Iterator[str]:
+    if done.trimmed or done.emptied:
+        past = phrases.count(done.trimmed, "rewound session")
+        yield f"forgot the past of {past} and the content of {phrases.count(done.emptied, 'trashed one')}"
+    if done.restored:
+        yield f"! put {phrases.count(done.restored, 'block')} back that a session points to by now"
+    if done.young:
+        yield f"  {phrases.count(done.young, 'block')} that no session points to: too young"
+    yield from _hindered(done)
+    if done.can:
+        yield output.paint("✓", "green") + f" removed {_amount(done.removed, done.removed_size)}"
+
+
+def _hindered(done: Removal) -> Iterator[str]:
+    """What kept it from removing more."""
+    if done.found.unread:
+        yield "! nothing was removed: what could not be read may need any block; a newer version may read it"
+    if done.missing:
+        blocks = phrases.count(done.missing, "block")
+        yield f"! {blocks} that a session points to, but not there: nothing beside them was removed; push everywhere"
+    if done.undated:
+        yield f"! {phrases.count(done.undated, 'block')} of unknown age stay; `sync init` by the owner may help"
 
 
 def _amount(blocks: int, size: int) -> str:

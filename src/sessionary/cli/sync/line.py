@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sessionary.cli.progress import Progress
-from sessionary.sync.calls import Cost
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord
+from sessionary.sync.calls import Cost, must_collect
+from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, StatPage
 from sessionary.sync.remotes import OpenRemote
 
 
@@ -58,3 +58,16 @@ class Line:
             self._progress.advance()
             self._pages[after] = self._inner.list_heads(after)
         return self._pages[after]
+
+    @property
+    def settled_after(self) -> float | None:
+        """As the remote inside; None if nothing can be removed from it."""
+        return getattr(self._inner, "settled_after", None)
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        self._progress.advance()
+        return must_collect(self._inner).list_blocks(space, first, stop, after)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        self._progress.advance()
+        return must_collect(self._inner).delete_block(space, block, version)

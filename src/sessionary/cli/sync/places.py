@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,16 +15,26 @@ import click
 from sessionary.catalog import xdg_folder
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.line import Line
-from sessionary.errors import Invalid
+from sessionary.errors import Invalid, Locked, RemoteError
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
+from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.notes import FileNote
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, collectable
 from sessionary.sync.remotes import OpenRemote, open_remote
+from sessionary.sync.removal import Remover
+from sessionary.sync.removed import Removed
 from sessionary.sync.report import Outcome, Report, Standing
-from sessionary.sync.settings import Settings, load_settings, note_file, read_identity, state_folder
+from sessionary.sync.settings import (
+    Settings,
+    load_settings,
+    note_file,
+    read_identity,
+    removed_folder,
+    state_folder,
+)
 from sessionary.workspace import Workspace
 
 _OF_AGENTS = "amplifier"
@@ -171,12 +181,37 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
         NotFound: nothing was set up.
         Invalid: the settings are damaged.
     """
+    state = _remembered()
+    settings = load_settings(settings_at(settings_path))
+    place = Path(os.path.expanduser(HOME if home is None else home)).absolute()
+    return Here(place, root.absolute(), settings, state, quiet)
+
+
+def _remembered() -> str:
     state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if state is None:
         raise Invalid("there is no home directory for what is remembered", hint="set XDG_STATE_HOME")
-    settings = load_settings(settings_at(settings_path))
-    place = Path(os.path.expanduser(HOME if home is None else home)).absolute()
-    return Here(place, root.absolute(), settings, os.path.join(state, "sync"), quiet)
+    return os.path.join(state, "sync")
+
+
+def kept(settings: Settings) -> Removed:
+    """What `sync gc` has removed from the remote.
+
+    Raises:
+        Invalid: nobody says where it could be.
+    """
+    return Removed(removed_folder(_remembered(), settings))
+
+
+def finish_removal(settings: Settings, remote: Remote) -> None:
+    """Look again in the place of a `sync gc` of this machine that was cut off; mostly that is a look for one file.
+
+    One that is under way is left alone. What fails here is done by the next that comes by.
+    """
+    removed, store = kept(settings), collectable(PatientRemote(remote))
+    if store is not None and removed.open_run() is not None:
+        with suppress(Locked, RemoteError):
+            Remover(store, removed).finish()
 
 
 @contextmanager

@@ -155,6 +155,7 @@ class Watch:
     def _carry(self, verb: Callable[[Engine], Report]) -> None:
         try:
             with Progress("carrying", None) as progress:
+                places.finish_removal(self._here.settings, self._remote)
                 line = Line(self._remote, progress)
                 engines = self._here.engines(line)
                 result = together(((engine.layout.name, verb(engine)) for engine in engines), line.spared)

@@ -163,6 +163,9 @@ class _Sealed:
         self.read_head = sealed.read_head
         self.swap_head = sealed.swap_head
         self.list_heads = sealed.list_heads
+        self.settled_after = sealed.settled_after
+        self.list_blocks = sealed.list_blocks
+        self.delete_block = sealed.delete_block
         self._outer = outer
 
     @property

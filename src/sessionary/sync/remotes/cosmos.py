@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.cosmos_config import CosmosConfig
-from sessionary.sync.remote import Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remote import Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
 from sessionary.sync.remotes.cosmos_link import Heard, Link
 from sessionary.sync.remotes.cosmos_recent import Recent, Stamped
 from sessionary.sync.remotes.kept import Note
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _Row = dict[str, Any]
 PATIENCE: Final = 120.0
-PAGE_BLOCKS, PAGE_HEADS = 100, 400
+PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 100, 400, 1000
 """The service cuts pages at 4 MB by itself."""
 
 LARGEST_ITEM: Final = (2 << 20) - (4 << 10)
@@ -91,6 +91,8 @@ class CosmosRemote:
         self._now = now
         self._page_blocks = page_blocks
         self._page_heads = page_heads
+
+    settled_after = 30.0
 
     def __repr__(self) -> str:
         return f"CosmosRemote({self._link.config!r}, tenant={self._tenant!r})"
@@ -168,6 +170,34 @@ class CosmosRemote:
         self._recent.follow(after, page, following, self._now())
         return HeadPage(tuple(one.head for one in page), following)
 
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        beyond = ">=" if after is None else ">"
+        rows, more, now = self._page_and_time(
+            "SELECT c.id, c._ts, c._etag, LENGTH(c.b) AS size FROM c "
+            f"WHERE c.pk = @pk AND c.id {beyond} @first AND c.id < @stop ORDER BY c.id",
+            {"@pk": self._space(space), "@first": first if after is None else after, "@stop": stop},
+            PAGE_STATS,
+        )
+        stats = tuple(_stat(row, now) for row in rows)
+        return StatPage(stats, stats[-1].id if more and stats else None)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        pk, name = self._space(space), _checked(block)
+
+        def work(container: ContainerProxy, heard: Heard) -> bool:
+            from azure.core import MatchConditions
+
+            container.delete_item(
+                name,
+                pk,
+                etag=version,
+                match_condition=MatchConditions.IfNotModified,
+                response_hook=heard,
+            )
+            return True
+
+        return self._link.ask(work, _CHANGED, _GONE) is True
+
     def _changed(self, since: int) -> list[Stamped]:
         """All heads that were written since a second of the service's clock."""
         rows = self._rows(
@@ -207,15 +237,22 @@ class CosmosRemote:
 
     def _page(self, query: str, values: dict[str, str | int], count: int) -> tuple[list[_Row], bool]:
         """Some rows of a query over one partition, and whether there are more."""
+        rows, more, _ = self._page_and_time(query, values, count)
+        return rows, more
 
-        def work(container: ContainerProxy, heard: Heard) -> tuple[list[_Row], bool]:
+    def _page_and_time(
+        self, query: str, values: dict[str, str | int], count: int
+    ) -> tuple[list[_Row], bool, float | None]:
+        """As `_page`, and what time it is by the clock of the service, if it tells."""
+
+        def work(container: ContainerProxy, heard: Heard) -> tuple[list[_Row], bool, float | None]:
             pages = _pages(container, heard, query, values, count)
             for page in pages:
                 rows = list(page)
                 more = pages.continuation_token is not None
                 if rows or not more:
-                    return rows, more
-            return [], False
+                    return rows, more, heard.time
+            return [], False, heard.time
 
         found = self._link.ask(work)
         assert found is not None, "no status was given for which there is no answer"
@@ -275,6 +312,13 @@ def _head(row: _Row) -> HeadRecord:
 
 def _stamped(row: _Row) -> Stamped:
     return Stamped(int(row["_ts"]), _head(row))
+
+
+def _stat(row: _Row, now: float | None) -> BlockStat:
+    """A block without its bytes; the stamp is in whole seconds, so its age is taken for one less."""
+    size = int(row.get("size") or 0) * 3 // 4
+    age = None if now is None else max(0.0, now - int(row["_ts"]) - 1)
+    return BlockStat(row["id"], size, age, row["_etag"])
 
 
 def _bytes(row: _Row) -> bytes:

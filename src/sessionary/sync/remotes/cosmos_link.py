@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sessionary.errors import RemoteError, Unsupported
@@ -45,6 +46,7 @@ class Heard:
     def __init__(self) -> None:
         self.ru = 0.0
         self.etag: str | None = None
+        self.time: float | None = None
 
     def __call__(self, headers: Mapping[str, Any], body: object = None) -> None:
         try:
@@ -52,6 +54,10 @@ class Heard:
         except ValueError:
             pass  # a price that is no number: it is for information only
         self.etag = headers.get("etag") or self.etag
+        try:
+            self.time = parsedate_to_datetime(headers.get("date") or "").timestamp()
+        except ValueError:
+            pass  # a proxy may leave it out; whoever needs it does without
 
 
 class Link:

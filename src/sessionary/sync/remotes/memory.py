@@ -6,20 +6,24 @@ A `MemoryServer` is what the machines share; `remote` gives the view of one tena
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
+from collections.abc import Callable
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
 
 PAGE_BYTES = 4 << 20
 PAGE_HEADS = 200
+PAGE_STATS = 1000
 
 
 class _Tenant:
     def __init__(self) -> None:
         self.blocks: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.ids: dict[str, list[str]] = defaultdict(list)
+        self.put: dict[tuple[str, str], tuple[float, int]] = {}
         self.heads: dict[str, tuple[bytes, int]] = {}
         self.names: list[str] = []
 
@@ -30,9 +34,17 @@ class MemoryServer:
     Args:
         page_bytes: about how many bytes of blocks a page holds.
         page_heads: how many heads a page holds.
+        clock: seconds, for the age of blocks.
     """
 
-    def __init__(self, *, page_bytes: int = PAGE_BYTES, page_heads: int = PAGE_HEADS) -> None:
+    def __init__(
+        self,
+        *,
+        page_bytes: int = PAGE_BYTES,
+        page_heads: int = PAGE_HEADS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.clock = clock
         self.page_bytes = page_bytes
         self.page_heads = page_heads
         self.guard = threading.Lock()
@@ -47,6 +59,8 @@ class MemoryServer:
 class MemoryRemote:
     """One tenant's blocks and heads on a `MemoryServer`."""
 
+    settled_after = 0.0
+
     def __init__(self, server: MemoryServer, tenant: str) -> None:
         self._server = server
         self._mine = server.tenants[tenant]
@@ -58,6 +72,8 @@ class MemoryRemote:
                 return False
             self._mine.blocks[space][block] = bytes(data)
             insort(self._mine.ids[space], block)
+            self._server.versions += 1
+            self._mine.put[space, block] = self._server.clock(), self._server.versions
             return True
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
@@ -96,6 +112,30 @@ class MemoryRemote:
             found = tuple(head for head in map(self._head, names) if head is not None)
             more = at + len(names) < len(self._mine.names)
             return HeadPage(found, names[-1] if more else None)
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        with self._server.guard:
+            ids = self._mine.ids[space]
+            at = bisect_left(ids, first) if after is None else bisect_right(ids, after)
+            end = min(bisect_left(ids, stop), at + PAGE_STATS)
+            more = end < bisect_left(ids, stop)
+            stats = tuple(self._stat(space, block) for block in ids[at:end])
+            return StatPage(stats, ids[end - 1] if more else None)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        with self._server.guard:
+            if block not in self._mine.blocks[space] or self._stat(space, block).version != version:
+                return False
+            del self._mine.blocks[space][block]
+            self._mine.ids[space].remove(block)
+            self._mine.put.pop((space, block), None)
+            return True
+
+    def _stat(self, space: str, block: str) -> BlockStat:
+        size = len(self._mine.blocks[space][block])
+        put = self._mine.put.get((space, block))
+        age = None if put is None else max(0.0, self._server.clock() - put[0])
+        return BlockStat(block, size, age, "" if put is None else str(put[1]))
 
     def _head(self, name: str) -> HeadRecord | None:
         present = self._mine.heads.get(name)

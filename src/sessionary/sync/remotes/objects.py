@@ -18,15 +18,24 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remote import (
+    LARGEST_BLOCK,
+    Block,
+    BlockPage,
+    BlockStat,
+    HeadPage,
+    HeadRecord,
+    StatPage,
+)
 from sessionary.sync.remotes.fetched import Fetched, FetchedHeads
 from sessionary.sync.remotes.kept import Note
 from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
@@ -36,9 +45,12 @@ if TYPE_CHECKING:
 
 SCHEMES = ("s3", "gs", "az")
 NONCE = 16
-PAGE_BLOCKS, PAGE_HEADS = 64, 1000
+PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 64, 1000, 1000
 AT_ONCE = 16
 """So many objects are fetched at the same time."""
+
+CLOCK_AGAIN = 3600.0
+"""Seconds after which the store is asked again what time it is."""
 
 LOOKS = 5
 """So often a write is tried again that raced with another one of the same name."""
@@ -113,6 +125,8 @@ class ObjectStoreRemote:
         Invalid, Unsupported: as `open_store`.
     """
 
+    settled_after = 30.0
+
     def __init__(
         self,
         url: str,
@@ -131,6 +145,7 @@ class ObjectStoreRemote:
         self._page_blocks = page_blocks
         self._page_heads = page_heads
         self._fetched = FetchedHeads((url, tenant, str(options.get("endpoint", ""))), note)
+        self._clock: tuple[float, float] | None = None
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
     # -- the five verbs
@@ -164,6 +179,46 @@ class ObjectStoreRemote:
         following = kept[-1][0] if len(page) > len(kept) else None
         self._fetched.follow(after, heads, following)
         return HeadPage(tuple(one.head for one in heads), following)
+
+    # -- the sixth
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        folder = f"{self._root}/blocks/{_checked(space)}"
+        now = self._time()
+        found = self._metas(folder, after if after is not None else first[:-1])
+        stats = (_stat(meta, len(folder) + 1, now) for meta in found)
+        behind = (one for one in stats if one.id >= first and (after is None or one.id > after))
+        page = list(islice(takewhile(lambda one: one.id < stop, behind), PAGE_STATS + 1))
+        return StatPage(tuple(page[:PAGE_STATS]), page[PAGE_STATS - 1].id if page[PAGE_STATS:] else None)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        """Looks first: no client compares and removes in one step, and not all stores could.
+
+        What is not there is removed all the same: only so the store says whether this may be done.
+        """
+        path = self._block_path(space, block)
+        try:
+            there: ObjectMeta | None = self._ask(path, lambda: self._store.head(path))
+        except NotFound:
+            there = None
+        if there is not None and _version(there) != version:
+            return False
+        with suppress(NotFound):
+            self._ask(path, lambda: self._store.delete(path))
+        return there is not None
+
+    def _time(self) -> float:
+        """What time it is by the clock of the store: that of an object that was put for this, and what passed since.
+
+        Time that this machine was asleep may be missing. Blocks then seem to be younger than they are.
+        """
+        known, here = self._clock, time.monotonic()
+        if known is None or here - known[1] > CLOCK_AGAIN:
+            path = f"{self._root}/check/clock"
+            self._ask(path, lambda: self._store.put(path, b"", use_multipart=False))
+            meta = self._ask(path, lambda: self._store.head(path))
+            self._clock = known = meta["last_modified"].timestamp(), here
+        return known[0] + here - known[1]
 
     # -- beside them
 
@@ -288,21 +343,27 @@ class ObjectStoreRemote:
 
     def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
         """The names in a folder, as `_names`, with the etags that the list tells."""
-        last = after or ""
-        for name, etag in self._raw(folder, after):
-            if name <= last:  # also what never ends: a server that heeds no offset begins again and again
-                raise RemoteError(f"{self.url} does not list names in the order of their bytes")
-            last = name
-            yield name, etag
+        return (
+            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in self._metas(folder, after)
+        )
 
-    def _raw(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
+    def _metas(self, folder: str, after: str | None) -> Iterator[ObjectMeta]:
+        """What a list tells of the objects in a folder, behind this name, in the order of their names."""
+        last = f"{folder}/{after or ''}"
+        for meta in self._raw(folder, after):
+            if (
+                meta["path"] <= last
+            ):  # also what never ends: a server that heeds no offset begins again and again
+                raise RemoteError(f"{self.url} does not list names in the order of their bytes")
+            last = meta["path"]
+            yield meta
+
+    def _raw(self, folder: str, after: str | None) -> Iterator[ObjectMeta]:
         """What the store lists, in whatever order that is."""
         offset = f"{folder}/{after}" if after else None
         stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
         chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
-        return (
-            (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in chain.from_iterable(chunks)
-        )
+        return chain.from_iterable(chunks)
 
     def _etag(self, meta: Any) -> str:
         etag = meta["version"] if self._by_version else meta["e_tag"]
@@ -356,6 +417,17 @@ def folder_of(tenant: str) -> str:
 def _bare(etag: str | None) -> str:
     """An etag as it can be compared: some stores quote it in lists, some in answers."""
     return (etag or "").strip('"')
+
+
+def _stat(meta: ObjectMeta, begin: int, now: float) -> BlockStat:
+    """A block without its bytes. Times are in whole seconds at some places, so its age is taken for one less."""
+    age = max(0.0, now - meta["last_modified"].timestamp() - 1)
+    return BlockStat(meta["path"][begin:], meta["size"], age, _version(meta))
+
+
+def _version(meta: ObjectMeta) -> str:
+    """The second in which an object was put: its etag says nothing, the bytes of a block are always the same."""
+    return str(int(meta["last_modified"].timestamp()))
 
 
 def _checked(name: str) -> str:

@@ -7,15 +7,27 @@ a cluster can part the tables by it and the engine can keep tenants from one ano
 A version of a head is a random UUID that whoever swaps has made up, not a number that the server counts: it never comes
 again, not even where a head was removed and made anew; and whoever asks a second time because the answer was lost knows
 his own version when he finds it.
+
+When a block was put is told by a column that came later. A schema without it goes on as before: nothing in it has an
+age, so nothing is removed, until its owner prepares it again.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from sessionary.errors import RemoteError, Unsupported
-from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remote import (
+    LARGEST_BLOCK,
+    Block,
+    BlockPage,
+    BlockStat,
+    HeadPage,
+    HeadRecord,
+    StatPage,
+)
 
 if TYPE_CHECKING:
     from sessionary.sync.remotes.postgres_calls import Connections
@@ -23,11 +35,13 @@ if TYPE_CHECKING:
 SCHEMA = "sessionary"
 PAGE_BYTES = 8 << 20
 FEWEST, MOST = 16, 256
-PAGE_HEADS = 500
+PAGE_HEADS, PAGE_STATS = 500, 1000
 
 _BLOCKS = """CREATE TABLE IF NOT EXISTS {schema}.blocks (
     tenant text {bytewise} NOT NULL, space text {bytewise} NOT NULL, id text {bytewise} NOT NULL,
-    data bytea NOT NULL, PRIMARY KEY (tenant, space, id))"""
+    data bytea NOT NULL, put_at timestamptz DEFAULT now(), PRIMARY KEY (tenant, space, id))"""
+_DATED = "ALTER TABLE {schema}.blocks ADD COLUMN IF NOT EXISTS put_at timestamptz DEFAULT now()"
+_MICROSECONDS = "CAST(extract(epoch FROM put_at) * 1000000 AS bigint)"
 _HEADS = """CREATE TABLE IF NOT EXISTS {schema}.heads (
     tenant text {bytewise} NOT NULL, name text {bytewise} NOT NULL,
     version uuid NOT NULL, data bytea NOT NULL, PRIMARY KEY (tenant, name))"""
@@ -41,9 +55,11 @@ _GRANTS = (
     "GRANT SELECT, INSERT ON {schema}.blocks TO {role}",
     "GRANT SELECT, INSERT, UPDATE ON {schema}.heads TO {role}",
 )
+_REMOVAL = "GRANT DELETE ON {schema}.blocks TO {role}"
 # The engine does not know this clause, or not for this collation, or it has no such feature.
 _NOT_KNOWN = ("0A000", "42601", "42704", "42P21", "22023")
 _NOT_ALLOWED = "42501"
+_NO_COLUMN = "42703"
 _THERE_ALREADY = ("42710", "42P06", "42P07", "23505")
 
 
@@ -60,6 +76,8 @@ class PostgresRemote:
     Raises:
         Unsupported: psycopg is not installed.
     """
+
+    settled_after = 5.0
 
     def __init__(
         self, conninfo: str, *, tenant: str, schema: str = SCHEMA, patience: float | None = None
@@ -131,6 +149,38 @@ class PostgresRemote:
         heads = tuple(_record(*row) for row in rows)
         return HeadPage(heads, heads[-1].name if len(heads) == PAGE_HEADS else None)
 
+    # -- the sixth
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        try:
+            rows = self._stats(
+                "extract(epoch FROM now() - put_at), " + _MICROSECONDS, space, first, stop, after
+            )
+        except RemoteError as error:
+            if error.details.get("sqlstate") != _NO_COLUMN:
+                raise
+            rows = self._stats("NULL, NULL", space, first, stop, after)
+        stats = tuple(_stat(*row) for row in rows)
+        return StatPage(stats, stats[-1].id if len(stats) == PAGE_STATS else None)
+
+    def _stats(
+        self, put: str, space: str, first: str, stop: str, after: str | None
+    ) -> Sequence[tuple[Any, ...]]:
+        low, beyond = (first, ">=") if after is None else (after, ">")
+        return self._calls.run(
+            f"SELECT id, octet_length(data), {put} FROM {self._blocks} WHERE tenant = %s AND space = %s "
+            f"AND id {beyond} %s AND id < %s ORDER BY id LIMIT {PAGE_STATS}",
+            (self._tenant, space, low, stop),
+        ).rows
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        answer = self._calls.run(
+            f"DELETE FROM {self._blocks} WHERE tenant = %s AND space = %s AND id = %s "
+            f"AND CAST({_MICROSECONDS} AS text) = %s",
+            (self._tenant, space, block, version),
+        )
+        return answer.touched == 1
+
     # -- setting up
 
     def prepare(self) -> bool:
@@ -149,20 +199,23 @@ class PostgresRemote:
         """
         if not self._is_there():
             self._create()
+        elif not self._is_dated():
+            self._define(_DATED.format(schema=quoted(self._schema)), refused=(*_NOT_KNOWN, _NOT_ALLOWED))
         if not self._is_separated():
             self._separate()
         return self._is_separated()
 
-    def admit(self, role: str) -> None:
-        """Let a role use the tables, as the tenant of its own name. It may add blocks, and never remove or change one.
+    def admit(self, role: str, *, may_remove: bool = False) -> None:
+        """Let a role use the tables, as the tenant of its own name. It may add blocks, and never change one.
 
         Args:
             role: an existing role that may log in.
+            may_remove: let it remove blocks of its own, too: `sync gc --remove` needs that, and nothing else.
 
         Raises:
             RemoteError: there is no such role, or this one may not let it in.
         """
-        for grant in _GRANTS:
+        for grant in (*_GRANTS, *((_REMOVAL,) if may_remove else ())):
             self._calls.run(grant.format(schema=quoted(self._schema), role=quoted(role)))
 
     def close(self) -> None:
@@ -177,6 +230,15 @@ class PostgresRemote:
                 if error.details.get("sqlstate") in ("42P01", "3F000"):
                     return False
                 raise
+        return True
+
+    def _is_dated(self) -> bool:
+        try:
+            self._calls.run(f"SELECT put_at FROM {self._blocks} LIMIT 0")
+        except RemoteError as error:
+            if error.details.get("sqlstate") == _NO_COLUMN:
+                return False
+            raise
         return True
 
     def _create(self) -> None:
@@ -238,6 +300,12 @@ def quoted(name: str) -> str:
 
 def _record(name: str, data: bytes, version: uuid.UUID) -> HeadRecord:
     return HeadRecord(name, bytes(data), str(version))
+
+
+def _stat(name: str, size: int, age: Any, put: int | None) -> BlockStat:
+    if age is None or put is None:
+        return BlockStat(name, size, None, "")
+    return BlockStat(name, size, max(0.0, float(age)), str(put))
 
 
 def _connections(conninfo: str, patience: float | None) -> Connections:

@@ -24,6 +24,7 @@ from hashlib import sha256
 from typing import Any
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
+from sessionary.sync.calls import must_collect
 from sessionary.sync.remote import (
     LARGEST_BLOCK,
     Block,
@@ -31,8 +32,11 @@ from sessionary.sync.remote import (
     HeadPage,
     HeadRecord,
     Remote,
+    StatPage,
     block_pages,
+    blocks_of,
     heads_of,
+    stats_of,
 )
 
 OVERHEAD = 4 << 10
@@ -104,6 +108,32 @@ class SealedRemote:
         page = self.inner.list_heads(after)
         heads = tuple(self._opened_head(head) for head in page.heads if head.name != MARK)
         return HeadPage(heads, page.following)
+
+    @property
+    def settled_after(self) -> float | None:
+        """As the remote inside; None if nothing can be removed from it."""
+        return getattr(self.inner, "settled_after", None)
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
+
+        One that cannot be opened is left out: it is no block of ours, and nobody's to remove.
+        """
+        self._check()
+        low = first if after is None else max(first, after)
+        span = self._span(space, low, stop)
+        keyed = {stat.id: stat for stat in stats_of(must_collect(self.inner), self._space(space), *span)}
+        found = []
+        for block in blocks_of(self.inner, self._space(space), *span):
+            opened = self._open("block", space, block.data)
+            if opened is not None and block.id in keyed and self._id(space, opened.id) == block.id:
+                found.append(keyed[block.id]._replace(id=opened.id))
+        wanted = (one for one in found if first <= one.id < stop and (after is None or one.id > after))
+        return StatPage(tuple(sorted(wanted)), None)
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        self._check()
+        return must_collect(self.inner).delete_block(self._space(space), self._id(space, block), version)
 
     def close(self) -> None:
         """Close the remote inside, if it can be closed."""

@@ -1,0 +1,156 @@
+"""What the heads of a space lead to, and so what is left over in it.
+
+A chain is followed from its end: each block says in its first line which chain stands before it. To read all blocks
+for that would be to fetch all that is stored. Mostly it need not be read: the id of a block has its file and its number
+in it, and where there is only one block of each number, the chain leads to these and no others. Only the blocks of
+files that were rewound, forked, or pushed by two at once are read.
+
+Whatever is not certain counts as reached. If a block is missing, or says nothing that can be read, nobody knows where
+its chain goes on, so all blocks of its file with smaller numbers count as reached.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from sessionary.errors import SessionaryError
+from sessionary.sync.blocks import block_id, id_range, part_key, unpack
+from sessionary.sync.heads import Head
+from sessionary.sync.remote import Remote, blocks_of
+
+Tip = tuple[str, int, str]
+"""The key of a file, the number of its blocks, and its chain."""
+
+_MOST = 99_999_999  # numbers have eight digits
+
+
+class Reach:
+    """The blocks of one space, and which of them chains lead to.
+
+    Args:
+        remote: the other side.
+        space: the space.
+        there: the ids of all blocks in it.
+        kept: blocks that may be missing there, and how to get their bytes.
+        before: the chain before each block, if all of them were read already.
+
+    Attributes:
+        there: as given.
+        missing: the blocks that chains led to so far and that are not there.
+    """
+
+    def __init__(
+        self,
+        remote: Remote,
+        space: str,
+        there: Iterable[str],
+        kept: Mapping[str, Callable[[], bytes | None]] | None = None,
+        before: dict[str, str] | None = None,
+    ) -> None:
+        self.there = frozenset(there)
+        self.missing: set[str] = set()
+        self._remote = remote
+        self._space = space
+        self._kept = kept or {}
+        self._before = before
+        self._read: dict[str, dict[str, str]] = {}
+        self._numbers: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for name in {*self.there, *self._kept}:
+            key, _, rest = name.partition("-")
+            number = rest.partition("-")[0]
+            if number.isdecimal():
+                self._numbers[key][int(number)].add(name)
+
+    def to(self, tips: Iterable[Tip]) -> set[str]:
+        """The ids of all blocks that these chains lead to.
+
+        Raises:
+            RemoteError: the other side failed.
+        """
+        by_key: dict[str, set[Tip]] = defaultdict(set)
+        for tip in tips:
+            if tip[1]:
+                by_key[tip[0]].add(tip)
+        reached: set[str] = set()
+        for key, ends in sorted(by_key.items()):
+            reached |= self._only(key, ends) or self._followed(key, ends)
+        self.missing |= reached - self.there
+        return reached
+
+    def _only(self, key: str, ends: set[Tip]) -> set[str] | None:
+        """What the chains of a file lead to, where there is one block of each number; else None."""
+        most = max(count for _, count, _ in ends)
+        numbers = self._numbers[key]
+        if most > len(numbers) or any(len(numbers.get(number, ())) != 1 for number in range(most)):
+            return None
+        if any(block_id(key, count - 1, chain) not in numbers[count - 1] for _, count, chain in ends):
+            return None
+        return {name for number in range(most) for name in numbers[number]}
+
+    def _followed(self, key: str, ends: set[Tip]) -> set[str]:
+        before = self._chains(key)
+        reached: set[str] = set()
+        for _, count, tip in ends:
+            chain = tip
+            for number in reversed(range(count)):
+                name = block_id(key, number, chain)
+                if name in reached:
+                    break
+                reached.add(name)
+                if name not in before:
+                    reached |= self._up_to(key, number)
+                    break
+                chain = before[name]
+        return reached
+
+    def _up_to(self, key: str, number: int) -> set[str]:
+        return {name for at, names in self._numbers[key].items() if at <= number for name in names}
+
+    def _chains(self, key: str) -> dict[str, str]:
+        """The chain before each block of a file, of those that can be read."""
+        if self._before is not None:
+            return self._before
+        if key not in self._read:
+            self._read[key] = dict(_prevs(self._bytes(key)))
+        return self._read[key]
+
+    def _bytes(self, key: str) -> Iterator[tuple[str, bytes]]:
+        yield from blocks_of(self._remote, self._space, *id_range(key, 0, _MOST))
+        for name, get in self._kept.items():
+            if name.startswith(key + "-") and name not in self.there and (data := get()) is not None:
+                yield name, data
+
+
+def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
+    for name, data in blocks:
+        try:
+            yield name, unpack(name, data).prev
+        except SessionaryError:
+            continue  # the chain ends here; whoever pulls is told
+
+
+def all_chains(blocks: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> dict[str, str]:
+    """The chain before each of these blocks; their sizes are noted."""
+
+    def measured() -> Iterator[tuple[str, bytes]]:
+        for name, data in blocks:
+            sizes[name] = len(data)
+            yield name, data
+
+    return dict(_prevs(measured()))
+
+
+def tips(heads: Iterable[Head]) -> list[Tip]:
+    """Where the files of these heads end."""
+    return [(part_key(part.name), part.n, part.chain) for head in heads for part in head.parts]
+
+
+def past_tips(heads: Iterable[Head]) -> list[Tip]:
+    """Where they ended before they were rewound."""
+    return [
+        (part_key(name), n, chain)
+        for head in heads
+        for past in head.history
+        for name, (n, chain) in past.tips.items()
+    ]

@@ -1,0 +1,295 @@
+"""What no head reaches, removed from the other side: old blocks, old generations, what trashed sessions consisted of.
+
+A block is put before the head that points to it, and no verb asks for both at once. So whoever finds a block that no
+head reaches cannot know whether one will in the next moment. Three things together make sure that none is missed:
+
+*   A block is removed only if it was put longer ago than any push takes to get from its blocks to its head, unless it
+    rests; and a push that has rested, or was told that a block was there already, puts it again *after* the swap.
+*   Its bytes are kept here first, and when all is removed the heads are looked at once more. Whatever one of them
+    reaches by now is put back. So of a push and a removal that meet, at least one sees the other: if the swap came
+    before that look, this side puts back; if it came after, that push puts again.
+*   A removal that is cut off is known by a file. The next one, or the next push or pull of this machine, looks again in
+    its place, from what was kept.
+
+A head that cannot be read may reach anything: then nothing is removed, and what was just removed is put back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from sessionary.disk.lock import TIMEOUT
+from sessionary.errors import Invalid, RemoteError
+from sessionary.sync.heads import Head, encode
+from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
+from sessionary.sync.reach import Reach, past_tips, tips
+from sessionary.sync.remote import BlockStat, Collectable, blocks_of, stats_of
+from sessionary.sync.removed import Get, Removed, is_block
+
+RETENTION: Final = timedelta(days=30)
+LEAST: Final = timedelta(hours=1)
+"""Far more than a push takes between a block and the head, without putting the block again."""
+
+_NOBODY = "00000000-00000000-" + 32 * "0"
+
+
+@dataclass(slots=True)
+class Removal:
+    """What was done.
+
+    Attributes:
+        found: what there was before, old generations and trashed sessions being forgotten already.
+        removed, removed_size: the blocks that were removed, and their bytes.
+        trimmed: of how many sessions old generations were forgotten.
+        emptied: of how many trashed sessions only the name is left.
+        restored: how many blocks were put back because a head reaches them after all.
+        young: how many blocks no head reaches that stay: too young, or called as none of ours is.
+        undated: how many of which the store cannot say how old they are.
+        missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
+        can: False if the remote does not offer it.
+    """
+
+    found: Leftovers = field(default_factory=Leftovers)
+    removed: int = 0
+    removed_size: int = 0
+    trimmed: int = 0
+    emptied: int = 0
+    restored: int = 0
+    young: int = 0
+    undated: int = 0
+    missing: int = 0
+    can: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """False if something kept it from being done."""
+        return self.can and not (self.found.unread or self.missing or self.undated)
+
+
+class Remover:
+    """Removes blocks from one remote, and puts back what should not have been.
+
+    Args:
+        remote: the other side.
+        kept: where what was removed is kept.
+        older: what is younger than this stays. For as long, and thirty days at least, what was removed is kept.
+        now: the clock of this machine, for what heads say of their time.
+        sleep: how to wait, in seconds.
+        tell: told how many spaces were looked through, and then blocks removed.
+
+    Raises:
+        Invalid: `older` is so short that blocks of pushes under way would be removed.
+    """
+
+    def __init__(
+        self,
+        remote: Collectable,
+        kept: Removed,
+        *,
+        older: timedelta = RETENTION,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+        tell: Tell = lambda done: None,
+    ) -> None:
+        if older < LEAST:
+            raise Invalid(
+                f"what is younger than {LEAST} may belong to a push that is under way", operation="gc"
+            )
+        self._remote = remote
+        self._kept = kept
+        self._older = older
+        self._now = now
+        self._sleep = sleep
+        self._tell = tell
+
+    def remove(self) -> Removal:
+        """Remove what is old and left over.
+
+        Durability: each block is kept on this disk, flushed, before it is removed there. If this does not return, what
+        a head has come to reach meanwhile is put back by the next call of this or of `finish`.
+
+        Raises:
+            Locked: another removal of this machine is under way.
+            RemoteError: the other side failed, or does not let this user remove; what was removed until then was
+                looked after.
+            StorageFailed: what is to be removed cannot be kept.
+        """
+        done = Removal()
+        with self._alone():
+            self._finish(done)
+            heads = read_heads(self._remote)
+            self._put_back(heads, self._kept.blocks(), done, doubt=False)
+            if not heads.unread:
+                heads = self._forget_past(heads, done)
+            done.found = begun(heads)
+            found = self._look_through(heads, done)
+            if not heads.unread:
+                self._remove_all(found, heads, done)
+                self._kept.forget(self._now(), max(self._older, RETENTION))
+        return done
+
+    def finish(self) -> Removal:
+        """Look again after a removal that was cut off, if one was; else ask nothing of anybody.
+
+        Raises:
+            Locked: a removal is under way, and looks itself.
+            RemoteError, StorageFailed: as `remove`.
+        """
+        done = Removal()
+        if self._kept.open_run() is not None:
+            with self._alone(0.0):
+                self._finish(done)
+        return done
+
+    @contextmanager
+    def _alone(self, patience: float = TIMEOUT) -> Iterator[None]:
+        lock = self._kept.lock()
+        try:
+            with lock.held(patience, note="gc"):
+                yield
+        finally:
+            lock.close()
+
+    def _finish(self, done: Removal) -> None:
+        run = self._kept.open_run()
+        if run is None:
+            return
+        self._sleep(self._remote.settled_after)  # a call of it may be on its way still
+        self._look_again(run or None, Heads(), done)
+        self._kept.end()
+
+    # -- heads
+
+    def _forget_past(self, heads: Heads, done: Removal) -> Heads:
+        """Forget generations and what trashed sessions consisted of, where that is long ago; the heads after it."""
+        limit = self._now() - self._older
+        swapped = False
+        for name, head in sorted(heads.read.items()):
+            kept = without_past(head, limit)
+            if kept is head:
+                continue
+            if not swapped:
+                self._refuse_early(head.space)
+            swapped = True
+            if self._remote.swap_head(name, encode(kept), heads.records[name].etag) is not None:
+                done.emptied += head.deleted
+                done.trimmed += not head.deleted
+        return read_heads(self._remote) if swapped else heads
+
+    def _refuse_early(self, space: str) -> None:
+        """Find out whether this user may remove at all, before anything is changed for it."""
+        self._remote.delete_block(space, _NOBODY, "0")
+
+    # -- blocks
+
+    def _look_through(self, heads: Heads, done: Removal) -> list[tuple[str, BlockStat]]:
+        """Count all spaces; the blocks that may be removed, with their spaces."""
+        wanted: list[tuple[str, BlockStat]] = []
+        spaces = heads.spaces()
+        for space in sorted(spaces.keys() - heads.unread):
+            stats = {stat.id: stat for stat in stats_of(self._remote, space)}
+            reach = Reach(self._remote, space, stats)
+            lost = add_space(
+                done.found, reach, {stat.id: stat.size for stat in stats.values()}, spaces[space]
+            )
+            if reach.missing:
+                done.missing += len(reach.missing)
+            else:
+                wanted += [(space, stats[name]) for name in sorted(lost) if self._is_old(stats[name], done)]
+            self._tell(done.found.spaces)
+        return wanted
+
+    def _is_old(self, stat: BlockStat, done: Removal) -> bool:
+        if stat.age is None:
+            done.undated += 1
+            return False
+        if stat.age < self._older.total_seconds() or not is_block(stat.id):
+            done.young += 1
+            return False
+        return True
+
+    def _remove_all(self, wanted: list[tuple[str, BlockStat]], heads: Heads, done: Removal) -> None:
+        """Keep, remove, and look again. If it is cut off, or the other side fails, the run stays open."""
+        if not wanted:
+            return
+        self._refuse_early(wanted[0][0])
+        run = self._kept.begin(self._now())
+        try:
+            for count, (space, stat) in enumerate(wanted, done.found.spaces + 1):
+                self._remove(run, space, stat, done)
+                self._tell(count)
+        except RemoteError:
+            self._look_again(run, heads, done)
+            raise
+        if self._remote.settled_after:
+            self._look_again(
+                run, heads, done
+            )  # mostly that is all there is to it, and nobody has to wait for it
+            self._sleep(self._remote.settled_after)
+        self._look_again(run, heads, done)
+        self._kept.end()
+
+    def _remove(self, run: str, space: str, stat: BlockStat, done: Removal) -> None:
+        data = next(
+            (b.data for b in blocks_of(self._remote, space, stat.id, stat.id + "~") if b.id == stat.id), None
+        )
+        if data is None:
+            return  # somebody else was faster
+        self._kept.keep(run, space, stat.id, data)
+        if self._remote.delete_block(space, stat.id, stat.version):
+            done.removed += 1
+            done.removed_size += stat.size
+
+    # -- looking again
+
+    def _look_again(self, run: str | None, known: Heads, done: Removal) -> None:
+        """Put back what a head reaches by now of what a run has removed; all of it, if a head cannot be read."""
+        heads = read_heads(self._remote)
+        heads.read = {
+            **known.read,
+            **heads.read,
+        }  # heads do not go away: one that is not listed is overlooked
+        self._put_back(heads, self._kept.blocks(run), done, doubt=bool(heads.unread))
+
+    def _put_back(self, heads: Heads, kept: dict[str, dict[str, Get]], done: Removal, *, doubt: bool) -> None:
+        """Put back those of these blocks that a head reaches and that are not there; in doubt, all that are not."""
+        spaces = heads.spaces()
+        for space, blocks in sorted(kept.items()):
+            there = {stat.id for stat in stats_of(self._remote, space)}
+            reach = Reach(self._remote, space, there, blocks)
+            here = spaces.get(space, [])
+            reach.to([*tips(here), *past_tips(here)])
+            wanted: Iterable[str] = blocks.keys() - there if doubt else reach.missing & blocks.keys()
+            for name in sorted(wanted):
+                if (data := blocks[name]()) is not None:
+                    done.restored += self._remote.put_block(space, name, data)
+
+
+def without_past(head: Head, limit: datetime) -> Head:
+    """A head without generations from before this time, and without all parts if it was trashed before it.
+
+    The same object if there is nothing to forget. A time that cannot be read is taken for a late one.
+    """
+    parts, history = head.parts, head.history
+    if head.deleted and _is_before(head.at, limit):
+        parts, history = (), ()
+    else:
+        history = tuple(past for past in history if not _is_before(past.at, limit))
+    if (parts, history) == (head.parts, head.history):
+        return head
+    return msgspec.structs.replace(head, count=head.count + 1, parts=parts, history=history)
+
+
+def _is_before(text: str, limit: datetime) -> bool:
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return (told if told.tzinfo else told.replace(tzinfo=UTC)) < limit
