@@ -290,7 +290,7 @@ def test_devices_that_tidy_up_on_a_bad_network_lose_and_double_nothing(half: int
 
 def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Path) -> None:
     removed = 0
-    for seed in range(SEEDS // 4):
+    for seed in range(SEEDS // 2):
         fate, hub = random.Random(seed), Hub()
         world = PolicyWorld(tmp_path / str(seed), hub.remote, 2, block=600)
 
@@ -302,7 +302,7 @@ def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Pat
             return Remover(store, kept, older=LEAST, now=lambda: now, sleep=rest)
 
         for _ in range(8):
-            live_on(world, fate, 5)
+            live_on(world, fate, 8, chance=0.15)
             hub.wait(fate.choice((0, 0.4, 3)))
             before, chaos = hub.blocks(), ChaosRemote(hub.remote(), fate=fate, chance=0.03)
             with suppress(Killed, RemoteError):

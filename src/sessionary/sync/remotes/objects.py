@@ -262,7 +262,10 @@ class ObjectStoreRemote:
     def _check_order(self, folder: str) -> None:
         for name in ("a-1", "B", "a"):
             self._create(f"{folder}/{name}", b"")
-        every, behind = ([name for name, _ in islice(self._raw(folder, at), 5)] for at in (None, "a"))
+        every, behind = (
+            [meta["path"][len(folder) + 1 :] for meta in islice(self._raw(folder, at), 5)]
+            for at in (None, "a")
+        )
         if every != ["B", "a", "a-1", "b"] or behind != ["a-1", "b"]:
             raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(every)})")
 
