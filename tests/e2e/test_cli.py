@@ -620,7 +620,8 @@ def test_one_closed_home_keeps_no_other_from_being_checked(
             return os.listdir(path)
 
     monkeypatch.setattr(
-        "sessionary.workspace.AmplifierLayout", lambda home, fs: AmplifierLayout(home, Closed())
+        "sessionary.workspace.AmplifierLayout",
+        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
     )
     result = run("check", str(closed.parent), str(home), str(damaged), bare=True)
     assert result.code == 13
