@@ -248,9 +248,19 @@ class Workspace:
         except OSError as error:
             raise storage_failed(error, "read", str(path)) from error
 
-    def short_ids(self, refs: Sequence[SessionRef]) -> list[str]:
-        """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`."""
-        handles = [self.layout_of(ref).handle(ref) for ref in refs]
+    def handles(self, refs: Sequence[SessionRef]) -> list[str]:
+        """By which part of its id each session is told apart: the whole id, but for the sessions of sub-agents."""
+        known = self._by_kind
+        return [(known.get(ref.kind) or self.layout_of(ref)).handle(ref) for ref in refs]
+
+    def short_ids(self, refs: Sequence[SessionRef], handles: list[str] | None = None) -> list[str]:
+        """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
+
+        Args:
+            refs: the sessions.
+            handles: their `handles`, if they are known.
+        """
+        handles = self.handles(refs) if handles is None else handles
         ids = [ref.session_id for ref in refs]
         of_all = _beginnings(handles)
         if handles == ids:  # no session of a sub-agent among them

@@ -67,15 +67,16 @@ def list_command(
     wanted = _places(found, project, since, until)
     summaries = found if len(wanted) == len(found) else [found[place] for place in wanted]
     newest = _newest(summaries)
-    nested = [workspace.is_nested(summary.ref) for summary in summaries]
-    first = [place for place in newest if not nested[place]]
+    handles = workspace.handles([summary.ref for summary in summaries])
+    first = [place for place in newest if handles[place] == summaries[place].ref.session_id]
     if jsonl:
         output.values(as_object(summaries[place]) for place in (first if top_level else newest))
     elif json_:
         output.value([as_object(summaries[place]) for place in (first if top_level else newest)])
     elif summaries:
         shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
-        every = workspace.short_ids([summary.ref for summary in found])
+        refs = [summary.ref for summary in found]
+        every = workspace.short_ids(refs, handles if summaries is found else None)
         short = every if summaries is found else [every[place] for place in wanted]
         with output.paged():
             output.lines(_table(summaries, short, shown, datetime.now(UTC)))
@@ -194,7 +195,7 @@ def _table(
     some = [summaries[place] for place in places]
     names = _projects({summary.ref.project or "-" for summary in some}, room)
     ids = column(["ID", *one_lines([short[place] for place in places])])
-    whens = column(["WHEN", *[phrases.ago(summary.updated, now) for summary in some]])
+    whens = column(["WHEN", *phrases.agos([summary.updated for summary in some], now)])
     project, projects = _column("PROJECT", names)
     msgs, messages = _column("MSGS", {each: str(each) for each in {one.messages for one in some}}, right=True)
     turn, turns = _column("TURNS", {each: str(each) for each in {one.turns for one in some}}, right=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sessionary.model import Severity
 
+_MINUTE = timedelta(minutes=1)
+_WEEK = 7 * 24 * 60
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -25,10 +28,15 @@ def size(count: int) -> str:
     """A number of bytes in at most six characters: ``659 B``, ``1.2 MB``."""
     if count < 1000:
         return f"{count} B"
+    if count < 9950:  # most are of these two, and a list has ten thousand
+        tenths = (count + 50) // 100
+        return f"{tenths // 10}.{tenths % 10} kB"
+    if count < 999_500:
+        return f"{(count + 500) // 1000} kB"
     unit, one = 0, 1000
     while count >= 999.5 * one and unit < len(_UNITS) - 1:
         unit, one = unit + 1, one * 1000
-    tenths = (10 * count + one // 2) // one  # in whole numbers: a list says this ten thousand times
+    tenths = (10 * count + one // 2) // one
     return (
         f"{tenths // 10}.{tenths % 10} {_UNITS[unit]}"
         if tenths < 100
@@ -47,6 +55,23 @@ def ago(when: datetime | None, now: datetime) -> str:
     if seconds < 60:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"
+
+
+def agos(whens: Iterable[datetime | None], now: datetime) -> list[str]:
+    """`ago` of each: of many that lie within few minutes, nearly for nothing."""
+    known: dict[int, str] = {}
+    texts = []
+    for when in whens:
+        minutes = -1 if when is None else (now - when) // _MINUTE
+        text = known.get(minutes)
+        if text is None:
+            text = ago(when, now)
+            if (
+                0 < minutes < _WEEK
+            ):  # below it is told in seconds, above it by the day, which may change in a minute
+                known[minutes] = text
+        texts.append(text)
+    return texts
 
 
 def day(when: datetime, now: datetime) -> str:

@@ -30,6 +30,7 @@ from sessionary.disk.fs import (
     READ,
     Fs,
     forget_names,
+    is_named,
     make_dirs,
     name_folders,
     regular,
@@ -83,6 +84,7 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
         StorageFailed: the disk refused; no file of that name was made, unless `outcome` is ``unknown``.
     """
     folder = os.path.dirname(path) or "."
+    is_safe = is_named(fs, folder)
     named = False
     try:
         if not (O_TMPFILE and _create_nameless(fs, folder, path, data, durable)):
@@ -90,7 +92,8 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
         named = True
         if durable:
             sync_dir(fs, folder)
-            name_folders(fs, folder)
+            if not is_safe:
+                name_folders(fs, folder)
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
     except OSError as error:
@@ -165,6 +168,8 @@ def replace(
             after the rename, ``unknown``.
     """
     path = resolve(fs, path)
+    folder = os.path.dirname(path) or "."
+    is_safe = is_named(fs, folder)
     temp = temp_name(path)
     renamed = False
     try:
@@ -175,8 +180,9 @@ def replace(
         fs.rename(temp, path)
         renamed = True
         if durable:
-            sync_dir(fs, os.path.dirname(path))
-            name_folders(fs, os.path.dirname(path))
+            sync_dir(fs, folder)
+            if not is_safe:
+                name_folders(fs, folder)
     except OSError as error:
         raise storage_failed(error, "replace", path, outcome=_outcome(renamed)) from error
     finally:

@@ -351,8 +351,6 @@ def name_folders(fs: Fs, folder: str) -> None:
         OSError: the system refused. Folders above it that may not be read are left to those who may.
     """
     named = _named(fs)
-    if folder in named:
-        return
     found = []
     for _ in range(_DEPTH):
         above = os.path.dirname(folder) or "."
@@ -367,6 +365,11 @@ def name_folders(fs: Fs, folder: str) -> None:
     if len(named) > _MOST_NAMED:
         named.clear()
     named.update(found)
+
+
+def is_named(fs: Fs, folder: str) -> bool:
+    """True if `name_folders` has nothing to do. To be asked before a flush: after it the caches are cold."""
+    return folder in vars(fs).get(_NAMED, ())
 
 
 def forget_names(fs: Fs) -> None:

@@ -258,7 +258,14 @@ def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:
 
 
 def _store(base_path: AnyPath | None) -> WorkStore:
-    return WorkStore(default_root() if base_path is None else base_path)
+    root = os.fspath(default_root() if base_path is None else base_path)
+    return _store_at(root) if root.startswith(os.sep) else WorkStore(root)  # others mean what the process stands in
+
+
+@functools.lru_cache(64)
+def _store_at(root: str) -> WorkStore:
+    """Of one root one store: whoever writes message after message should not wait for it to be made each time."""
+    return WorkStore(root)
 
 
 def _warn(problems: Iterable[Problem]) -> None:
