@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sessionary import BrainstormStore, EventsLog, FeatureStore, SessionStore
+from sessionary.disk.atomic import create
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
 from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.sweeps import crash_sweep
@@ -123,6 +124,23 @@ def test_a_folder_that_takes_the_place_of_another_is_named_anew(tmp_path: Path) 
 
     def check(home: str, acked: tuple[Any, ...]) -> None:
         assert not acked or saved(home)
+
+    report = crash_sweep(lambda home: None, operation, check, tmp_path, limit=40, models=["relaxed"])
+    assert not report.violations, report.describe()
+
+
+def test_no_folder_lies_too_deep(tmp_path: Path) -> None:
+    """Work sessions lie in one another as deep as one likes."""
+    deep = "/".join(["a"] * 12)
+
+    def operation(fs: RecordingFs) -> None:
+        for depth in range(12):
+            fs.mkdir(os.path.join(fs.root, *["a"] * (depth + 1)), 0o700)
+        create(os.path.join(fs.root, deep, "file"), b"1", fs=fs)
+        fs.mark("acknowledged")
+
+    def check(home: str, acked: tuple[Any, ...]) -> None:
+        assert not acked or Path(home, deep, "file").read_bytes() == b"1"
 
     report = crash_sweep(lambda home: None, operation, check, tmp_path, limit=40, models=["relaxed"])
     assert not report.violations, report.describe()

@@ -336,7 +336,6 @@ def sync_dir(fs: Fs, path: str) -> None:
 
 
 _NAMED = "_sessionary_named"
-_DEPTH = 6  # no layout makes more folders, one in another
 _MOST_NAMED = 10_000
 
 
@@ -344,17 +343,17 @@ def name_folders(fs: Fs, folder: str) -> None:
     """Make the name of a folder that is there durable, and the names of those that it lies in.
 
     Whoever made it may have been killed before its name was flushed, and a power cut takes a folder without a name
-    along with all that lies in it. So who promises what he wrote into a folder sees to its name: once in a process,
-    since a name that was flushed stays.
+    along with all that lies in it. So who promises what he wrote into a folder sees to its name: once in a process.
+    A folder that another process removes and makes anew in the meantime is not noticed.
 
     Raises:
         OSError: the system refused. Folders above it that may not be read are left to those who may.
     """
     named = _named(fs)
     found = []
-    for _ in range(_DEPTH):
+    while folder not in named:
         above = os.path.dirname(folder) or "."
-        if folder in named or above == folder:
+        if above == folder:
             break
         try:
             sync_dir(fs, above)

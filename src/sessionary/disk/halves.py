@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -33,7 +34,12 @@ def in_halves(look: Callable[[Sequence[Item]], bytes], items: Sequence[Item]) ->
         return look(items)
     middle = len(items) // 2
     here, there = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:  # so many processes this person may not have
+        os.close(here)
+        os.close(there)
+        return look(items)
     if not child:
         _answer(look, items[middle:], there, here)
     os.close(there)
@@ -43,7 +49,8 @@ def in_halves(look: Callable[[Sequence[Item]], bytes], items: Sequence[Item]) ->
             second = pipe.read()
     finally:
         os.close(here)  # a child that nobody listens to any more ends with its answer
-        os.waitpid(child, 0)
+        with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
+            os.waitpid(child, 0)
     if len(second) < len(items) - middle:  # it was killed, or failed as we shall here
         second = look(items[middle:])
     return first + second

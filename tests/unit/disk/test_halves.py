@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -79,6 +80,24 @@ def test_a_child_that_is_killed_takes_no_answer_along() -> None:
         return parity(some)
 
     assert in_halves(deadly, ITEMS) == parity(ITEMS)
+
+
+def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuses)
+    before = len(os.listdir("/dev/fd"))
+    assert in_halves(parity, ITEMS) == parity(ITEMS)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_child_for_which_the_system_has_waited_is_no_failure() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some that start programs leave it
+    try:
+        assert in_halves(parity, ITEMS) == parity(ITEMS)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_what_fails_in_the_child_fails_here_too() -> None:

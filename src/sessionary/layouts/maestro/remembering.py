@@ -65,12 +65,13 @@ class Memory:
         """The place that a folder is, see `placement.look_into`. Raises OSError."""
         found = fs.stat(folder)
         state = _state(found)
-        known = self._places.get(folder)
+        key = folder if name else f"{folder}/"  # one list's root may lie below that of another
+        known = self._places.get(key)
         if known is not None and known.state == state:
             return known.place
         place = place_of(fs.listdir(folder), name, folder)
         if self._is_settled(found):
-            _keep(self._places, folder, _Folder(state, place))
+            _keep(self._places, key, _Folder(state, place))
         return place
 
     def session(self, fs: Fs, path: str) -> WorkSession:

@@ -160,3 +160,20 @@ def test_what_is_not_there_is_told(tmp_path: Path, memory: Memory) -> None:
         memory.session(OS_FS, f"{tmp_path}/session.json")
     with pytest.raises(FileNotFoundError):
         memory.place(OS_FS, "folder", f"{tmp_path}/folder")
+
+
+def test_a_root_below_another_root_is_remembered_for_itself(tmp_path: Path, memory: Memory) -> None:
+    """Right below a root a link may lead to a session; further down it may lead back up."""
+    elsewhere = tmp_path / "elsewhere"
+    WorkStore(elsewhere, prices={}).create("work_task")
+    (session,) = elsewhere.iterdir()
+    outer, inner = tmp_path / "root", tmp_path / "root" / "inner"
+    inner.mkdir(parents=True)
+    (inner / session.name).symlink_to(session)
+    for first, second in ((outer, inner), (inner, outer)):
+        remembering = Memory(now=lambda: time.time() + 100)
+        WorkStore(first).scan(remembering)
+        alone = [found.session_id for found in WorkStore(second).scan().sessions]
+        assert [found.session_id for found in WorkStore(second).scan(remembering).sessions] == alone
+    assert len(WorkStore(inner).scan().sessions) == 1
+    assert WorkStore(outer).scan().sessions == []
