@@ -3,7 +3,7 @@
 blocks, heads
     what lies on the other side: immutable ranges of files, and one small record for each session
 remote, remotes/
-    the five verbs that a store must offer, and the stores that do
+    the five verbs that a store must offer, the sixth that it may, and the stores that do
 state
     what this machine remembers of the other side; disposable
 survey, bundles, copies, redaction

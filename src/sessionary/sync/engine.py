@@ -110,7 +110,7 @@ class Engine:
         self._now = now
         self._block = min(block, BLOCK)
 
-    # -- the three verbs
+    # -- what a person asks for
 
     def push(self, only: Iterable[SessionRef] | None = None) -> Report:
         """Send what is new here.

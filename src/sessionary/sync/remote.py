@@ -81,7 +81,7 @@ class Remote(Protocol):
 
     Every call MUST end within a bounded time. What went wrong MUST come as `RemoteError`, with ``retryable=True``
     if the same call may succeed later; ``details["retry_after"]`` may say after how many seconds. A call that raised
-    may have been carried out all the same: each of the five may be repeated, whatever became of it before.
+    may have been carried out all the same: each of them may be repeated, whatever became of it before.
     What a call acknowledged MUST survive a crash of the other side. A store that is paid for by the call MAY have an
     attribute `ru`, the units it has charged so far; the caller adds up what its calls add to it.
 

@@ -1,4 +1,4 @@
-"""Remotes: each speaks the five verbs of `sync.remote` to one kind of store, and knows nothing of sessions.
+"""Remotes: each speaks the verbs of `sync.remote` to one kind of store, and knows nothing of sessions.
 
 `open_remote` tells by an address which one is meant, and imports no other: each needs a library of its own.
 
