@@ -259,7 +259,9 @@ def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:
 
 def _store(base_path: AnyPath | None) -> WorkStore:
     root = os.fspath(default_root() if base_path is None else base_path)
-    return _store_at(root) if root.startswith(os.sep) else WorkStore(root)  # others mean what the process stands in
+    return (
+        _store_at(root) if root.startswith(os.sep) else WorkStore(root)
+    )  # others mean what the process stands in
 
 
 @functools.lru_cache(64)
