@@ -76,13 +76,13 @@ class Heads:
 
 
 def read_heads(remote: Remote) -> Heads:
-    """List all heads, and read them.
+    """List all heads anew, and read them.
 
     Raises:
         RemoteError: the other side failed.
     """
     found = Heads()
-    for record in heads_of(remote):
+    for record in heads_of(remote, anew=True):
         found.records[record.name] = record
         found.unread.discard(record.name)
         try:

@@ -1,6 +1,5 @@
 """A tombstone of which only the name is left is taken for one, also where a session is a single file."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -46,8 +45,8 @@ class Storms:
 
 
 @pytest.fixture
-def storms(tmp_path: Path) -> Iterator[Storms]:
-    yield Storms(tmp_path)
+def storms(tmp_path: Path) -> Storms:
+    return Storms(tmp_path)
 
 
 def test_a_brainstorm_that_was_emptied_goes_to_the_trash_elsewhere(storms: Storms) -> None:
