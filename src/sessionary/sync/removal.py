@@ -21,16 +21,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Invalid, RemoteError
-from sessionary.sync.heads import Head, encode
+from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
 from sessionary.sync.reach import Reach, past_tips, tips
-from sessionary.sync.remote import BlockStat, Collectable, blocks_of, stats_of
+from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, stats_of
 from sessionary.sync.removed import Get, Removed, is_block
 
 RETENTION: Final = timedelta(days=30)
@@ -49,6 +51,7 @@ class Removal:
         removed, removed_size: the blocks that were removed, and their bytes.
         trimmed: of how many sessions old generations were forgotten.
         emptied: of how many trashed sessions only the name is left.
+        unripe: of how many sessions that would be forgotten, were it not that this machine has seen it only lately.
         restored: how many blocks were put back because a head reaches them after all.
         young: how many blocks no head reaches that stay: too young, or called as none of ours is.
         undated: how many of which the store cannot say how old they are.
@@ -61,6 +64,7 @@ class Removal:
     removed_size: int = 0
     trimmed: int = 0
     emptied: int = 0
+    unripe: int = 0
     restored: int = 0
     young: int = 0
     undated: int = 0
@@ -135,6 +139,15 @@ class Remover:
                 self._kept.forget(self._now(), max(self._older, RETENTION))
         return done
 
+    def look(self) -> None:
+        """Note which tombstones and earlier generations there are: they are forgotten some day if they still are then.
+
+        Raises:
+            Locked, RemoteError, StorageFailed: as `remove`.
+        """
+        with self._alone():
+            self._seen(read_heads(self._remote), self._now())
+
     def finish(self) -> Removal:
         """Look again after a removal that was cut off, if one was; else ask nothing of anybody.
 
@@ -169,10 +182,15 @@ class Remover:
 
     def _forget_past(self, heads: Heads, done: Removal) -> Heads:
         """Forget generations and what trashed sessions consisted of, where that is long ago; the heads after it."""
-        limit = self._now() - self._older
+        now = self._now()
+        limit = now - self._older
+        seen = self._seen(heads, now)
         swapped = False
         for name, head in sorted(heads.read.items()):
-            kept = without_past(head, limit)
+            record = heads.records[name]
+            ripe = {mark for mark in _marks(head, record) if seen[mark] <= limit}
+            kept = without_past(head, limit, partial(_is_in, ripe, record))
+            done.unripe += kept != without_past(head, limit, lambda past: True)
             if kept is head:
                 continue
             if not swapped:
@@ -182,6 +200,10 @@ class Remover:
                 done.emptied += head.deleted
                 done.trimmed += not head.deleted
         return read_heads(self._remote) if swapped else heads
+
+    def _seen(self, heads: Heads, now: datetime) -> dict[str, datetime]:
+        told = ((head, heads.records[name]) for name, head in heads.read.items())
+        return self._kept.first_seen((mark for pair in told for mark in _marks(*pair)), now)
 
     def _refuse_early(self, space: str) -> None:
         """Find out whether this user may remove at all, before anything is changed for it."""
@@ -272,19 +294,42 @@ class Remover:
                     done.restored += self._remote.put_block(space, name, data)
 
 
-def without_past(head: Head, limit: datetime) -> Head:
+def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], bool]) -> Head:
     """A head without generations from before this time, and without all parts if it was trashed before it.
 
-    The same object if there is nothing to forget. A time that cannot be read is taken for a late one.
+    Args:
+        head: the head.
+        limit: the time. What a head says of its own is what the clock of some device said, which may be wrong by years;
+            one that cannot be read is taken for a late one.
+        is_seen: whether this machine saw that generation left, or for None that tombstone, before that time itself.
+
+    Returns:
+        The same object if there is nothing to forget.
     """
     parts, history = head.parts, head.history
-    if head.deleted and _is_before(head.at, limit):
+    if head.deleted and _is_before(head.at, limit) and is_seen(None):
         parts, history = (), ()
     else:
-        history = tuple(past for past in history if not _is_before(past.at, limit))
+        history = tuple(past for past in history if not (_is_before(past.at, limit) and is_seen(past)))
     if (parts, history) == (head.parts, head.history):
         return head
     return msgspec.structs.replace(head, count=head.count + 1, parts=parts, history=history)
+
+
+def _marks(head: Head, record: HeadRecord) -> Iterator[str]:
+    """By what is known again what may be forgotten of a head: its tombstone, and the generations that were left."""
+    if head.deleted:
+        yield _mark(record, None)
+    yield from (_mark(record, past) for past in head.history)
+
+
+def _mark(record: HeadRecord, past: Past | None) -> str:
+    told = record.etag if past is None else sha256(msgspec.json.encode(past, order="sorted")).hexdigest()[:20]
+    return f"{record.name} {told}"
+
+
+def _is_in(ripe: set[str], record: HeadRecord, past: Past | None) -> bool:
+    return _mark(record, past) in ripe
 
 
 def _is_before(text: str, limit: datetime) -> bool:

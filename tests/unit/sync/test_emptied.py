@@ -38,8 +38,9 @@ class Storms:
         return [(verb, one.standing) for verb in ("pull", "push") for one in getattr(engine, verb)().outcomes]
 
     def empty(self) -> None:
-        self.time += 31 * DAY
         kept = Removed(str(self.root / "removed"))
+        Remover(self.server.remote(), kept, now=lambda: EPOCH).look()
+        self.time += 31 * DAY
         now = EPOCH + timedelta(seconds=self.time)
         assert Remover(self.server.remote(), kept, now=lambda: now).remove().emptied == 1
 
