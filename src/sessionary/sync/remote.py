@@ -174,6 +174,11 @@ def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Blo
         yield from page.blocks
 
 
+def is_unreadable(error: RemoteError) -> bool:
+    """True if the store answered, and what it gave is a block that cannot be opened: the next call gives it again."""
+    return "unreadable" in (error.details or {})
+
+
 def block_pages(remote: Remote, space: str, first: str, stop: str) -> Iterator[BlockPage]:
     """As `blocks_of`, page by page."""
     return _pages(

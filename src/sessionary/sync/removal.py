@@ -32,7 +32,7 @@ from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
 from sessionary.sync.reach import Reach, past_tips, tips
-from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, stats_of
+from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
 from sessionary.sync.removed import Get, Removed, is_block
 
 RETENTION: Final = timedelta(days=30)
@@ -56,6 +56,7 @@ class Removal:
         young: how many blocks no head reaches that stay: too young, or called as none of ours is.
         undated: how many of which the store cannot say how old they are.
         missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
+        unkept: how many blocks stay since they cannot be kept here: one beside them cannot be opened.
         can: False if the remote does not offer it.
     """
 
@@ -69,12 +70,14 @@ class Removal:
     young: int = 0
     undated: int = 0
     missing: int = 0
+    unkept: int = 0
     can: bool = True
 
     @property
     def is_whole(self) -> bool:
         """False if something kept it from being done."""
-        return self.can and not (self.found.unread or self.missing or self.undated)
+        hindered = self.found.unread or self.found.closed or self.missing or self.undated or self.unkept
+        return self.can and not hindered
 
 
 class Remover:
@@ -218,9 +221,14 @@ class Remover:
         for space in sorted(spaces.keys() - heads.unread):
             stats = {stat.id: stat for stat in stats_of(self._remote, space)}
             reach = Reach(self._remote, space, stats)
-            lost = add_space(
-                done.found, reach, {stat.id: stat.size for stat in stats.values()}, spaces[space]
-            )
+            sizes = {stat.id: stat.size for stat in stats.values()}
+            try:
+                lost = add_space(done.found, reach, sizes, spaces[space])
+            except RemoteError as error:
+                if not is_unreadable(error):
+                    raise
+                done.found.closed += 1  # nobody knows where the chains of this space lead: all of it stays
+                continue
             if reach.missing:
                 done.missing += len(reach.missing)
             else:
@@ -259,15 +267,24 @@ class Remover:
         self._kept.end()
 
     def _remove(self, run: str, space: str, stat: BlockStat, done: Removal) -> None:
-        data = next(
-            (b.data for b in blocks_of(self._remote, space, stat.id, stat.id + "~") if b.id == stat.id), None
-        )
+        data = self._bytes(space, stat.id, done)
         if data is None:
-            return  # somebody else was faster
+            return
         self._kept.keep(run, space, stat.id, data)
         if self._remote.delete_block(space, stat.id, stat.version):
             done.removed += 1
             done.removed_size += stat.size
+
+    def _bytes(self, space: str, name: str, done: Removal) -> bytes | None:
+        """The bytes of a block; None if somebody else was faster, or if they cannot be had and so cannot be kept."""
+        try:
+            found = blocks_of(self._remote, space, name, name + "~")
+            return next((block.data for block in found if block.id == name), None)
+        except RemoteError as error:
+            if not is_unreadable(error):
+                raise
+            done.unkept += 1
+            return None
 
     # -- looking again
 
@@ -287,8 +304,14 @@ class Remover:
             there = {stat.id for stat in stats_of(self._remote, space)}
             reach = Reach(self._remote, space, there, blocks)
             here = spaces.get(space, [])
-            reach.to([*tips(here), *past_tips(here)])
-            wanted: Iterable[str] = blocks.keys() - there if doubt else reach.missing & blocks.keys()
+            wanted: Iterable[str] = blocks.keys() - there
+            if not doubt:
+                try:
+                    reach.to([*tips(here), *past_tips(here)])
+                    wanted = reach.missing & blocks.keys()
+                except RemoteError as error:
+                    if not is_unreadable(error):
+                        raise  # else it may lead to any of them
             for name in sorted(wanted):
                 if (data := blocks[name]()) is not None:
                     done.restored += self._remote.put_block(space, name, data)

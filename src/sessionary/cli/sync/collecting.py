@@ -136,6 +136,10 @@ def _hindered(done: Removal) -> Iterator[str]:
     if done.missing:
         blocks = phrases.count(done.missing, "block")
         yield f"! {blocks} that a session points to, but not there: nothing beside them was removed; push everywhere"
+    if done.found.closed or done.unkept:
+        spaces = phrases.count(done.found.closed, "session")
+        blocks = phrases.count(done.unkept, "block")
+        yield f"! {spaces} with its forks, and {blocks} beside, stay: a block there cannot be opened with this key"
     if done.undated:
         yield f"! {phrases.count(done.undated, 'block')} of unknown age stay; `sync init` by the owner may help"
 
