@@ -29,6 +29,7 @@ import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Invalid, RemoteError
+from sessionary.sync.assuring import REST
 from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
 from sessionary.sync.reach import Reach, past_tips, tips
@@ -177,7 +178,7 @@ class Remover:
         run = self._kept.open_run()
         if run is None:
             return
-        self._sleep(self._remote.settled_after)  # a call of it may be on its way still
+        self._rest()  # a call of it may be on its way still
         self._look_again(run or None, Heads(), done)
         self._kept.end()
 
@@ -262,9 +263,14 @@ class Remover:
             self._look_again(
                 run, heads, done
             )  # mostly that is all there is to it, and nobody has to wait for it
-            self._sleep(self._remote.settled_after)
+            self._rest()
         self._look_again(run, heads, done)
         self._kept.end()
+
+    def _rest(self) -> None:
+        """Wait until no call is on its way any more, and no push relies on what it put while one was."""
+        if self._remote.settled_after:
+            self._sleep(self._remote.settled_after + REST)
 
     def _remove(self, run: str, space: str, stat: BlockStat, done: Removal) -> None:
         data = self._bytes(space, stat.id, done)
