@@ -55,6 +55,14 @@ class Hub:
         self.server.versions, self.time = kept[1:]
 
 
+def see_and_wait(world: World, hub: Hub) -> None:
+    """Let time pass, after whoever removes has seen which tombstones and earlier generations there are."""
+    for device in (*world.devices, Device(world.root, "third")):
+        device.passed = hub.passed
+        device.remover(hub.remote()).look()
+    hub.wait()
+
+
 class Between:
     """A remote at whose n-th call something else happens first."""
 
@@ -190,7 +198,7 @@ def left_behind(world: World, hub: Hub) -> None:
         path.write_bytes(data)
     at = next(n for n, told in enumerate(counting.log, 1) if told.startswith("swap_head"))
     attempt(a, ChaosRemote(hub.remote(), {at: "kill"}), Engine.push)
-    hub.wait()
+    see_and_wait(world, hub)
 
 
 def left_behind_new(world: World, hub: Hub) -> None:
@@ -200,7 +208,7 @@ def left_behind_new(world: World, hub: Hub) -> None:
     push(b, world)
     world.say(a, "one", 4, 150)
     attempt(a, ChaosRemote(hub.remote(), {6: "kill"}), Engine.push)
-    hub.wait()
+    see_and_wait(world, hub)
 
 
 def forked_from_trash(world: World, hub: Hub) -> None:
@@ -209,7 +217,7 @@ def forked_from_trash(world: World, hub: Hub) -> None:
     world.fork(a, "one", "fork", 3)
     world.take_back(b.trash("one"))
     push(b, world)
-    hub.wait()
+    see_and_wait(world, hub)
 
 
 def forked_from_a_rewind(world: World, hub: Hub) -> None:
@@ -219,7 +227,7 @@ def forked_from_a_rewind(world: World, hub: Hub) -> None:
     world.shortened.add("one")
     world.take_back(b.rewind("one", 1))
     push(b, world)
-    hub.wait()
+    see_and_wait(world, hub)
 
 
 def brought_back(world: World, hub: Hub) -> None:
@@ -228,7 +236,7 @@ def brought_back(world: World, hub: Hub) -> None:
     a.trash("one")
     push(a, world)
     pull(b, world)
-    hub.wait()
+    see_and_wait(world, hub)
     a.restore()
 
 
@@ -240,7 +248,7 @@ def said_again(world: World, hub: Hub) -> None:
     a.rewind("one", 1)
     push(a, world)
     pull(b, world)
-    hub.wait()
+    see_and_wait(world, hub)
     path.write_bytes(whole)
     a.describe("one")
 
@@ -255,7 +263,7 @@ def described_again(world: World, hub: Hub) -> None:
     a.describe("one", title=noise(2))
     push(a, world)
     pull(b, world)
-    hub.wait()
+    see_and_wait(world, hub)
     path.write_bytes(whole)
 
 

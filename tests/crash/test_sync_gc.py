@@ -30,7 +30,17 @@ from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.sync_world import EPOCH, Device, World, live
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.gc_stages import STAGES, ByTurns, Hub, Meeting, Stage, Turns, at_once, comes_right
+from tests.crash.gc_stages import (
+    STAGES,
+    ByTurns,
+    Hub,
+    Meeting,
+    Stage,
+    Turns,
+    at_once,
+    comes_right,
+    see_and_wait,
+)
 from tests.crash.sync_stages import BLOCK
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
@@ -157,7 +167,7 @@ def test_a_power_cut_at_any_moment_leaves_the_bytes_of_what_was_removed(tmp_path
         world.devices[0].engine(hub.remote()).push()
         world.devices[0].trash("one")
         world.devices[0].engine(hub.remote()).push()
-        hub.wait()
+        see_and_wait(world, hub)
         blocks = hub.server.tenants["me"].blocks
         before.update(
             {f"{space}/{name}": data for space, here in blocks.items() for name, data in here.items()}

@@ -89,6 +89,7 @@ def test_what_is_left_over_goes_and_all_else_stays(store: Store, tmp_path: Path)
         push(a, world)
         space = next(head for head in _heads(remote) if head.session == "two").space
         remote.put_block(space, LOST, b"left over")
+        a.remover(remote).look()
         later(world)
         done = a.remover(Aged(remote)).remove()
         assert (done.emptied, done.trimmed, done.found.unread, done.missing, done.undated) == (1, 1, 0, 0, 0)

@@ -21,7 +21,9 @@ from sessionary.sync.remote import Remote, collectable, stats_of
 from sessionary.sync.survey import LocalPart, Matched
 
 REST = 10.0
-"""Seconds after which a push does not rely any more on what it has put itself. Less than any remote takes to settle."""
+"""Seconds after which a push does not rely any more on what it has put itself.
+
+Whoever removes from a store that looks first waits for as long, besides the time that the store takes to settle."""
 
 Numbers = Mapping[str, Sequence[int]]
 

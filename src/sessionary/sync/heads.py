@@ -74,7 +74,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
         gen: how often what was there before was rewound or changed, and not only added to.
         count: which push this is, from 1.
         device: who pushed.
-        at: when, by that device's clock; for display only.
+        at: when, by that device's clock, which may be wrong: nothing may rest on it alone.
         parent: the id of the session that it comes from.
         deleted: it was trashed; the parts say what it was then.
         parts: its files.

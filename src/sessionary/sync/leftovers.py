@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sessionary.errors import SessionaryError
+from sessionary.errors import RemoteError, SessionaryError
 from sessionary.sync.heads import Head, decode
 from sessionary.sync.reach import Reach, all_chains, past_tips, tips
-from sessionary.sync.remote import HeadRecord, Remote, blocks_of, collectable, heads_of, stats_of
+from sessionary.sync.remote import (
+    HeadRecord,
+    Remote,
+    blocks_of,
+    collectable,
+    heads_of,
+    is_unreadable,
+    stats_of,
+)
 
 Tell = Callable[[int], None]
 
@@ -29,6 +37,7 @@ class Leftovers:
         past_blocks, past_size: of these, what only an earlier generation reaches: what a rewind left behind.
         dead_blocks, dead_size: what only tombstones reach.
         lost_blocks, lost_size: what no head reaches.
+        closed: how many spaces were passed over, since a block of them cannot be opened.
     """
 
     heads: int = 0
@@ -43,6 +52,7 @@ class Leftovers:
     dead_size: int = 0
     lost_blocks: int = 0
     lost_size: int = 0
+    closed: int = 0
 
     def add(self, sizes: Mapping[str, int], past: set[str], dead: set[str], lost: set[str]) -> None:
         """Count one more space."""
@@ -76,13 +86,13 @@ class Heads:
 
 
 def read_heads(remote: Remote) -> Heads:
-    """List all heads, and read them.
+    """List all heads anew, and read them.
 
     Raises:
         RemoteError: the other side failed.
     """
     found = Heads()
-    for record in heads_of(remote):
+    for record in heads_of(remote, anew=True):
         found.records[record.name] = record
         found.unread.discard(record.name)
         try:
@@ -111,7 +121,12 @@ def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers
     spaces = heads.spaces()
     for space in sorted(spaces.keys() - heads.unread):  # it may have begun its own space
         sizes: dict[str, int] = {}
-        add_space(found, _looked_through(remote, space, sizes), sizes, spaces[space])
+        try:
+            add_space(found, _looked_through(remote, space, sizes), sizes, spaces[space])
+        except RemoteError as error:
+            if not is_unreadable(error):
+                raise
+            found.closed += 1
         tell(found.spaces)
     return found
 

@@ -34,7 +34,12 @@ def refuse_strangers(layout: Recipient, head: Head) -> None:
         Invalid: it does.
     """
     only = layout.only_part(head.session)
-    if only is not None and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]:
+    is_emptied = head.deleted and not head.parts  # of a tombstone only the name may be left
+    if (
+        only is not None
+        and not is_emptied
+        and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]
+    ):
         # What else it names would be written over this one file, around the rule of that; with nothing in it that
         # is carried, a folder would take its place.
         raise Invalid(

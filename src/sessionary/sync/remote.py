@@ -124,6 +124,8 @@ class Remote(Protocol):
 
         A head that was there at the first page and is not changed meanwhile MUST come exactly once; one that is
         changed meanwhile MUST come at least once, in any of its versions.
+        Asked for what stands behind the empty text, it MUST ask the store for all of them, and may not make do with
+        what it has kept of an earlier list: so whoever removes blocks begins.
         """
         ...
 
@@ -172,6 +174,11 @@ def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Blo
         yield from page.blocks
 
 
+def is_unreadable(error: RemoteError) -> bool:
+    """True if the store answered, and what it gave is a block that cannot be opened: the next call gives it again."""
+    return "unreadable" in (error.details or {})
+
+
 def block_pages(remote: Remote, space: str, first: str, stop: str) -> Iterator[BlockPage]:
     """As `blocks_of`, page by page."""
     return _pages(
@@ -180,13 +187,18 @@ def block_pages(remote: Remote, space: str, first: str, stop: str) -> Iterator[B
     )
 
 
-def heads_of(remote: Remote) -> Iterator[HeadRecord]:
+def heads_of(remote: Remote, *, anew: bool = False) -> Iterator[HeadRecord]:
     """All heads, over all pages.
+
+    Args:
+        remote: the other side.
+        anew: take nothing from what was kept of an earlier list.
 
     Raises:
         RemoteError: the remote failed, or comes to no end.
     """
-    for page in _pages(remote.list_heads, lambda page: (head.name for head in page.heads)):
+    heads = _pages(remote.list_heads, lambda page: (head.name for head in page.heads), "" if anew else None)
+    for page in heads:
         yield from page.heads
 
 
@@ -203,10 +215,12 @@ def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") 
 _Page = TypeVar("_Page", BlockPage, HeadPage, StatPage)
 
 
-def _pages(read: Callable[[str | None], _Page], names: Callable[[_Page], Iterable[str]]) -> Iterator[_Page]:
+def _pages(
+    read: Callable[[str | None], _Page], names: Callable[[_Page], Iterable[str]], after: str | None = None
+) -> Iterator[_Page]:
     """Page upon page. Whoever holds the other side could otherwise keep a pull busy for ever."""
     seen: set[str] = set()
-    after, idle = None, 0
+    idle = 0
     while True:
         page = read(after)
         yield page

@@ -21,16 +21,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Invalid, RemoteError
-from sessionary.sync.heads import Head, encode
+from sessionary.sync.assuring import REST
+from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
 from sessionary.sync.reach import Reach, past_tips, tips
-from sessionary.sync.remote import BlockStat, Collectable, blocks_of, stats_of
+from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
 from sessionary.sync.removed import Get, Removed, is_block
 
 RETENTION: Final = timedelta(days=30)
@@ -49,10 +52,12 @@ class Removal:
         removed, removed_size: the blocks that were removed, and their bytes.
         trimmed: of how many sessions old generations were forgotten.
         emptied: of how many trashed sessions only the name is left.
+        unripe: of how many sessions that would be forgotten, were it not that this machine has seen it only lately.
         restored: how many blocks were put back because a head reaches them after all.
         young: how many blocks no head reaches that stay: too young, or called as none of ours is.
         undated: how many of which the store cannot say how old they are.
         missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
+        unkept: how many blocks stay since they cannot be kept here: one beside them cannot be opened.
         can: False if the remote does not offer it.
     """
 
@@ -61,16 +66,19 @@ class Removal:
     removed_size: int = 0
     trimmed: int = 0
     emptied: int = 0
+    unripe: int = 0
     restored: int = 0
     young: int = 0
     undated: int = 0
     missing: int = 0
+    unkept: int = 0
     can: bool = True
 
     @property
     def is_whole(self) -> bool:
         """False if something kept it from being done."""
-        return self.can and not (self.found.unread or self.missing or self.undated)
+        hindered = self.found.unread or self.found.closed or self.missing or self.undated or self.unkept
+        return self.can and not hindered
 
 
 class Remover:
@@ -135,6 +143,15 @@ class Remover:
                 self._kept.forget(self._now(), max(self._older, RETENTION))
         return done
 
+    def look(self) -> None:
+        """Note which tombstones and earlier generations there are: they are forgotten some day if they still are then.
+
+        Raises:
+            Locked, RemoteError, StorageFailed: as `remove`.
+        """
+        with self._alone():
+            self._seen(read_heads(self._remote), self._now())
+
     def finish(self) -> Removal:
         """Look again after a removal that was cut off, if one was; else ask nothing of anybody.
 
@@ -161,7 +178,7 @@ class Remover:
         run = self._kept.open_run()
         if run is None:
             return
-        self._sleep(self._remote.settled_after)  # a call of it may be on its way still
+        self._rest()  # a call of it may be on its way still
         self._look_again(run or None, Heads(), done)
         self._kept.end()
 
@@ -169,10 +186,15 @@ class Remover:
 
     def _forget_past(self, heads: Heads, done: Removal) -> Heads:
         """Forget generations and what trashed sessions consisted of, where that is long ago; the heads after it."""
-        limit = self._now() - self._older
+        now = self._now()
+        limit = now - self._older
+        seen = self._seen(heads, now)
         swapped = False
         for name, head in sorted(heads.read.items()):
-            kept = without_past(head, limit)
+            record = heads.records[name]
+            ripe = {mark for mark in _marks(head, record) if seen[mark] <= limit}
+            kept = without_past(head, limit, partial(_is_in, ripe, record))
+            done.unripe += kept != without_past(head, limit, lambda past: True)
             if kept is head:
                 continue
             if not swapped:
@@ -182,6 +204,10 @@ class Remover:
                 done.emptied += head.deleted
                 done.trimmed += not head.deleted
         return read_heads(self._remote) if swapped else heads
+
+    def _seen(self, heads: Heads, now: datetime) -> dict[str, datetime]:
+        told = ((head, heads.records[name]) for name, head in heads.read.items())
+        return self._kept.first_seen((mark for pair in told for mark in _marks(*pair)), now)
 
     def _refuse_early(self, space: str) -> None:
         """Find out whether this user may remove at all, before anything is changed for it."""
@@ -196,9 +222,14 @@ class Remover:
         for space in sorted(spaces.keys() - heads.unread):
             stats = {stat.id: stat for stat in stats_of(self._remote, space)}
             reach = Reach(self._remote, space, stats)
-            lost = add_space(
-                done.found, reach, {stat.id: stat.size for stat in stats.values()}, spaces[space]
-            )
+            sizes = {stat.id: stat.size for stat in stats.values()}
+            try:
+                lost = add_space(done.found, reach, sizes, spaces[space])
+            except RemoteError as error:
+                if not is_unreadable(error):
+                    raise
+                done.found.closed += 1  # nobody knows where the chains of this space lead: all of it stays
+                continue
             if reach.missing:
                 done.missing += len(reach.missing)
             else:
@@ -232,20 +263,34 @@ class Remover:
             self._look_again(
                 run, heads, done
             )  # mostly that is all there is to it, and nobody has to wait for it
-            self._sleep(self._remote.settled_after)
+            self._rest()
         self._look_again(run, heads, done)
         self._kept.end()
 
+    def _rest(self) -> None:
+        """Wait until no call is on its way any more, and no push relies on what it put while one was."""
+        if self._remote.settled_after:
+            self._sleep(self._remote.settled_after + REST)
+
     def _remove(self, run: str, space: str, stat: BlockStat, done: Removal) -> None:
-        data = next(
-            (b.data for b in blocks_of(self._remote, space, stat.id, stat.id + "~") if b.id == stat.id), None
-        )
+        data = self._bytes(space, stat.id, done)
         if data is None:
-            return  # somebody else was faster
+            return
         self._kept.keep(run, space, stat.id, data)
         if self._remote.delete_block(space, stat.id, stat.version):
             done.removed += 1
             done.removed_size += stat.size
+
+    def _bytes(self, space: str, name: str, done: Removal) -> bytes | None:
+        """The bytes of a block; None if somebody else was faster, or if they cannot be had and so cannot be kept."""
+        try:
+            found = blocks_of(self._remote, space, name, name + "~")
+            return next((block.data for block in found if block.id == name), None)
+        except RemoteError as error:
+            if not is_unreadable(error):
+                raise
+            done.unkept += 1
+            return None
 
     # -- looking again
 
@@ -265,26 +310,55 @@ class Remover:
             there = {stat.id for stat in stats_of(self._remote, space)}
             reach = Reach(self._remote, space, there, blocks)
             here = spaces.get(space, [])
-            reach.to([*tips(here), *past_tips(here)])
-            wanted: Iterable[str] = blocks.keys() - there if doubt else reach.missing & blocks.keys()
+            wanted: Iterable[str] = blocks.keys() - there
+            if not doubt:
+                try:
+                    reach.to([*tips(here), *past_tips(here)])
+                    wanted = reach.missing & blocks.keys()
+                except RemoteError as error:
+                    if not is_unreadable(error):
+                        raise  # else it may lead to any of them
             for name in sorted(wanted):
                 if (data := blocks[name]()) is not None:
                     done.restored += self._remote.put_block(space, name, data)
 
 
-def without_past(head: Head, limit: datetime) -> Head:
+def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], bool]) -> Head:
     """A head without generations from before this time, and without all parts if it was trashed before it.
 
-    The same object if there is nothing to forget. A time that cannot be read is taken for a late one.
+    Args:
+        head: the head.
+        limit: the time. What a head says of its own is what the clock of some device said, which may be wrong by years;
+            one that cannot be read is taken for a late one.
+        is_seen: whether this machine saw that generation left, or for None that tombstone, before that time itself.
+
+    Returns:
+        The same object if there is nothing to forget.
     """
     parts, history = head.parts, head.history
-    if head.deleted and _is_before(head.at, limit):
+    if head.deleted and _is_before(head.at, limit) and is_seen(None):
         parts, history = (), ()
     else:
-        history = tuple(past for past in history if not _is_before(past.at, limit))
+        history = tuple(past for past in history if not (_is_before(past.at, limit) and is_seen(past)))
     if (parts, history) == (head.parts, head.history):
         return head
     return msgspec.structs.replace(head, count=head.count + 1, parts=parts, history=history)
+
+
+def _marks(head: Head, record: HeadRecord) -> Iterator[str]:
+    """By what is known again what may be forgotten of a head: its tombstone, and the generations that were left."""
+    if head.deleted:
+        yield _mark(record, None)
+    yield from (_mark(record, past) for past in head.history)
+
+
+def _mark(record: HeadRecord, past: Past | None) -> str:
+    told = record.etag if past is None else sha256(msgspec.json.encode(past, order="sorted")).hexdigest()[:20]
+    return f"{record.name} {told}"
+
+
+def _is_in(ripe: set[str], record: HeadRecord, past: Past | None) -> bool:
+    return _mark(record, past) in ripe
 
 
 def _is_before(text: str, limit: datetime) -> bool:

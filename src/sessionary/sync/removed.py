@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Annotated
+
+import msgspec
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
@@ -23,6 +26,7 @@ _RUN = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{6}Z")
 _SPACE = re.compile(r"[0-9a-f]{40}")
 _BLOCK = re.compile(r"[0-9a-f]{8}-[0-9]{8}-[0-9a-f]{32}")
 _OPEN = "open"
+_SEEN = "seen"
 
 Get = Callable[[], bytes | None]
 """Gives the bytes of a block; None if somebody has deleted them since."""
@@ -31,6 +35,13 @@ Get = Callable[[], bytes | None]
 def is_block(name: str) -> bool:
     """True for the id of a block. Whatever else lies in a space is none of ours, and its name is nothing to trust."""
     return _BLOCK.fullmatch(name) is not None
+
+
+def _times(data: bytes | None) -> dict[str, datetime]:
+    try:
+        return msgspec.json.decode(data or b"{}", type=dict[str, Annotated[datetime, msgspec.Meta(tz=True)]])
+    except msgspec.MsgspecError:
+        return {}  # damaged: whatever it named is seen for the first time again, and so stays longer
 
 
 class Removed:
@@ -107,6 +118,20 @@ class Removed:
         for name in self._names(self.folder, _RUN):
             if now - datetime.strptime(name, _FORM).replace(tzinfo=UTC) > after:
                 atomic.erase_tree(os.path.join(self.folder, name), fs=self._fs)
+
+    def first_seen(self, marks: Iterable[str], now: datetime) -> dict[str, datetime]:
+        """When this machine saw each of these for the first time, by its own clock; those that are new, now.
+
+        Others are forgotten. Durability: what was noted survives a power cut; if it is lost, all of it counts as new.
+        """
+        path = os.path.join(self.folder, _SEEN)
+        known = _times(read_bytes(self._fs, path))
+        found = {mark: min(known.get(mark, now), now) for mark in marks}
+        if found != known:
+            self._make(self.folder)
+            told = {mark: at.isoformat() for mark, at in found.items()}
+            atomic.replace(path, (msgspec.json.encode(told),), fs=self._fs)
+        return found
 
     def _get(self, path: str) -> bytes | None:
         return read_bytes(self._fs, path)

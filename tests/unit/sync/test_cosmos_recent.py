@@ -19,7 +19,8 @@ def head(name: str, at: int, data: bytes = b"x") -> Stamped:
     return Stamped(at, HeadRecord(name, data, f"etag {at}"))
 
 
-def names(heads: tuple[HeadRecord, ...]) -> list[str]:
+def names(heads: tuple[HeadRecord, ...] | None) -> list[str]:
+    assert heads is not None
     return [one.name for one in heads]
 
 
@@ -34,25 +35,62 @@ def test_only_a_list_that_was_followed_to_its_end_counts() -> None:
     recent.follow("z", [head("q", 9000)], None, NOW)  # somebody else's list
     assert recent.since(NOW) is None
     recent.follow("a", [head("b", 2000)], None, NOW)
-    assert recent.since(NOW) == 2000 - OVERLAP
-    assert names(recent.merge([])) == ["a", "b"]
+    assert recent.since(NOW) == 1000 - OVERLAP
+    assert names(recent.merge(0, [])) == ["a", "b"]
+
+
+def test_a_list_is_as_new_as_its_first_page() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000)], "a", NOW, 1500.9)
+    # the machine sleeps for an hour; `a` is changed at 2000, and not looked at again by this list
+    recent.follow("a", [head("b", 5000)], None, NOW, 5001.0)
+    assert recent.since(NOW) == 1500 - OVERLAP
+    assert names(
+        recent.merge(1500 - OVERLAP, [head("a", 2000, b"new"), head("b", 5000)], answered=5100.0)
+    ) == ["a", "b"]
+    assert recent.since(NOW) == 5100 - OVERLAP
+
+
+def test_what_has_changed_is_as_new_as_the_first_page_of_it() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000)], None, NOW)
+    recent.merge(400, [head("b", 1500)], [head("c", 9000)])
+    assert recent.since(NOW) == 1500 - OVERLAP
 
 
 def test_a_list_that_begins_anew_forgets_the_other() -> None:
     recent = Recent()
     recent.follow(None, [head("gone", 1000)], "gone", NOW)
     recent.follow(None, [head("a", 1000)], None, NOW)
-    assert names(recent.merge([])) == ["a"]
+    assert names(recent.merge(0, [])) == ["a"]
 
 
 def test_what_has_changed_takes_the_place_of_what_was_and_not_the_other_way_round() -> None:
     recent = Recent()
     recent.follow(None, [head("a", 1000), head("b", 1000)], None, NOW)
-    found = recent.merge([head("c", 1500), head("a", 2000, b"new")])
+    found = recent.merge(0, [head("c", 1500), head("a", 2000, b"new")])
+    assert found is not None
     assert names(found) == ["a", "b", "c"]
     assert found[0].data == b"new"
-    assert recent.merge([head("a", 1999, b"old")])[0].data == b"new"
     assert recent.since(NOW) == 2000 - OVERLAP
+
+
+def test_another_version_that_is_stamped_earlier_means_that_everything_is_listed_again() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    assert recent.merge(1400, [head("b", 1999, b"new, by a clock that is behind")]) is None
+    assert recent.since(NOW) is None
+
+
+def test_what_was_forgotten_while_it_was_asked_for_is_not_all_there_is() -> None:
+    recent = Recent()
+    recent.follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    since = recent.since(NOW)
+    assert since is not None
+    recent.miss("a")  # another thread finds the database restored
+    assert recent.merge(since, [head("b", 2000)]) is None
+    recent.follow(None, [head("b", 300)], None, NOW)  # and lists everything
+    assert recent.merge(since, [head("b", 300)]) is None, "what is between the two was not asked for"
 
 
 @pytest.mark.parametrize("later", [timedelta(days=1), -timedelta(days=2)])
@@ -77,10 +115,10 @@ def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
     Recent(("me",), note).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
     second = Recent(("me",), note)
     assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
-    second.merge([head("a", 3000, b"new")])
+    second.merge(0, [head("a", 3000, b"new")])
     third = Recent(("me",), note)
     assert third.since(NOW + timedelta(hours=23)) == 3000 - OVERLAP
-    assert [one.data for one in third.merge([])] == [b"new", b"x"]
+    assert [one.data for one in third.merge(0, []) or ()] == [b"new", b"x"]
     assert Recent(("me",), note).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
 
 
@@ -102,7 +140,7 @@ def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
     before = (tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino
     second = Recent(("me",), note)
     assert second.since(NOW) is not None
-    second.merge([head("a", 1000), head("a", 900, b"old")])
+    second.merge(0, [head("a", 1000)])
     assert ((tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino) == before
 
 
@@ -216,3 +254,28 @@ def test_a_head_that_is_found_missing_means_that_everything_is_listed_again(
     assert names(tuple(heads_of(remote))) == []
     remote.close()
     later.close()
+
+
+def test_who_asks_for_all_anew_gets_them_from_the_service_and_not_from_what_was_kept(bench: Bench) -> None:
+    remote, theirs, double = bench.connect(), bench.connect(), double_of(bench).double
+    etag = remote.swap_head("a", b"old", None)
+    assert [one.data for one in heads_of(remote)] == [b"old"]
+    double.clock_offset = -OVERLAP - 100.0  # a server that is far behind stamps what is new
+    theirs.swap_head("a", b"new", etag)
+    double.clock_offset = 0.0
+    assert [one.data for one in heads_of(remote)] == [b"old"], "that is what a list may miss"
+    assert [one.data for one in heads_of(remote, anew=True)] == [b"new"]
+    assert [one.data for one in heads_of(remote)] == [b"new"]
+
+
+def test_what_changes_on_a_page_that_was_read_while_the_list_goes_on_is_found_by_the_next(
+    bench: Bench,
+) -> None:
+    mine, theirs, double = bench.connect(), bench.connect(), double_of(bench).double
+    etags = {f"h{n:02}": theirs.swap_head(f"h{n:02}", b"old", None) for n in range(8)}
+    first = mine.list_heads()
+    theirs.swap_head("h00", b"new", etags["h00"])
+    double.clock_offset = 800.0
+    theirs.swap_head("h07", b"new", etags["h07"])
+    assert [one.data for one in mine.list_heads(first.following).heads] == [b"new"]
+    assert {one.name for one in heads_of(mine) if one.data == b"new"} == {"h00", "h07"}

@@ -40,6 +40,9 @@ class Place:
         return self.time
 
     def wait(self, days: float) -> None:
+        """Let time pass, after both devices have seen what is there."""
+        for device in (self.a, self.b):
+            device.remover(self.server.remote()).look()
         self.time += days * DAY
 
     def push(self, device: Device) -> Any:
@@ -391,22 +394,48 @@ def replaced(**fields: Any) -> Head:
 
 def test_only_what_is_early_is_forgotten() -> None:
     early, late = Past(0, EARLY, {"p": (1, "a")}), Past(1, LATE, {"p": (2, "b")})
-    assert without_past(replaced(history=(early, late)), LIMIT) == replaced(history=(late,), count=8)
+    assert without_past(replaced(history=(early, late)), LIMIT, lambda past: True) == replaced(
+        history=(late,), count=8
+    )
     same = replaced(history=(late,))
-    assert without_past(same, LIMIT) is same
+    assert without_past(same, LIMIT, lambda past: True) is same
 
 
 def test_a_living_session_keeps_its_parts_and_a_tombstone_until_it_is_old() -> None:
     for head in (replaced(parts=(PART,)), replaced(parts=(PART,), deleted=True, at=LATE)):
-        assert without_past(head, LIMIT) is head
+        assert without_past(head, LIMIT, lambda past: True) is head
     old = replaced(parts=(PART,), deleted=True)
-    assert without_past(old, LIMIT) == replaced(parts=(), deleted=True, count=8)
+    assert without_past(old, LIMIT, lambda past: True) == replaced(parts=(), deleted=True, count=8)
+
+
+def test_what_this_machine_saw_only_lately_is_not_forgotten_whatever_a_head_says_of_its_time() -> None:
+    past = Past(0, EARLY, {"p": (1, "a")})
+    for head in (replaced(history=(past,)), replaced(parts=(PART,), deleted=True)):
+        assert without_past(head, LIMIT, lambda past: False) is head
+
+
+@pytest.mark.parametrize("verb", ["trash", "rewind"])
+def test_a_device_whose_clock_is_years_behind_does_not_void_the_month(place: Place, verb: str) -> None:
+    place.share()
+    if verb == "trash":
+        place.a.trash("one")
+    else:
+        place.a.rewind("one", 1)
+    place.time = -9999 * DAY
+    place.push(place.a)
+    place.time = 0.0
+    before = place.blocks()
+    done = place.remove()
+    assert (done.unripe, done.emptied, done.trimmed, place.blocks()) == (1, 0, 0, before)
+    place.time = 31 * DAY
+    done = place.remove()
+    assert (done.unripe, done.emptied + done.trimmed) == (0, 1)
 
 
 @pytest.mark.parametrize("told", ["", "yesterday", "2025-99-99"])
 def test_a_time_that_cannot_be_read_is_late(told: str) -> None:
     head = replaced(history=(Past(0, told, {}),))
-    assert without_past(head, LIMIT) is head
+    assert without_past(head, LIMIT, lambda past: True) is head
 
 
 # -- counting with and without reading everything

@@ -48,9 +48,10 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
     """Count what lies on the remote and no session points to; with --remove, remove what is old of it.
 
     --remove also forgets what sessions were before they were rewound, and what trashed sessions consisted of, where
-    that is as long ago: no machine can bring it back from the remote any more. What it removes is kept on this machine
-    for 30 days, and put back if a push that was under way turns out to need it; so it waits some seconds to look
-    again. If it is cut off, run it again, or push or pull.
+    that is as long ago, and a `gc --remove` on this machine has seen it as long ago too: no machine can bring it
+    back from the remote any more. What it removes is kept on this machine for 30 days, and put back if a push that
+    was under way turns out to need it; so it waits some seconds to look again. If it is cut off, run it again, or
+    push or pull.
     Exit code 3: something kept it from removing all of that.
     """
     settings = load_settings(places.settings_at(settings_path))
@@ -117,6 +118,8 @@ def _told(done: Removal) -> Iterator[str]:
     if done.trimmed or done.emptied:
         past = phrases.count(done.trimmed, "rewound session")
         yield f"forgot the past of {past} and the content of {phrases.count(done.emptied, 'trashed one')}"
+    if done.unripe:
+        yield f"  {phrases.count(done.unripe, 'session')} with more to forget, which was seen here only lately"
     if done.restored:
         yield f"! put {phrases.count(done.restored, 'block')} back that a session points to by now"
     if done.young:
@@ -133,6 +136,10 @@ def _hindered(done: Removal) -> Iterator[str]:
     if done.missing:
         blocks = phrases.count(done.missing, "block")
         yield f"! {blocks} that a session points to, but not there: nothing beside them was removed; push everywhere"
+    if done.found.closed or done.unkept:
+        spaces = phrases.count(done.found.closed, "session")
+        blocks = phrases.count(done.unkept, "block")
+        yield f"! {spaces} with its forks, and {blocks} beside, stay: a block there cannot be opened with this key"
     if done.undated:
         yield f"! {phrases.count(done.undated, 'block')} of unknown age stay; `sync init` by the owner may help"
 

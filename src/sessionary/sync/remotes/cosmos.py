@@ -158,16 +158,16 @@ class CosmosRemote:
 
     def list_heads(self, after: str | None = None) -> HeadPage:
         since = self._recent.since(self._now()) if after is None else None
-        if since is not None:
-            return HeadPage(self._recent.merge(self._changed(since)), None)
-        rows, more = self._page(
+        if since is not None and (heads := self._brought_up(since)) is not None:
+            return HeadPage(heads, None)
+        rows, more, answered = self._page_and_time(
             f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c.id > @after ORDER BY c.id",
             {"@pk": self._heads, "@after": after or ""},
             self._page_heads,
         )
         page = [_stamped(row) for row in rows]
         following = page[-1].head.name if more and page else None
-        self._recent.follow(after, page, following, self._now())
+        self._recent.follow(after, page, following, self._now(), answered)
         return HeadPage(tuple(one.head for one in page), following)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
@@ -198,14 +198,16 @@ class CosmosRemote:
 
         return self._link.ask(work, _CHANGED, _GONE) is True
 
-    def _changed(self, since: int) -> list[Stamped]:
-        """All heads that were written since a second of the service's clock."""
-        rows = self._rows(
+    def _brought_up(self, since: int) -> tuple[HeadRecord, ...] | None:
+        """All heads, of which those are asked for that were written since a second of the service's clock."""
+        pages, answered = self._pages_and_time(
             f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c._ts >= @since",
             {"@pk": self._heads, "@since": since},
             self._page_heads,
         )
-        return [_stamped(row) for row in rows]
+        return self._recent.merge(
+            since, *([_stamped(row) for row in page] for page in pages), answered=answered
+        )
 
     # -- what the service is asked for
 
@@ -258,13 +260,15 @@ class CosmosRemote:
         assert found is not None, "no status was given for which there is no answer"
         return found
 
-    def _rows(self, query: str, values: dict[str, str | int], count: int) -> list[_Row]:
-        """All rows of a query over one partition."""
-        found = self._link.ask(
-            lambda container, heard: [
-                row for page in _pages(container, heard, query, values, count) for row in page
-            ]
-        )
+    def _pages_and_time(
+        self, query: str, values: dict[str, str | int], count: int
+    ) -> tuple[list[list[_Row]], float | None]:
+        """All rows of a query over one partition, page by page, and the service's time of the first answer."""
+
+        def work(container: ContainerProxy, heard: Heard) -> tuple[list[list[_Row]], float | None]:
+            return [list(page) for page in _pages(container, heard, query, values, count)], heard.time
+
+        found = self._link.ask(work)
         assert found is not None, "no status was given for which there is no answer"
         return found
 

@@ -41,7 +41,10 @@ SILENCE: Final = 20.0
 
 
 class Heard:
-    """What the headers of the answers to one call said: it is called by the SDK with each of them."""
+    """What the headers of the answers to one call said: it is called by the SDK with each of them.
+
+    Of several answers, `time` is that of the first: whatever any of them says is as old as that at most.
+    """
 
     def __init__(self) -> None:
         self.ru = 0.0
@@ -54,6 +57,8 @@ class Heard:
         except ValueError:
             pass  # a price that is no number: it is for information only
         self.etag = headers.get("etag") or self.etag
+        if self.time is not None:
+            return
         try:
             self.time = parsedate_to_datetime(headers.get("date") or "").timestamp()
         except ValueError:

@@ -63,7 +63,7 @@ class FetchedHeads:
             heads = {one.head.name: one for one in page}
             known = self._all()
             known |= heads
-            if after is None:
+            if not after:
                 self._seen = set()
             elif after != self._goes_on:
                 return

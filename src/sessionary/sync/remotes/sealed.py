@@ -211,6 +211,7 @@ class SealedRemote:
             raise RemoteError(
                 f"block {block.id} of the remote cannot be opened: it was changed, or sealed with another key",
                 hint="nothing here was changed; push this session again, to another remote, from a machine that has it",
+                details={"unreadable": block.id},
             )
         return found
 

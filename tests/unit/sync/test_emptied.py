@@ -1,0 +1,96 @@
+"""A tombstone of which only the name is left is taken for one, also where a session is a single file."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sessionary.sync.heads import decode, encode
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.sync.removal import Remover
+from sessionary.sync.removed import Removed
+from sessionary.sync.report import Standing
+from sessionary.testing.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
+
+DAY = 86_400.0
+
+
+class Storms:
+    """Two devices that have a brainstorm, which the first one threw away; the clock can be put forward."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.time = 0.0
+        self.server = MemoryServer(clock=lambda: self.time)
+        self.world = PolicyWorld(root, self.server.remote, kinds=(BRAINSTORM,))
+        self.a, self.b = self.world.devices
+        self.a.storm("idea", "first")
+        self.carry(self.a)
+        self.carry(self.b)
+        assert self.b.storms_there() == ["idea"]
+        (self.a.storms / "idea.yaml").unlink()
+        assert self.carry(self.a)[-1] == ("push", Standing.TRASHED)
+
+    def carry(self, device: PolicyDevice) -> list[tuple[str, Standing]]:
+        """Pull and push; the standings of all sessions."""
+        engine = device.engine(BRAINSTORM, self.server.remote())
+        return [(verb, one.standing) for verb in ("pull", "push") for one in getattr(engine, verb)().outcomes]
+
+    def empty(self) -> None:
+        kept = Removed(str(self.root / "removed"))
+        Remover(self.server.remote(), kept, now=lambda: EPOCH).look()
+        self.time += 31 * DAY
+        now = EPOCH + timedelta(seconds=self.time)
+        assert Remover(self.server.remote(), kept, now=lambda: now).remove().emptied == 1
+
+
+@pytest.fixture
+def storms(tmp_path: Path) -> Storms:
+    return Storms(tmp_path)
+
+
+def test_a_brainstorm_that_was_emptied_goes_to_the_trash_elsewhere(storms: Storms) -> None:
+    storms.empty()
+    assert ("pull", Standing.TRASHED) in storms.carry(storms.b)
+    assert storms.b.storms_there() == []
+
+
+def test_an_emptied_brainstorm_is_nothing_to_a_device_that_never_had_it(storms: Storms) -> None:
+    storms.empty()
+    fresh = PolicyDevice(storms.root, "fresh", (BRAINSTORM,))
+    assert Standing.FAILED not in [standing for _, standing in storms.carry(fresh)]
+    assert fresh.storms_there() == []
+
+
+def test_a_brainstorm_that_went_on_where_it_was_not_told_yet_comes_back_for_all(storms: Storms) -> None:
+    storms.empty()
+    storms.b.storm("idea", "second")
+    assert storms.carry(storms.b) == [("pull", Standing.HELD_BACK), ("push", Standing.PUSHED)]
+    storms.carry(storms.a)
+    assert storms.a.answers("idea") == ["first", "second"]
+
+
+def test_a_push_alone_of_a_brainstorm_that_was_emptied_is_told_to_be_behind(storms: Storms) -> None:
+    storms.empty()
+    storms.b.storm("idea", "second")
+    report = storms.b.engine(BRAINSTORM, storms.server.remote()).push()
+    assert [one.standing for one in report.outcomes] == [Standing.BEHIND]
+
+
+def test_a_list_of_features_stays_where_its_head_was_emptied(tmp_path: Path) -> None:
+    server = MemoryServer()
+    world = PolicyWorld(tmp_path, server.remote, kinds=(FEATURE,))
+    path = world.devices[0].features / LIST
+    path.write_text("features: []\n")
+    world.settle()
+    (record,) = (
+        one for one in server.remote().list_heads().heads if decode(one.name, one.data).session == LIST
+    )
+    head = decode(record.name, record.data)
+    gone = msgspec.structs.replace(head, deleted=True, parts=(), count=head.count + 1)
+    assert server.remote().swap_head(record.name, encode(gone), record.etag) is not None
+    for device in world.devices:
+        report = device.engine(FEATURE, server.remote()).pull()
+        assert Standing.FAILED not in [one.standing for one in report.outcomes]
+        assert (device.features / LIST).read_text() == "features: []\n"

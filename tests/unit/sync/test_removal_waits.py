@@ -1,0 +1,36 @@
+"""How long a removal waits before it looks again."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionary.sync.assuring import REST
+from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
+from sessionary.sync.removal import LEAST, Remover
+from sessionary.sync.removed import Removed
+from sessionary.testing.sync_world import World
+
+LOST = "00000000-00000000-" + 32 * "f"
+
+
+class Slow(MemoryRemote):
+    settled_after = 30.0
+
+
+@pytest.mark.parametrize(("kind", "waited"), [(MemoryRemote, []), (Slow, [30.0 + REST])])
+def test_it_waits_until_all_is_settled_and_no_push_relies_on_what_it_put_meanwhile(
+    tmp_path: Path, kind: type[MemoryRemote], waited: list[float]
+) -> None:
+    time = [0.0]
+    server, slept = MemoryServer(clock=lambda: time[0]), list[float]()
+    world = World(tmp_path, server.remote, 1)
+    world.say(world.devices[0], "one", 2)
+    world.devices[0].engine(server.remote()).push()
+    server.remote().put_block(next(iter(server.tenants["me"].blocks)), LOST, b"left over")
+    time[0] = 7200.0
+    kept = Removed(str(tmp_path / "removed"))
+    remover = Remover(kind(server, "me"), kept, older=LEAST, sleep=slept.append)
+    assert (remover.remove().removed, slept) == (1, waited)
+    kept.begin(remover._now())
+    remover.finish()
+    assert slept == 2 * waited
