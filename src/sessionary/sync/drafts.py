@@ -1,8 +1,8 @@
 """What a push sends next: blocks for what is new, and the head that comes after them.
 
 A backlog goes in rounds of a few blocks, each ending at a line end and committed by a head of its own, so that a push
-that is cut off loses one round and not the whole. Documents go with the last round: no head then speaks of turns that
-its conversation does not have yet.
+that is cut off loses one round and not the whole. Documents go with the last round, each as a whole: no head then
+speaks of turns that its conversation does not have yet, and half a document is none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LINES = {PartKind.JOURNAL.value, PartKind.LOG.value}
 """Kinds that only grow, unless they are rewound; a bundle is put in order anew without anything being taken back."""
 
 ROUND = 16
-"""So many new blocks of a file at most go before a head."""
+"""So many new blocks of a file that grows go before a head."""
 
 
 class Draft(NamedTuple):
@@ -59,11 +59,13 @@ def draft_all(
     matched: Mapping[str, Matched],
     block: int = BLOCK,
 ) -> dict[str, Draft]:
-    """The next round of a session; see `draft`."""
+    """The next round of a session; see `draft`. Documents are in it if it is the last."""
     drafts: dict[str, Draft] = {}
     room = INLINE_ALL
-    for name, part in mine.items():
-        one = draft(fs, part, known.get(name, ()), matched[name].pieces, block, min(INLINE, room))
+    for name in sorted(mine, key=lambda name: mine[name].kind is PartKind.DOCUMENT):
+        if mine[name].kind is PartKind.DOCUMENT and not all(one.done for one in drafts.values()):
+            break
+        one = draft(fs, mine[name], known.get(name, ()), matched[name].pieces, block, min(INLINE, room))
         room -= len(one.part.data or b"")
         drafts[name] = one
     return drafts
@@ -88,7 +90,8 @@ def draft(
         pieces = list(known[:matched])
         end, chain = pieces[-1] if pieces else Piece(0, START)
         puts = []
-        for stop in _round(file, end, part.size, block):
+        stops = cut if part.kind is PartKind.DOCUMENT else _round
+        for stop in stops(file, end, part.size, block=block):
             prev, seq = chain, len(pieces)
             chain, data = pack(file, end, stop, prev)
             puts.append((block_id(part_key(part.name), seq, chain), data))
@@ -111,7 +114,7 @@ def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
     return Draft(head, [Piece(len(raw), chain)], [], len(raw) == part.size)
 
 
-def _round(file: Bytes, start: int, size: int, block: int) -> Iterator[int]:
+def _round(file: Bytes, start: int, size: int, *, block: int) -> Iterator[int]:
     """Where the next blocks end: `ROUND` of them, and then as many more as a line takes to its end."""
     for count, end in enumerate(cut(file, start, size, block=block), 1):
         yield end
