@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output, phrases
+from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
 from sessionary.cli.sync.telling import PARTLY, cost_line
@@ -20,6 +21,9 @@ from sessionary.sync.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remote import collectable
 from sessionary.sync.removal import RETENTION, Removal, Remover
 from sessionary.sync.settings import Settings, load_settings
+
+LONGEST = 36500
+"""Days: a hundred years. No clock goes back further than its first day."""
 
 _CANNOT = "nothing can be removed from this remote: it does not offer that"
 
@@ -37,7 +41,7 @@ Examples:
 @click.option("--remove", is_flag=True, help="Remove what was put there long enough ago.")
 @click.option(
     "--days",
-    type=click.FloatRange(1),
+    type=Finite(1, LONGEST),
     default=RETENTION.days,
     show_default=True,
     metavar="DAYS",
