@@ -85,6 +85,7 @@ class Remote(Protocol):
     may have been carried out all the same: each of the five may be repeated, whatever became of it before.
     What a call acknowledged MUST survive a crash of the other side. A store that is paid for by the call MAY have an
     attribute `ru`, the units it has charged so far; the caller adds up what its calls add to it.
+    One that reads blocks to answer another call MAY have an attribute `fetched`, their bytes so far.
 
     Whatever is stored MUST come back as the same bytes. Nothing of another tenant MUST ever be seen or changed.
     """
