@@ -14,7 +14,9 @@ obstore = pytest.importorskip("obstore", reason="the extra objectstore is not in
 from obstore.store import MemoryStore  # noqa: E402
 
 from sessionary.errors import Invalid, RemoteError, Unsupported  # noqa: E402
-from sessionary.sync.remote import heads_of  # noqa: E402
+from sessionary.sync.heads import Head, encode, head_name  # noqa: E402
+from sessionary.sync.leftovers import count_leftovers  # noqa: E402
+from sessionary.sync.remote import heads_of, stats_of  # noqa: E402
 from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
 from sessionary.testing.remote_suite import RemovalTests  # noqa: E402
 from tests.servers import objects  # noqa: E402
@@ -390,3 +392,75 @@ def test_conflicts_without_end_are_told_and_may_be_tried_later() -> None:
     with pytest.raises(RemoteError, match="all the time") as caught:
         remote.put_block("s", "a", b"x")
     assert caught.value.retryable
+
+
+class Slow(Lax):
+    """A store that takes its time, by a clock that moves only with it, and notes what is written."""
+
+    def __init__(self) -> None:
+        super().__init__("none")
+        self.passed = 0.0
+        self.puts: list[str] = []
+        self.read_only = False
+
+    def put(self, path: str, data: bytes, mode: Any = "overwrite", **rest: Any) -> Any:
+        if self.read_only:
+            raise obstore.exceptions.PermissionDeniedError("403: this key may only read")
+        self.passed += 100
+        self.puts.append(path)
+        return super().put(path, data, mode, **rest)
+
+    def head(self, path: str) -> Any:
+        found = self.inner.head(path)
+        self.passed += 100
+        return found
+
+    def remote(self) -> ObjectStoreRemote:
+        return ObjectStoreRemote("s3://slow", tenant="me", store=self, clock=lambda: self.passed)
+
+
+def test_blocks_are_counted_without_writing_anything() -> None:
+    store = Slow()
+    store.remote().put_block("s", "a", b"xyz")
+    store.read_only = True
+    (stat,) = stats_of(store.remote(), "s")
+    assert (stat.id, stat.size) == ("a", 3)
+    with pytest.raises(RemoteError):
+        stat.age  # noqa: B018
+    store.read_only = False
+    assert stat.age is not None
+    assert store.puts == ["me/blocks/s/a", "me/check/clock"]
+
+
+def test_leftovers_are_counted_with_a_key_that_may_only_read() -> None:
+    store = Slow()
+    name = head_name("k", "p", "s")
+    head = Head(v=1, kind="k", project="p", session="s", space=name, gen=0, count=1, device="d", at="")
+    store.remote().swap_head(name, encode(head), None)
+    store.remote().put_block(name, "a", b"xyz")
+    store.read_only = True
+    found = count_leftovers(store.remote())
+    assert (found.heads, found.lost_blocks, found.lost_size) == (1, 1, 3)
+
+
+def test_how_long_a_store_takes_to_answer_makes_no_block_older() -> None:
+    store = Slow()
+    remote = store.remote()
+    remote.put_block("s", "a", b"x")
+    (stat,) = stats_of(remote, "s")
+    assert stat.age is not None
+    assert stat.age < 60
+    store.passed += 1000
+    assert 999 <= stat.age < 1060
+
+
+def test_an_age_stays_that_of_its_block_when_the_block_is_called_otherwise() -> None:
+    store = Slow()
+    remote = store.remote()
+    remote.put_block("s", "a", b"x")
+    (stat,) = stats_of(remote, "s")
+    assert stat.age is not None
+    store.passed += 1000
+    renamed = stat._replace(id="b")
+    assert renamed.id == "b"
+    assert renamed.age == stat.age

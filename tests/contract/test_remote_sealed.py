@@ -10,7 +10,8 @@ import pytest
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.remote import blocks_of, heads_of
+from sessionary.sync.calls import PatientRemote, must_collect
+from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import Standing
@@ -246,3 +247,41 @@ def test_a_missing_library_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Unsupported, match="pyrage") as caught:
         SealedRemote(MemoryServer().remote(), KEY)
     assert caught.value.hint == "pip install 'sessionary[encryption]'"
+
+
+def test_a_list_reads_no_block_that_was_just_put_and_tells_of_each_that_it_reads() -> None:
+    server = MemoryServer()
+    names = [f"a-{number:08}-f" for number in range(4)]
+    patient = PatientRemote(SealedRemote(server.remote(), KEY))
+    for name in names[1:]:
+        patient.put_block(SPACE, name, bytes(1000))
+    down = patient.cost.bytes_down
+    assert [stat.id for stat in stats_of(must_collect(patient), SPACE)] == names[1:]
+    assert patient.cost.bytes_down == down
+    SealedRemote(server.remote(), KEY).put_block(SPACE, names[0], bytes(1000))
+    (stored,) = (block for block in server.remote().read_range(only_space(server), "", "~").blocks[:1])
+    assert [stat.id for stat in stats_of(must_collect(patient), SPACE)] == names
+    assert patient.cost.bytes_down == down + len(stored.data)
+
+
+def test_what_was_put_into_one_space_is_not_taken_for_there_in_another() -> None:
+    server = MemoryServer()
+    remote = SealedRemote(server.remote(), KEY)
+    remote.put_block(SPACE, "a-00000000-f", b"x")
+    remote.put_block("other", "a-00000001-f", b"x")
+    assert [stat.id for stat in stats_of(must_collect(remote), SPACE)] == ["a-00000000-f"]
+    assert [stat.id for stat in stats_of(must_collect(remote), "other")] == ["a-00000001-f"]
+
+
+def test_a_block_that_somebody_else_removed_is_not_listed_though_it_was_put_here() -> None:
+    server = MemoryServer()
+    remote, other = (SealedRemote(server.remote(), KEY) for _ in range(2))
+    remote.put_block(SPACE, "a-00000000-f", b"x")
+    (stat,) = stats_of(must_collect(other), SPACE)
+    assert other.delete_block(SPACE, stat.id, stat.version)
+    assert list(stats_of(must_collect(remote), SPACE)) == []
+
+
+def only_space(server: MemoryServer) -> str:
+    (space,) = server.tenants["me"].blocks
+    return space

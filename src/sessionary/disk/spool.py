@@ -21,6 +21,7 @@ from sessionary.disk.fs import (
     O_TMPFILE,
     OS_FS,
     Fs,
+    make_dirs,
     storage_failed,
     write_all,
 )
@@ -42,14 +43,23 @@ class Spool:
     Close it, by a ``with`` block: an error that somebody keeps would keep its file open too.
 
     Args:
-        folder: where the file lies if one is needed; it is there already. That for temporary files by default, which
-            may be in memory.
+        folder: where the file lies if one is needed; it is there already, but for `make`. That for temporary files by
+            default, which may be in memory.
+        make: make the folder, once a file is needed in it.
         in_memory: how many bytes need no file.
         fs: the file system.
     """
 
-    def __init__(self, folder: str | None = None, *, in_memory: int = IN_MEMORY, fs: Fs = OS_FS) -> None:
+    def __init__(
+        self,
+        folder: str | None = None,
+        *,
+        make: bool = False,
+        in_memory: int = IN_MEMORY,
+        fs: Fs = OS_FS,
+    ) -> None:
         self._folder = folder
+        self._make = make
         self._fs = fs
         self._most = in_memory
         self._size = 0
@@ -113,6 +123,8 @@ class Spool:
         return tempfile.gettempdir() if self._folder is None else self._folder
 
     def _open(self) -> int:
+        if self._make:
+            make_dirs(self._fs, self._place())
         fd, path = self._file()
         self._end = weakref.finalize(self, _end, self._fs, fd, path)
         return fd

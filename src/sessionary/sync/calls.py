@@ -96,7 +96,7 @@ class PatientRemote:
         for left in reversed(range(self._tries)):
             self.cost.requests += 1
             self.cost.bytes_up += up
-            charged = _charged(self.inner)
+            charged, fetched = _charged(self.inner), _fetched(self.inner)
             try:
                 return call()
             except RemoteError as error:
@@ -106,6 +106,7 @@ class PatientRemote:
                 wait = told if isinstance(told, int | float) else pause * _CHANCE.uniform(0.5, 1.0)
             finally:
                 self.cost.ru += _charged(self.inner) - charged
+                self.cost.bytes_down += _fetched(self.inner) - fetched
             self._sleep(min(max(0.0, wait), LONGEST_PAUSE))
             pause *= 2
         raise AssertionError("unreachable: the last try returns or raises")
@@ -126,3 +127,8 @@ def must_collect(remote: Remote) -> Collectable:
 def _charged(remote: Remote) -> float:
     """The units that a remote has been charged so far; 0 if it is of a kind that is not."""
     return float(getattr(remote, "ru", 0.0))
+
+
+def _fetched(remote: Remote) -> int:
+    """The bytes of blocks that a remote has read so far without being asked for them."""
+    return int(getattr(remote, "fetched", 0))

@@ -3,11 +3,13 @@
 A range of blocks may hold more than a head points to: blocks of pushes that lost a race, and those of forks, which
 share a space. Following the chain from the head backwards leaves all of them out. So nothing of a file can be proved
 before all of its blocks have been seen, and they are read several times until it is written: they wait in a spool,
-as they came, and not in memory.
+as they came, and not in memory. How much may wait there is bounded, whatever the other side gives out.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -29,11 +31,18 @@ from sessionary.sync.blocks import (
     unpack,
 )
 from sessionary.sync.heads import PartHead
-from sessionary.sync.remote import Remote, blocks_of
+from sessionary.sync.remote import LARGEST_BLOCK, Remote, blocks_of
 
 LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
 
+ALIKE = 64 << 20
+"""So many bytes the blocks of one number may have together: those of forks and of lost races are far from it."""
+
+_LEAST = 1 << 10
+"""As so many bytes each of them counts at least: to know of it takes memory too."""
+
+_BLOCK_ID = re.compile(r"([0-9a-f]{8})-([0-9]{8})-[0-9a-f]{32}")
 
 MISSING = "missing"
 """In the details of an error: the block that a head points to and that is not there (yet)."""
@@ -160,9 +169,7 @@ def _chain(
     if first >= stop:
         return []
     key = part_key(part.name)
-    found = {
-        block.id: spool.put(block.data) for block in blocks_of(remote, space, *id_range(key, first, stop))
-    }
+    found = _laid_down(remote, spool, space, key, first, stop)
     chain: list[Fetched] = []
     for seq in reversed(range(first, stop)):
         name = block_id(key, seq, last)
@@ -178,6 +185,27 @@ def _chain(
         chain.append(Fetched(name, last, stored.prev, stored.raw, found[name]))
         last = stored.prev
     return chain[::-1]
+
+
+def _laid_down(remote: Remote, spool: Spool, space: str, key: str, first: int, stop: int) -> dict[str, Slot]:
+    """Where the blocks number `first` to `stop - 1` of a file lie in the spool, by their ids."""
+    found: dict[str, Slot] = {}
+    came: Counter[int | None] = Counter()
+    for block in blocks_of(remote, space, *id_range(key, first, stop)):
+        if len(block.data) > LARGEST_BLOCK:
+            raise Corrupt(f"block {block.id} of the other side has {len(block.data)} bytes", operation="pull")
+        parts = _BLOCK_ID.fullmatch(block.id)
+        number = int(parts[2]) if parts and parts[1] == key and first <= int(parts[2]) < stop else None
+        came[number] += max(len(block.data), _LEAST)
+        if came[number] > ALIKE:
+            raise RemoteError(
+                f"the remote gives block upon block where one belongs (the last one is {block.id})",
+                operation="pull",
+                hint="nothing here was changed; something is wrong with the store, or with what stands before it",
+            )
+        if number is not None and block.id not in found:
+            found[block.id] = spool.put(block.data)
+    return found
 
 
 def _from_head(part: PartHead, spool: Spool) -> Theirs:

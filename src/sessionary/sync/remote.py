@@ -44,7 +44,8 @@ class BlockStat(NamedTuple):
     Attributes:
         id: its id.
         size: about how many bytes are stored.
-        age: seconds since it was put, by the store's own clock; None if the store cannot tell.
+        age: seconds since it was put, by the store's own clock; None if the store cannot tell. It may be asked for only
+            when it is looked at, which then fails as a call does.
         version: the store's own word for this putting of it, opaque to all others.
     """
 
@@ -84,6 +85,7 @@ class Remote(Protocol):
     may have been carried out all the same: each of them may be repeated, whatever became of it before.
     What a call acknowledged MUST survive a crash of the other side. A store that is paid for by the call MAY have an
     attribute `ru`, the units it has charged so far; the caller adds up what its calls add to it.
+    One that reads blocks to answer another call MAY have an attribute `fetched`, their bytes so far.
 
     Whatever is stored MUST come back as the same bytes. Nothing of another tenant MUST ever be seen or changed.
     """
@@ -144,8 +146,8 @@ class Collectable(Remote, Protocol):
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As `read_range`, without the bytes.
 
-        An age MUST NOT be larger than it is: whoever cannot tell says None. A block that was removed and put again
-        MUST have the age of its last putting.
+        Nothing MUST be written for that; to tell an age, something MAY be. An age MUST NOT be larger than it is:
+        whoever cannot tell says None. A block that was removed and put again MUST have the age of its last putting.
         """
         ...
 

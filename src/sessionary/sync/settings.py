@@ -109,14 +109,18 @@ def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], la
 
 def note_file(base: str, settings: Settings) -> str:
     """Where this machine keeps the heads that it has fetched: one file for each remote and tenant. It may be lost."""
-    words = (settings.remote, settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
-    return os.path.join(base, f"heads-{sha256(chr(0).join(words).encode()).hexdigest()[:20]}")
+    return os.path.join(base, f"heads-{_store(settings)}")
 
 
 def removed_folder(base: str, settings: Settings) -> str:
-    """Where this machine keeps for a while what it has removed from a remote."""
-    digest = sha256("\0".join((settings.remote, settings.tenant)).encode()).hexdigest()[:20]
-    return os.path.join(base, f"removed-{digest}")
+    """Where this machine keeps for a while what it has removed from a remote: one folder for each, as `note_file`."""
+    return os.path.join(base, f"removed-{_store(settings)}")
+
+
+def _store(settings: Settings) -> str:
+    """A hash for each remote and tenant. Two stores may have one address: then the options tell them apart."""
+    words = (settings.remote, settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
+    return sha256("\0".join(words).encode()).hexdigest()[:20]
 
 
 def read_identity(path: str, *, fs: Fs = OS_FS) -> str:

@@ -109,8 +109,11 @@ class States:
         return known.decode()
 
     def spool(self) -> Spool:
-        """Room for what is fetched and may be too much for the memory. Only while holding the lock."""
-        return Spool(self.folder, fs=self._fs)
+        """Room for what is fetched and may be too much for the memory. Without the lock too: nobody else sees it.
+
+        The folder is made only if it really is too much: who merely looks mostly leaves nothing behind.
+        """
+        return Spool(self.folder, make=True, fs=self._fs)
 
     def names(self) -> Iterator[str]:
         """The head names of all sessions about which something is remembered."""

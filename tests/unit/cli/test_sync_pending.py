@@ -5,10 +5,12 @@ from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
 import pytest
+from click.testing import CliRunner
 
+from sessionary.cli.app import cli
 from sessionary.cli.sync.pending import Pair, pairs
 from sessionary.cli.sync.resolving import _named
-from sessionary.errors import AmbiguousId
+from sessionary.errors import AmbiguousId, NotFound
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
 
@@ -66,3 +68,36 @@ def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
     conversation(tmp_path, str(uuid5(NAMESPACE_OID, "c")), "shop")
     with pytest.raises(AmbiguousId, match="several pairs"):
         _named(found(tmp_path), "shop")
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    conversation(tmp_path, "shop", None)
+    conversation(tmp_path, DERIVED[0], "shop")
+    settings = tmp_path / "sync.json"
+    key = str(tmp_path / "no key")
+    settings.write_text(json.dumps({"remote": "s3://b/c", "tenant": "t", "device": "d", "encrypt": key}))
+    place = ["--home", str(tmp_path), "--root", str(tmp_path), "--settings", str(settings)]
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = CliRunner().invoke(cli, ["sync", "resolve", *place, *words], env=env)
+    assert isinstance(done.exception, NotFound)
+    if words:
+        (row,) = json.loads(done.stdout)
+        assert (row["id"], row["sibling"]) == ("shop", DERIVED[0])
+    else:
+        assert f"mine: {DERIVED[0]}, which gave way" in done.stdout
+        assert f"sync resolve {DERIVED[0]} --keep theirs" in done.stdout
+
+
+def test_where_nothing_lies_here_only_the_error_is_told(tmp_path: Path) -> None:
+    settings = tmp_path / "sync.json"
+    key = str(tmp_path / "no key")
+    settings.write_text(json.dumps({"remote": "s3://b/c", "tenant": "t", "device": "d", "encrypt": key}))
+    place = ["--home", str(tmp_path), "--root", str(tmp_path), "--settings", str(settings)]
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = CliRunner().invoke(cli, ["sync", "resolve", *place], env=env)
+    assert done.stdout == ""
+    assert "nothing waits" not in done.stderr
+    assert isinstance(done.exception, NotFound)

@@ -181,3 +181,13 @@ def test_without_a_folder_it_is_that_of_temporary_files(
     slot = (spool := Spool(in_memory=0, fs=fs)).put(b"x")
     assert spool.get(slot) == b"x"
     assert [os.path.dirname(path) for path in fs.made] == [str(tmp_path)]
+
+
+def test_a_folder_is_made_once_a_file_is_needed_and_not_before(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    with Spool(str(folder), make=True, in_memory=4) as spool:
+        first = spool.put(b"1234")
+        assert not folder.exists()
+        second = spool.put(b"5")
+        assert folder.is_dir()
+        assert (spool.get(first), spool.get(second)) == (b"1234", b"5")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sessionary.disk.scan import LineFile
-from sessionary.disk.spool import Spool
-from sessionary.errors import Corrupt, StorageFailed
+from sessionary.disk.spool import Slot, Spool
+from sessionary.errors import Corrupt, RemoteError, StorageFailed
 from sessionary.sync.blocks import START, block_id, cut, pack, part_key
 from sessionary.sync.heads import PartHead
-from sessionary.sync.incoming import fetch
-from sessionary.sync.remote import Block, BlockPage
+from sessionary.sync.incoming import ALIKE, fetch
+from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import Standing
 from sessionary.testing.sync_world import Device
@@ -117,3 +117,86 @@ def test_sessions_that_fail_keep_no_files_open(tmp_path: Path) -> None:
     report = b.engine(Damaging(server, "me")).pull()
     assert [outcome.standing for outcome in report.outcomes] == [Standing.FAILED] * 3
     assert len(os.listdir("/proc/self/fd") if before else ()) < before + 3
+
+
+class Flood(MemoryRemote):
+    """Gives out what no client has put, page upon page, each with something new in it, after all that is there."""
+
+    def __init__(self, server: MemoryServer, form: str, size: int) -> None:
+        super().__init__(server, "me")
+        self.form = form
+        self.size = size
+        self.given = 0
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        at = int(after or 0)
+        self.given += self.size
+        assert self.given < 8 * ALIKE, "nothing stops it"
+        block = Block(self.form.format(begin=first, at=at), bytes(self.size))
+        return BlockPage((*super().read_range(space, first, stop).blocks, block), str(at + 1))
+
+
+class Held(Spool):
+    """Counts what is laid down."""
+
+    laid = 0
+
+    def put(self, data: bytes) -> Slot:
+        self.laid += len(data)
+        return super().put(data)
+
+
+@pytest.mark.parametrize(
+    ("form", "most"),
+    [
+        ("{begin}-{at:032x}", ALIKE),  # as a fork might have it
+        ("{begin}-{at}", 0),
+        ("{begin}0-{at:032x}", 0),
+        ("ffffffff-00000000-{at:032x}", 0),  # of another file
+    ],
+)
+def test_a_remote_that_gives_out_new_blocks_without_end_fills_no_disk(
+    tmp_path: Path, form: str, most: int
+) -> None:
+    server = MemoryServer()
+    (tmp_path / "log").write_bytes(b"one\n")
+    part = push(tmp_path / "log", server)
+    with Held(str(tmp_path)) as spool, pytest.raises(RemoteError, match="block upon block") as caught:
+        fetch(Flood(server, form, LARGEST_BLOCK), "s", part, (), 0, spool)
+    assert not caught.value.retryable
+    assert spool.laid <= most + LARGEST_BLOCK
+
+
+def test_empty_blocks_without_end_are_given_up_too(tmp_path: Path) -> None:
+    server = MemoryServer()
+    (tmp_path / "log").write_bytes(b"one\n")
+    part = push(tmp_path / "log", server)
+    with Spool(str(tmp_path)) as spool, pytest.raises(RemoteError, match="block upon block"):
+        fetch(Flood(server, "{begin}-{at:032x}", 0), "s", part, (), 0, spool)
+
+
+def test_a_block_larger_than_any_may_be_is_refused(tmp_path: Path) -> None:
+    server = MemoryServer()
+    (tmp_path / "log").write_bytes(b"one\n")
+    part = push(tmp_path / "log", server)
+    with Held(str(tmp_path)) as spool, pytest.raises(Corrupt, match=f"has {LARGEST_BLOCK + 1} bytes"):
+        fetch(Flood(server, "{begin}-{at:032x}", LARGEST_BLOCK + 1), "s", part, (), 0, spool)
+    assert spool.laid < 1000
+
+
+class Twice(MemoryRemote):
+    """Gives out each block twice."""
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page = super().read_range(space, first, stop, after)
+        return BlockPage((*page.blocks, *page.blocks), page.following)
+
+
+def test_a_block_that_comes_twice_is_laid_down_once(tmp_path: Path) -> None:
+    server = MemoryServer()
+    (tmp_path / "log").write_bytes(b"one\n")
+    part = push(tmp_path / "log", server)
+    stored = sum(len(block.data) for block in server.remote().read_range("s", "", "~").blocks)
+    with Held(str(tmp_path)) as spool:
+        assert b"".join(fetch(Twice(server, "me"), "s", part, (), 0, spool).rest(None)) == b"one\n"
+    assert spool.laid == stored

@@ -1,5 +1,6 @@
 """An address tells which remote is meant; settings are kept without secrets, and are told of when they are damaged."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sessionary.sync.settings import (
     load_settings,
     note_file,
     read_identity,
+    removed_folder,
     save_settings,
     stable_name,
     state_folder,
@@ -118,13 +120,17 @@ def test_what_is_remembered_is_apart_for_each_remote_tenant_home_and_layout(tmp_
     assert state_folder("/state", other_rules, tmp_path / "a", "amplifier") in folders
 
 
-def test_what_was_fetched_is_kept_apart_for_each_remote_tenant_and_endpoint() -> None:
+@pytest.mark.parametrize(("place", "begins"), [(note_file, "heads-"), (removed_folder, "removed-")])
+def test_what_was_fetched_or_removed_is_kept_apart_for_each_remote_tenant_and_endpoint(
+    place: Callable[[str, Settings], str], begins: str
+) -> None:
     import msgspec
 
     others = {"remote": "s3://other"}, {"tenant": "bob"}, {"options": {"endpoint": "https://minio.example"}}
     settings = [SETTINGS, *(msgspec.structs.replace(SETTINGS, **other) for other in others)]
-    assert len({note_file("/state", one) for one in settings}) == 4
-    assert note_file("/state", msgspec.structs.replace(SETTINGS, logs=False)) == note_file("/state", SETTINGS)
+    assert len({place("/state", one) for one in settings}) == 4
+    assert place("/state", msgspec.structs.replace(SETTINGS, logs=False)) == place("/state", SETTINGS)
+    assert place("/state", SETTINGS).startswith(f"/state/{begins}")
 
 
 def test_rules_are_those_of_the_settings() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessionary.disk.spool import IN_MEMORY
 from sessionary.errors import Conflict, Corrupt, Invalid
 from sessionary.layouts.base import Policy, Rule
 from sessionary.mailbox.mailbox import Mailbox
@@ -284,6 +285,22 @@ def test_both_lists_wait_for_a_person_though_none_was_ever_agreed_on(
     (a.features / LIST).write_text("# there\n")
     assert engine.awaiting().outcomes == [], "a person has made them alike"
     assert engine.awaiting().cost.requests == 1
+
+
+@pytest.mark.parametrize("verb", ["status", "awaiting"])
+def test_a_long_list_is_compared_on_a_machine_that_remembers_nothing(
+    tmp_path: Path, server: MemoryServer, verb: str
+) -> None:
+    world = world_of(FEATURE, tmp_path, server)
+    a, b = world.devices
+    (b.features / LIST).write_text(f"# {random.Random(1).randbytes(IN_MEMORY + 1).hex()}\n")
+    push(world, 1)
+    (a.features / LIST).write_text("# here\n")
+    (engine,) = a.engines(world.remote())
+    assert not os.path.exists(engine.states.folder)
+    (told,) = getattr(engine, verb)().outcomes
+    assert told.standing is Standing.HELD_BACK
+    assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
 
 
 def test_what_waits_is_not_known_while_the_other_side_does_not_answer(

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output, phrases
+from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
 from sessionary.cli.sync.telling import PARTLY, cost_line
@@ -20,6 +21,9 @@ from sessionary.sync.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remote import collectable
 from sessionary.sync.removal import RETENTION, Removal, Remover
 from sessionary.sync.settings import Settings, load_settings
+
+LONGEST = 36500
+"""Days: a hundred years. No clock goes back further than its first day."""
 
 _CANNOT = "nothing can be removed from this remote: it does not offer that"
 
@@ -37,7 +41,7 @@ Examples:
 @click.option("--remove", is_flag=True, help="Remove what was put there long enough ago.")
 @click.option(
     "--days",
-    type=click.FloatRange(1),
+    type=Finite(1, LONGEST),
     default=RETENTION.days,
     show_default=True,
     metavar="DAYS",
@@ -49,8 +53,8 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
 
     --remove also forgets what sessions were before they were rewound, and what trashed sessions consisted of, where
     that is as long ago, and a `gc --remove` on this machine has seen it as long ago too: no machine can bring it
-    back from the remote any more. What it removes is kept on this machine for 30 days, and put back if a push that
-    was under way turns out to need it; so it waits some seconds to look again. If it is cut off, run it again, or
+    back from the remote any more. What it removes is kept on this machine for as long, and for 30 days at least, and
+    put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut off, run it again, or
     push or pull.
     Exit code 3: something kept it from removing all of that.
     """

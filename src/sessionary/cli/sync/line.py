@@ -33,6 +33,11 @@ class Line:
         """The units that the remote was charged so far."""
         return float(getattr(self._inner, "ru", 0.0))
 
+    @property
+    def fetched(self) -> int:
+        """How many bytes of blocks the remote has read to list them."""
+        return int(getattr(self._inner, "fetched", 0))
+
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         self._progress.advance()
         return self._inner.put_block(space, block, data)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from sessionary.catalog import xdg_folder
+from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.line import Line
 from sessionary.errors import Invalid, Locked, RemoteError
@@ -63,7 +64,7 @@ settings_file = click.option(
 )
 quiet = click.option(
     "--quiet",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=QUIET,
     show_default=True,
     metavar="SECONDS",

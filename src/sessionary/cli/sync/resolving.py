@@ -15,7 +15,7 @@ from sessionary.cli.sync import pending, places
 from sessionary.cli.sync.pending import CommandLine, Pair, Pending
 from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
-from sessionary.errors import AmbiguousId, Invalid, Locked, NotFound
+from sessionary.errors import AmbiguousId, Invalid, Locked, NotFound, SessionaryError
 from sessionary.sync.waiting import is_for_a_person
 
 _KEEP = (pending.MINE, pending.THEIRS)
@@ -55,7 +55,8 @@ def resolve_command(
 
     Of a file about which nobody but a person may decide (the list of active features), `mine` is what is here, as it is
     or as you have brought both versions together; of `theirs`, what was here is kept beside it. For files beside which
-    another version lies, the list tells how to settle it. Exit code 3: of some it could not be found out.
+    another version lies, the list tells how to settle it. Where the remote cannot be opened, what lies here is listed
+    before the error. Exit code 3: of some it could not be found out.
     """
     if (session is None) != (keep is None):
         raise click.UsageError("name a session and say --keep, or neither to see what there is")
@@ -80,16 +81,26 @@ def _command_line(home: Path | None, root: Path, settings_path: Path | None) -> 
 
 def _list(here: places.Here, line: CommandLine, json_: bool) -> int:
     layouts = here.layouts()
-    found = [pending.of_pair(pair, line) for pair in pending.pairs(layouts)]
-    with places.connected(here, "looking") as remote:
-        found += [one for engine in here.engines(remote) for one in pending.held_back(engine, line)]
-    found += [one for layout in layouts for one in pending.kept_beside(layout)]
+    parted = [pending.of_pair(pair, line) for pair in pending.pairs(layouts)]
+    beside = [one for layout in layouts for one in pending.kept_beside(layout)]
+    try:
+        with places.connected(here, "looking") as remote:
+            held = [one for engine in here.engines(remote) for one in pending.held_back(engine, line)]
+    except SessionaryError:
+        if parted or beside:  # these lie here: whoever cannot ask the remote can settle them all the same
+            _show([*parted, *beside], json_)
+        raise
+    found = [*parted, *held, *beside]
+    _show(found, json_)
+    return PARTLY if any(one.what == pending.UNKNOWN for one in found) else 0
+
+
+def _show(found: list[Pending], json_: bool) -> None:
     if json_:
         output.value(list(map(pending.as_object, found)))
     else:
         output.lines(pending.lines(found))
         output.aside(pending.summary(found))
-    return PARTLY if any(one.what == pending.UNKNOWN for one in found) else 0
 
 
 def _named(pairs: list[Pair], word: str) -> Pair | None:

@@ -15,6 +15,7 @@ from types import FrameType
 import click
 
 from sessionary.cli import output
+from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
 from sessionary.cli.sync.line import Line
@@ -42,7 +43,7 @@ Examples:
 @places.quiet
 @click.option(
     "--interval",
-    type=click.FloatRange(1),
+    type=Finite(1),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -50,7 +51,7 @@ Examples:
 )
 @click.option(
     "--settle",
-    type=click.FloatRange(0.1),
+    type=Finite(0.1),
     default=3.0,
     show_default=True,
     metavar="SECONDS",

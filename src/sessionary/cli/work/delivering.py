@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output
+from sessionary.cli.numbers import Finite
 from sessionary.cli.text import harmless
 from sessionary.cli.work import entries, places
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
@@ -65,7 +66,7 @@ take_over = click.option(
 )
 timeout = click.option(
     "--timeout",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=TIMEOUT,
     show_default=True,
     metavar="SECONDS",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
+from sessionary.cli.numbers import Finite
 from sessionary.cli.work import delivering, places
 from sessionary.mailbox.inbox import SHORTEST_INTERVAL
 from sessionary.mailbox.mailbox import INTERVAL, Mailbox
@@ -27,7 +28,7 @@ Examples:
 @delivering.consumer
 @click.option(
     "--interval",
-    type=click.FloatRange(SHORTEST_INTERVAL),
+    type=Finite(SHORTEST_INTERVAL),
     default=INTERVAL,
     show_default=True,
     metavar="SECONDS",

@@ -167,6 +167,12 @@ class _Sealed:
         self.list_blocks = sealed.list_blocks
         self.delete_block = sealed.delete_block
         self._outer = outer
+        self._sealed = sealed
+
+    @property
+    def fetched(self) -> int:
+        """How many bytes of blocks were read to list them."""
+        return int(self._sealed.fetched)
 
     @property
     def ru(self) -> float:

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from sessionary.errors import Invalid, NotFound, RemoteError, Unsupported
 from sessionary.sync.remote import (
@@ -119,6 +119,7 @@ class ObjectStoreRemote:
         page_blocks: how many blocks a page of `read_range` holds.
         page_heads: how many heads a page of `list_heads` holds.
         note: where to keep the heads that were fetched, so that the next process need not fetch them again.
+        clock: seconds that pass here, from whenever.
         options: as `open_store`.
 
     Raises:
@@ -136,6 +137,7 @@ class ObjectStoreRemote:
         page_blocks: int = PAGE_BLOCKS,
         page_heads: int = PAGE_HEADS,
         note: Note | None = None,
+        clock: Callable[[], float] = time.monotonic,
         **options: Any,
     ) -> None:
         self.url = url
@@ -145,6 +147,7 @@ class ObjectStoreRemote:
         self._page_blocks = page_blocks
         self._page_heads = page_heads
         self._fetched = FetchedHeads((url, tenant, str(options.get("endpoint", ""))), note)
+        self._passed = clock
         self._clock: tuple[float, float] | None = None
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")
 
@@ -184,9 +187,8 @@ class ObjectStoreRemote:
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         folder = f"{self._root}/blocks/{_checked(space)}"
-        now = self._time()
         found = self._metas(folder, after if after is not None else first[:-1])
-        stats = (_stat(meta, len(folder) + 1, now) for meta in found)
+        stats = (_stat(meta, len(folder) + 1, self._time) for meta in found)
         behind = (one for one in stats if one.id >= first and (after is None or one.id > after))
         page = list(islice(takewhile(lambda one: one.id < stop, behind), PAGE_STATS + 1))
         return StatPage(tuple(page[:PAGE_STATS]), page[PAGE_STATS - 1].id if page[PAGE_STATS:] else None)
@@ -210,15 +212,16 @@ class ObjectStoreRemote:
     def _time(self) -> float:
         """What time it is by the clock of the store: that of an object that was put for this, and what passed since.
 
-        Time that this machine was asleep may be missing. Blocks then seem to be younger than they are.
+        Time that this machine was asleep may be missing, and so is that which the answer took. Blocks then seem to be
+        younger than they are.
         """
-        known, here = self._clock, time.monotonic()
-        if known is None or here - known[1] > CLOCK_AGAIN:
+        known = self._clock
+        if known is None or self._passed() - known[1] > CLOCK_AGAIN:
             path = f"{self._root}/check/clock"
             self._ask(path, lambda: self._store.put(path, b"", use_multipart=False))
             meta = self._ask(path, lambda: self._store.head(path))
-            self._clock = known = meta["last_modified"].timestamp(), here
-        return known[0] + here - known[1]
+            self._clock = known = meta["last_modified"].timestamp(), self._passed()
+        return known[0] + self._passed() - known[1]
 
     # -- beside them
 
@@ -422,10 +425,32 @@ def _bare(etag: str | None) -> str:
     return (etag or "").strip('"')
 
 
-def _stat(meta: ObjectMeta, begin: int, now: float) -> BlockStat:
-    """A block without its bytes. Times are in whole seconds at some places, so its age is taken for one less."""
-    age = max(0.0, now - meta["last_modified"].timestamp() - 1)
-    return BlockStat(meta["path"][begin:], meta["size"], age, _version(meta))
+class _Age(NamedTuple):
+    """How old a block is, when somebody wants to know: to learn the time of the store, something is put into it."""
+
+    put_at: float
+    time: Callable[[], float]
+
+
+class _Stat(BlockStat):
+    """A block without its bytes. Whoever only counts blocks writes nothing, so a key that may only read is enough."""
+
+    __slots__ = ()
+
+    @property
+    def age(self) -> float | None:
+        """Times are in whole seconds at some places, so its age is taken for one less.
+
+        Raises:
+            RemoteError: the store cannot be asked what time it is.
+        """
+        since = cast("_Age", self[2])
+        return max(0.0, since.time() - since.put_at - 1)
+
+
+def _stat(meta: ObjectMeta, begin: int, time: Callable[[], float]) -> BlockStat:
+    age: Any = _Age(meta["last_modified"].timestamp(), time)
+    return _Stat(meta["path"][begin:], meta["size"], age, _version(meta))
 
 
 def _version(meta: ObjectMeta) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Collection
 from hashlib import sha256
 from typing import Any
 
@@ -57,6 +58,9 @@ class SealedRemote:
         inner: the remote that is to hold the ciphertext. It holds nothing else.
         identity: an age X25519 key, ``AGE-SECRET-KEY-1…``, as ``age-keygen`` makes it.
 
+    Attributes:
+        fetched: how many bytes of blocks `list_blocks` has read.
+
     Raises:
         Unsupported: pyrage is not installed.
         Invalid: this is no such key.
@@ -68,12 +72,18 @@ class SealedRemote:
         self.inner = inner
         self._age = _Age(identity)
         self._checked = False
+        self._put: tuple[str, dict[str, str]] = ("", {})
+        self.fetched = 0
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         self._refuse_large(block, data)
         self._check()
         sealed = self._seal("block", f"{space} {block}", block, data)
-        return self.inner.put_block(self._space(space), self._id(space, block), sealed)
+        keyed = self._id(space, block)
+        stored = self.inner.put_block(self._space(space), keyed, sealed)
+        if stored:
+            self._remember(space, keyed, block)
+        return stored
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
         self._check()
@@ -117,19 +127,36 @@ class SealedRemote:
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
 
-        One that cannot be opened is left out: it is no block of ours, and nobody's to remove.
+        Those are not read that were put by this object into this space just now. One that cannot be opened is left
+        out: it is no block of ours, and nobody's to remove.
         """
         self._check()
         low = first if after is None else max(first, after)
         span = self._span(space, low, stop)
         keyed = {stat.id: stat for stat in stats_of(must_collect(self.inner), self._space(space), *span)}
-        found = []
-        for block in blocks_of(self.inner, self._space(space), *span):
-            opened = self._open("block", space, block.data)
-            if opened is not None and block.id in keyed and self._id(space, opened.id) == block.id:
-                found.append(keyed[block.id]._replace(id=opened.id))
+        names = self._names(space, keyed)
+        found = [stat._replace(id=names[name]) for name, stat in keyed.items() if name in names]
         wanted = (one for one in found if first <= one.id < stop and (after is None or one.id > after))
         return StatPage(tuple(sorted(wanted)), None)
+
+    def _names(self, space: str, keyed: Collection[str]) -> dict[str, str]:
+        """What these blocks are called, by their keyed ids."""
+        last, put = self._put
+        names = {name: put[name] for name in keyed if name in put} if last == space else {}
+        unknown = sorted(name for name in keyed if name not in names)
+        if unknown:
+            for block in blocks_of(self.inner, self._space(space), unknown[0], unknown[-1] + _ABOVE):
+                self.fetched += len(block.data)
+                opened = self._open("block", space, block.data)
+                if opened is not None and self._id(space, opened.id) == block.id:
+                    names[block.id] = opened.id
+        return names
+
+    def _remember(self, space: str, keyed: str, block: str) -> None:
+        """Note what a block is called that was put: of one space only, so that it is never much."""
+        if self._put[0] != space:
+            self._put = space, {}
+        self._put[1][keyed] = block
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
         self._check()
