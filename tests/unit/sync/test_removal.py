@@ -459,7 +459,7 @@ def test_a_list_without_bytes_tells_the_same_as_all_bytes(tmp_path: Path) -> Non
         listed = count_leftovers(server.remote())
         assert listed == count_leftovers(WithoutVerb(server.remote())), f"seed {seed}"
         seen += (listed.lost_blocks > 0) + (listed.past_blocks > 0) + (listed.dead_blocks > 0)
-    assert seen > 12
+    assert seen >= 6, "there was hardly anything to count"
 
 
 def test_a_push_works_as_ever_where_nothing_can_be_removed(tmp_path: Path) -> None:

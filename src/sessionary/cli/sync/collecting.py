@@ -54,8 +54,8 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
     --remove also forgets what sessions were before they were rewound, and what trashed sessions consisted of, where
     that is as long ago, and a `gc --remove` on this machine has seen it as long ago too: no machine can bring it
     back from the remote any more. What it removes is kept on this machine for as long, and for 30 days at least, and
-    put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut off, run it again, or
-    push or pull.
+    put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut
+    off, run it again, or push or pull.
     Exit code 3: something kept it from removing all of that.
     """
     settings = load_settings(places.settings_at(settings_path))
