@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,15 @@ from sessionary.sync.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remote import collectable
 from sessionary.sync.removal import RETENTION, Removal, Remover
 from sessionary.sync.settings import Settings, load_settings
+
+
+class _Days(click.FloatRange):
+    """Days, which are a number: no range keeps what is none out."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        days = float(super().convert(value, param, ctx))
+        return self.fail(f"{value!r} is no number of days.", param, ctx) if isnan(days) else days
+
 
 _CANNOT = "nothing can be removed from this remote: it does not offer that"
 
@@ -37,7 +47,7 @@ Examples:
 @click.option("--remove", is_flag=True, help="Remove what was put there long enough ago.")
 @click.option(
     "--days",
-    type=click.FloatRange(1),
+    type=_Days(1, 36_500),
     default=RETENTION.days,
     show_default=True,
     metavar="DAYS",
