@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,12 @@ from pathlib import Path
 import click
 
 from sessionary.catalog import xdg_folder
+from sessionary.cli import output
 from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.line import Line
-from sessionary.errors import Invalid, Locked, RemoteError
+from sessionary.cli.text import harmless
+from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
@@ -204,15 +206,22 @@ def kept(settings: Settings) -> Removed:
     return Removed(removed_folder(_remembered(), settings))
 
 
-def finish_removal(settings: Settings, remote: Remote) -> None:
+def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], None] = time.sleep) -> None:
     """Look again in the place of a `sync gc` of this machine that was cut off; mostly that is a look for one file.
 
-    One that is under way is left alone. What fails here is done by the next that comes by.
+    One that is under way is left alone. What fails here is done by the next that comes by: it keeps nobody from
+    pushing and pulling.
     """
     removed, store = kept(settings), collectable(PatientRemote(remote))
-    if store is not None and removed.open_run() is not None:
-        with suppress(Locked, RemoteError):
-            Remover(store, removed).finish()
+    if store is None:
+        return
+    try:
+        if removed.open_run() is not None:
+            Remover(store, removed, sleep=sleep).finish()
+    except (Locked, RemoteError):
+        pass
+    except StorageFailed as error:
+        output.aside(harmless(f"sessionary: a removal that was cut off is not finished: {error.message}"))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -144,19 +145,21 @@ class Watch:
         seen = None
         while not stop.is_set():
             if self._clock() >= due:
-                self._carry(self._here.pull)
+                self._carry(stop, self._here.pull)
                 due, sent = self._clock() + interval, None  # what failed to go may go now
             mark = self._mark()
             if mark != sent and mark == seen and not stop.is_set():
-                self._carry(Engine.push)
+                self._carry(stop, Engine.push)
                 sent = mark
             seen = mark
             stop.wait(min(settle, max(0.0, due - self._clock())) if mark == sent else settle)
 
-    def _carry(self, verb: Callable[[Engine], Report]) -> None:
+    def _carry(self, stop: Stop, verb: Callable[[Engine], Report]) -> None:
         try:
             with Progress("carrying", None) as progress:
-                places.finish_removal(self._here.settings, self._remote)
+                places.finish_removal(self._here.settings, self._remote, partial(_rest, stop))
+                if stop.is_set():
+                    return
                 line = Line(self._remote, progress)
                 engines = self._here.engines(line)
                 result = together(((engine.layout.name, verb(engine)) for engine in engines), line.spared)
@@ -178,6 +181,13 @@ class Watch:
                 except (OSError, SessionaryError):
                     continue  # it is being renamed; the next look finds it
         return frozenset(found)
+
+
+def _rest(stop: Stop, seconds: float) -> None:
+    """Wait; if it is to end meanwhile, what was waited for is left to the next that comes by."""
+    stop.wait(seconds)
+    if stop.is_set():
+        raise Locked("this watch was told to end", operation="gc")
 
 
 @contextmanager
