@@ -464,3 +464,4 @@ def test_an_age_stays_that_of_its_block_when_the_block_is_called_otherwise() -> 
     renamed = stat._replace(id="b")
     assert renamed.id == "b"
     assert renamed.age == stat.age
+    assert (stat._replace(age=5.0).age, stat._replace(age=None).age) == (5.0, None)

@@ -444,7 +444,9 @@ class _Stat(BlockStat):
         Raises:
             RemoteError: the store cannot be asked what time it is.
         """
-        since = cast("_Age", self[2])
+        since: Any = self[2]
+        if not isinstance(since, _Age):  # another one was put in its place
+            return cast("float | None", since)
         return max(0.0, since.time() - since.put_at - 1)
 
 
