@@ -295,7 +295,7 @@ def test_devices_that_tidy_up_on_a_bad_network_lose_and_double_nothing(half: int
             comes_right(world)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert removed > SEEDS, "there was hardly anything to remove"
+    assert removed > SEEDS // 8, "there was hardly anything to remove"
 
 
 def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Path) -> None:
