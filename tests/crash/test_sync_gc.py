@@ -73,6 +73,7 @@ def met(at: int, meeting: Meeting, world: World) -> None:
 def test_a_removal_in_the_middle_of_a_push_takes_nothing_away(stage: Stage, tmp_path: Path) -> None:
     meeting = Meeting(stage, tmp_path)
     pushes, _ = meeting.calls()
+    assert pushes > 0, "nothing was pushed, so nothing could be met"
     for at in places(pushes):
         met(at, meeting, meeting.in_a_push(at, {}, {}))
 
@@ -81,6 +82,7 @@ def test_a_removal_in_the_middle_of_a_push_takes_nothing_away(stage: Stage, tmp_
 def test_a_push_in_the_middle_of_a_removal_is_whole_afterwards(stage: Stage, tmp_path: Path) -> None:
     meeting = Meeting(stage, tmp_path)
     _, removals = meeting.calls()
+    assert removals > 0, "nothing was removed, so nothing could be met"
     for at in places(removals):
         met(at, meeting, meeting.in_a_removal(at, {}, {}))
 
@@ -285,7 +287,7 @@ def test_devices_that_tidy_up_on_a_bad_network_lose_and_double_nothing(half: int
         world = World(
             tmp_path / str(seed), remote, fate.choice((2, 3)), block=600, skews=skews, passed=hub.passed
         )
-        for _ in range(14):
+        for _ in range(28):
             live(world, fate, 4)
             hub.wait(fate.choice((0, 0, 0.4, 3)))
             before = hub.blocks()
@@ -295,7 +297,7 @@ def test_devices_that_tidy_up_on_a_bad_network_lose_and_double_nothing(half: int
             comes_right(world)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert removed > SEEDS // 8, "there was hardly anything to remove"
+    assert removed > SEEDS, "there was hardly anything to remove"
 
 
 def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Path) -> None:

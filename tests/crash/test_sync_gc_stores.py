@@ -126,6 +126,7 @@ def test_a_removal_and_a_push_that_meet_lose_nothing(store: Store, tmp_path: Pat
                     remove(b, Between(Aged(remote), at_call + 2, partial(attempt, a, remote, Engine.push)))
                 at_once(world)
                 world.check()
+                assert a.names() == b.names() == ["one"]
                 shutil.rmtree(world.root)
 
 

@@ -323,6 +323,22 @@ def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
         raise storage_failed(error, "erase", path, outcome="unknown") from error
 
 
+def forget_file(path: str, *, fs: Fs = OS_FS) -> None:
+    """Remove a file that says only that something is under way, if it is there.
+
+    Durability: none. After a power cut it may be there again, and what it says is done once more.
+
+    Raises:
+        StorageFailed: the disk refused.
+    """
+    try:
+        fs.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise storage_failed(error, "remove", path) from error
+
+
 def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
     """Delete temp files of dead writers; returns their names. Hold the lock of the folder.
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
 from sessionary.errors import Conflict
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
@@ -117,10 +117,4 @@ def _write(ledger: str, owner: Owner, fs: Fs) -> None:
 
 
 def _forget(ledger: str, fs: Fs) -> None:
-    path = path_beside(ledger)
-    try:
-        fs.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise storage_failed(error, "remove", path) from error
+    atomic.forget_file(path_beside(ledger), fs=fs)

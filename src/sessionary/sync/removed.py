@@ -82,13 +82,7 @@ class Removed:
 
     def end(self) -> None:
         """It was looked again after the run."""
-        path = os.path.join(self.folder, _OPEN)
-        try:
-            self._fs.unlink(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise storage_failed(error, "remove", path) from error
+        atomic.forget_file(os.path.join(self.folder, _OPEN), fs=self._fs)
 
     def keep(self, run: str, space: str, block: str, data: bytes) -> None:
         """Keep a block. Durability: on return it survives a power cut.

@@ -182,13 +182,7 @@ class States:
         atomic.replace(os.path.join(self.folder, file), (msgspec.json.encode(value),), fs=self._fs)
 
     def _remove(self, file: str) -> None:
-        path = os.path.join(self.folder, file)
-        try:
-            self._fs.unlink(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise storage_failed(error, "remove", path) from error
+        atomic.forget_file(os.path.join(self.folder, file), fs=self._fs)
 
 
 def sibling_id(name: str, device: str, chain: str) -> str:

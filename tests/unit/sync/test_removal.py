@@ -452,14 +452,14 @@ class WithoutVerb:
 
 def test_a_list_without_bytes_tells_the_same_as_all_bytes(tmp_path: Path) -> None:
     seen = 0
-    for seed in range(12):
+    for seed in range(20):
         fate, server = random.Random(seed), MemoryServer()
         world = World(tmp_path / str(seed), server.remote, 2, block=300)
         live(world, fate, 40)
         listed = count_leftovers(server.remote())
         assert listed == count_leftovers(WithoutVerb(server.remote())), f"seed {seed}"
         seen += (listed.lost_blocks > 0) + (listed.past_blocks > 0) + (listed.dead_blocks > 0)
-    assert seen >= 6, "there was hardly anything to count"
+    assert seen > 12, "there was hardly anything to count"
 
 
 def test_a_push_works_as_ever_where_nothing_can_be_removed(tmp_path: Path) -> None:
@@ -467,9 +467,10 @@ def test_a_push_works_as_ever_where_nothing_can_be_removed(tmp_path: Path) -> No
     world = World(tmp_path, lambda: WithoutVerb(server.remote()), 2, block=BLOCK)
     a, _ = world.devices
     world.say(a, "one", 4, 150)
-    a.engine(world.remote()).push()
+    assert [one.standing for one in a.engine(world.remote()).push().outcomes] == [Standing.PUSHED]
     world.fork(a, "one", "fork", 3)
     world.check()
+    assert sorted(a.names()) == ["fork", "one"]
 
 
 # -- what others relied on
