@@ -112,7 +112,8 @@ class Workspace:
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
         root: the project that a person works in, if that is another folder than `home`.
-        may_fork: True in a program of one's own, as a command is: long lists are then made by two processes.
+        meanwhile: in a program of one's own, as a command is, called while a second process looks at the sessions of a
+            long list: with their summaries as they are remembered, which likely are the result.
     """
 
     def __init__(
@@ -122,14 +123,14 @@ class Workspace:
         *,
         cache: str | None = None,
         root: Path | None = None,
-        may_fork: bool = False,
+        meanwhile: Callable[[list[Summary]], object] | None = None,
     ) -> None:
         self.home = Path(os.path.expanduser(HOME if home is None else home))
         self._fs = fs
         self._cache = cache or cache_folder()
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
-            AmplifierLayout(self.home, fs, may_fork=may_fork),
+            AmplifierLayout(self.home, fs, meanwhile=meanwhile),
             *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}

@@ -3,9 +3,11 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,10 +15,14 @@ from typing import Any
 
 import pytest
 
-from sessionary.cli import main
+from sessionary.cli import list_cmd, main
 from sessionary.cli.text import cells
+from sessionary.disk import helper
 from sessionary.disk.fs import OsFs
+from sessionary.layouts import base
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.model import Summary
+from sessionary.workspace import Workspace
 from tests.e2e.driving import COMMAND, ROOT, SPAWNED, Make, Result, Run, documented, lines, put
 
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -109,6 +115,50 @@ def test_list_is_a_table_newest_first(make: Make, run: Run) -> None:
     assert newest.endswith("B  ✓ ok    Fix the login race")
     assert oldest.split()[:6] == ["3f0c81d2", "3", "h", "app", "4", "1"]
     assert oldest.endswith("✓ ok    The older one")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_list_that_was_drawn_too_early_is_drawn_again(
+    make: Make, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A long list is drawn while a second process looks whether anything has changed; what has is shown as it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(helper, "WORTH", 2)
+    monkeypatch.setattr(base, "SETTLED", -60)  # what was written a moment ago is remembered, too
+    drawn: list[int] = []
+    listed = list_cmd._listed
+
+    def counted(workspace: Workspace, found: list[Summary], *args: Any, **kwargs: Any) -> Any:
+        drawn.append(len(found))
+        return listed(workspace, found, *args, **kwargs)
+
+    monkeypatch.setattr(list_cmd, "_listed", counted)
+    make(ROOT, name="The older one", age=timedelta(hours=3))
+    folder = make(OTHER, HELLO, project="-home-u-web", age=timedelta(minutes=5))
+    first = run("list")
+    again = run("list")
+    assert (again.out, again.err) == (first.out, first.err)
+    # With nothing remembered it is drawn of nothing first; then of all, which is what is there.
+    assert drawn == [0, 2, 2]
+
+    with (folder / "transcript.jsonl").open("ab") as transcript:
+        transcript.write(lines(HELLO))
+    changed = run("list")
+    assert changed.out.splitlines()[1].split()[3:5] == ["web", "2"]
+    assert changed.out.splitlines()[2].split() == again.out.splitlines()[2].split()
+    make(ROOT.replace("3f", "4a", 1), name="A new one", project="-home-u-new", age=timedelta(hours=9))
+    assert run("list").out.splitlines()[3].endswith("A new one")
+    assert drawn == [0, 2, 2, 2, 2, 2, 3]
+
+    # A project that nobody remembers is there all the same, and one that is gone is not.
+    make(NESTED, project="-home-u-late")
+    assert [one["id"] for one in run("list", "--project", "late", "--json").json] == [NESTED]
+    shutil.rmtree(folder)
+    gone = run("list", "--project", "web")
+    assert (gone.code, gone.out) == (10, "")
+    assert "no project is called web" in gone.err
 
 
 def test_list_json_has_the_fixed_words(make: Make, run: Run) -> None:

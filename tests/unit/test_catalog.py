@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sessionary import catalog
 from sessionary.catalog import Catalog, cache_folder
-from sessionary.disk import halves
+from sessionary.disk import helper
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import SETTLED, Known
@@ -600,7 +600,7 @@ def test_two_processes_that_compare_believe_no_more_than_one(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
-    monkeypatch.setattr(halves, "WORTH", 20)
+    monkeypatch.setattr(helper, "WORTH", 20)
     folders = [make(home, f"s{number:02}") for number in range(24)]
     everything = {
         one.ref.session_id: one for one in Workspace(home, LongAgoFs(), cache=str(cache)).summaries()
@@ -616,10 +616,11 @@ def test_two_processes_that_compare_believe_no_more_than_one(
         with (folders[number] / "transcript.jsonl").open("ab") as file:
             file.write(line("more"))
     rmtree(folders[1])
-    fs = Asked()
-    now = {
-        one.ref.session_id: one for one in Workspace(home, fs, cache=str(cache), may_fork=True).summaries()
-    }
+    likely: list[Summary] = []
+    workspace = Workspace(home, Asked(), cache=str(cache), meanwhile=likely.extend)
+    now = {one.ref.session_id: one for one in workspace.summaries()}
     assert now == read_anew(home)
+    del everything["s01"]
+    assert {one.ref.session_id: one for one in likely} == everything
     assert sum(now[name] != everything[name] for name in now) == 4
-    assert len(asked) < 2 * 24  # of the three looks at each session the other process has taken half
+    assert len(asked) < 2 * 24  # of the three looks at each session the other process has taken most

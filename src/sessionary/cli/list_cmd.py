@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from operator import eq
+from operator import eq, is_
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from sessionary.cli import options, output, phrases
 from sessionary.cli.choice import all_summaries, projects, tell_none, tell_partly
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
+from sessionary.errors import SessionaryError
 from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.model import Severity, Summary
 from sessionary.workspace import SHORT, Workspace
@@ -62,31 +64,89 @@ def list_command(
     show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
     """
     options.one_format(json_, jsonl)
-    workspace = Workspace(home, may_fork=True)
+
+    def listed(found: list[Summary]) -> _Listed:
+        chosen = _places(found, project, since, until)
+        return _listed(workspace, found, chosen, all_=all_, is_table=not (json_ or jsonl))
+
+    draft = _Draft(listed)
+    workspace = Workspace(home, meanwhile=draft.make)
     found, failure = all_summaries(workspace)
-    wanted = _places(found, project, since, until)
-    summaries = found if len(wanted) == len(found) else [found[place] for place in wanted]
-    newest = _newest(summaries)
-    handles = workspace.handles([summary.ref for summary in summaries])
-    first = [place for place in newest if handles[place] == summaries[place].ref.session_id]
+    result = draft.final(found)
+    summaries = result.summaries
+    objects = (as_object(summaries[place]) for place in (result.first if top_level else result.newest))
     if jsonl:
-        output.values(as_object(summaries[place]) for place in (first if top_level else newest))
+        output.values(objects)
     elif json_:
-        output.value([as_object(summaries[place]) for place in (first if top_level else newest)])
+        output.value(list(objects))
     elif summaries:
-        shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
-        refs = [summary.ref for summary in found]
-        every = workspace.short_ids(refs, handles if summaries is found else None)
-        short = every if summaries is found else [every[place] for place in wanted]
         with output.paged():
-            output.lines(_table(summaries, short, shown, datetime.now(UTC)))
-        _say_more(home, summaries, len(summaries) - len(shown), len(found) - len(summaries))
+            output.lines(result.lines)
+        _say_more(home, summaries, result.hidden, len(found) - len(summaries))
     elif found:
         place = one_line(str(workspace.home))
         output.aside(f"none of {phrases.count(len(found), 'session')} in {place} is of that project and time")
     else:
         tell_none(workspace)
     return tell_partly(failure, "listed")
+
+
+class _Listed(NamedTuple):
+    """What is shown of the sessions that were found.
+
+    Attributes:
+        summaries: those that were asked for.
+        newest: their places, the newest first.
+        first: those of them that are no sessions of sub-agents.
+        lines: of the table, if that is wanted.
+        hidden: how many are not in it.
+    """
+
+    summaries: list[Summary]
+    newest: list[int]
+    first: list[int]
+    lines: list[str]
+    hidden: int
+
+
+class _Draft:
+    """A result that is made while a second process still looks whether all is as it was when it was remembered."""
+
+    def __init__(self, make: Callable[[list[Summary]], _Listed]) -> None:
+        self._make = make
+        self._likely: list[Summary] = []
+        self._made: _Listed | None = None
+
+    def make(self, likely: list[Summary]) -> None:
+        """Make it of what is likely to be found."""
+        with suppress(
+            SessionaryError
+        ):  # of what is really there it may be none, and if it is, that will be told
+            self._likely, self._made = likely, self._make(likely)
+
+    def final(self, found: list[Summary]) -> _Listed:
+        """The result of what was found: as it was made, if that is what was likely."""
+        if self._made is not None and len(found) == len(self._likely) and all(map(is_, found, self._likely)):
+            return self._made
+        return self._make(found)
+
+
+def _listed(
+    workspace: Workspace, found: list[Summary], chosen: Sequence[int], *, all_: bool, is_table: bool
+) -> _Listed:
+    """The order of the sessions that were chosen of all that were found, and the lines of their table."""
+    summaries = found if len(chosen) == len(found) else [found[place] for place in chosen]
+    newest = _newest(summaries)
+    handles = workspace.handles([summary.ref for summary in summaries])
+    first = [place for place in newest if handles[place] == summaries[place].ref.session_id]
+    if not (is_table and summaries):
+        return _Listed(summaries, newest, first, [], 0)
+    shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
+    refs = [summary.ref for summary in found]
+    every = workspace.short_ids(refs, handles if summaries is found else None)
+    short = every if summaries is found else [every[place] for place in chosen]
+    lines = list(_table(summaries, short, shown, datetime.now(UTC)))
+    return _Listed(summaries, newest, first, lines, len(summaries) - len(shown))
 
 
 def _places(

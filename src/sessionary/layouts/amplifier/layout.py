@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.disk.halves import in_halves
+from sessionary.disk.helper import with_helper
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
@@ -33,6 +35,9 @@ PARTS = {
 }
 
 
+_Remembered = tuple[str, str, Known | None, str]
+"""What may be a session: the folder that it lies in, its name, what is remembered of it, its project."""
+
 # In a project any file makes a folder a session. Anywhere else it takes one of these, or every folder would be one.
 _OWN_FILES = frozenset(name + suffix for name in (TRANSCRIPT, METADATA, EVENTS) for suffix in ("", BACKUP))
 
@@ -44,7 +49,9 @@ class AmplifierLayout:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
         fs: the file system.
         now: the time in seconds since 1970, to tell leftovers from files that are being written.
-        may_fork: True in a program of one's own: a long list is then compared by two processes; see `disk.halves`.
+        meanwhile: in a program of one's own, what it wants to do with the summaries of a long list as soon as it can.
+            It is told what is remembered of all sessions, while a second process looks whether that still holds; see
+            `disk.helper`.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -62,12 +69,17 @@ class AmplifierLayout:
     )
 
     def __init__(
-        self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time, may_fork: bool = False
+        self,
+        home: Path,
+        fs: Fs = OS_FS,
+        *,
+        now: Callable[[], float] = time.time,
+        meanwhile: Callable[[list[Summary]], object] | None = None,
     ) -> None:
         self.home = home
         self._fs = fs
         self._now = now
-        self._may_fork = may_fork
+        self._meanwhile = meanwhile
 
     def discover(self) -> Iterator[SessionRef]:
         from sessionary.layouts.amplifier.listing import is_session
@@ -111,41 +123,54 @@ class AmplifierLayout:
     def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
         now = self._now()
         known = {} if known is None else known
-        listed: list[tuple[str, list[str]]] = []
+        some: list[_Remembered] = []
+        closed = None
+        try:
+            for project, sessions, names in self._sessions():
+                some += [(sessions, name, known.get(f"{sessions}/{name}"), project) for name in names]
+        except StorageFailed as error:
+            closed = error
         kept = 0
-        for project, sessions, names in self._sessions():
-            listed.append((sessions, names))
-            entries = [known.get(f"{sessions}/{name}") for name in names]
-            for name, entry, holds in zip(names, entries, self._hold(sessions, names, entries), strict=True):
-                if entry is not None and holds:
-                    kept += 1
-                    yield entry.summary
-                    continue
-                folder = f"{sessions}/{name}"
-                summary, read = self._read(SessionRef(self.name, name, folder, project), now)
-                if read is not None:
-                    known[folder] = read
-                    kept += 1
-                else:
-                    known.pop(folder, None)
-                if summary is not None:
-                    yield summary
+        for (sessions, name, entry, project), holds in zip(some, self._hold(some), strict=True):
+            if entry is not None and holds:
+                kept += 1
+                yield entry.summary
+                continue
+            folder = f"{sessions}/{name}"
+            summary, read = self._read(SessionRef(self.name, name, folder, project), now)
+            if read is not None:
+                known[folder] = read
+                kept += 1
+            else:
+                known.pop(folder, None)
+            if summary is not None:
+                yield summary
+        if closed is not None:
+            raise closed
         if kept < len(known):
-            for folder in set(known) - {f"{sessions}/{name}" for sessions, names in listed for name in names}:
+            for folder in set(known) - {f"{sessions}/{name}" for sessions, name, _, _ in some}:
                 del known[folder]
 
-    def _hold(self, sessions: str, names: Sequence[str], entries: Sequence[Known | None]) -> bytes:
-        """For each of the names in a folder of sessions 1 if what is remembered of it holds, else 0."""
+    def _hold(self, some: Sequence[_Remembered]) -> bytes:
+        """For each of the sessions 1 if what is remembered of it holds, else 0."""
+        meanwhile = self._meanwhile
+        if meanwhile is None:
+            return self._compare(some)
+        likely = [entry.summary for _, _, entry, _ in some if entry is not None]
+        return with_helper(self._compare, some, lambda: meanwhile(likely))
 
-        def look(some: Sequence[tuple[str, Known | None]]) -> bytes:
+    def _compare(self, some: Sequence[_Remembered]) -> bytes:
+        answers = bytearray()
+        for sessions, those in groupby(some, itemgetter(0)):
             with held_open(self._fs, sessions) as fd:
                 here = f"{sessions}/" if fd is None else ""
-                return bytes(
-                    [entry is not None and entry.holds(self._fs, here + name, fd) for name, entry in some]
+                answers += bytes(
+                    [
+                        entry is not None and entry.holds(self._fs, here + name, fd)
+                        for _, name, entry, _ in those
+                    ]
                 )
-
-        some = list(zip(names, entries, strict=True))
-        return in_halves(look, some) if self._may_fork else look(some)
+        return bytes(answers)
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""

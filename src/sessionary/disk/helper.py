@@ -1,4 +1,4 @@
-"""Many looks at the disk, half of them taken by a second process.
+"""Many looks at the disk, most of them taken by a second process, while this one goes on with something else.
 
 A look is a short system call with more Python around it than it takes itself: two threads would only wait for each
 other's lock. A forked child begins at once and has everything that it is to look at; a byte for each look comes back.
@@ -21,18 +21,26 @@ WORTH = 2000
 """Fewer looks than these are taken alone: a child costs about as much as a thousand of them."""
 
 
-def in_halves(look: Callable[[Sequence[Item]], bytes], items: Sequence[Item]) -> bytes:
+SHARE = 0.7
+"""The child's part of the looks. What a list has to do here meanwhile takes about as long as half of them."""
+
+
+def with_helper(
+    look: Callable[[Sequence[Item]], bytes], items: Sequence[Item], meanwhile: Callable[[], object]
+) -> bytes:
     """What `look` answers for the items: a byte for each, in their order.
 
-    Where there is no second core, or a thread that a child would lack, `look` is called here with all of them.
+    Where there is no second core, or a thread that a child would lack, `look` is called here with all of them, and
+    `meanwhile` is not called.
 
     Args:
         look: asked for some of the items; must not change anything, since what a child changes nobody sees.
         items: all of them.
+        meanwhile: what can be done here before the answers are known.
     """
     if len(items) < WORTH or not _has_company():
         return look(items)
-    middle = len(items) // 2
+    ours = len(items) - int(SHARE * len(items))
     here, there = os.pipe()
     try:
         child = os.fork()
@@ -41,18 +49,19 @@ def in_halves(look: Callable[[Sequence[Item]], bytes], items: Sequence[Item]) ->
         os.close(there)
         return look(items)
     if not child:
-        _answer(look, items[middle:], there, here)
+        _answer(look, items[ours:], there, here)
     os.close(there)
     try:
-        first = look(items[:middle])
+        meanwhile()
+        first = look(items[:ours])
         with open(here, "rb", closefd=False) as pipe:
             second = pipe.read()
     finally:
         os.close(here)  # a child that nobody listens to any more ends with its answer
         with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
             os.waitpid(child, 0)
-    if len(second) < len(items) - middle:  # it was killed, or failed as we shall here
-        second = look(items[middle:])
+    if len(second) < len(items) - ours:  # it was killed, or failed as we shall here
+        second = look(items[ours:])
     return first + second
 
 

@@ -1,4 +1,4 @@
-"""Looks that two processes share: the same answers, whatever becomes of the second one."""
+"""Looks of which a second process takes a part: the same answers, whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from sessionary.disk.halves import WORTH, in_halves
+from sessionary.disk.helper import SHARE, WORTH, with_helper
 
 ITEMS = range(2 * WORTH + 1)
+
+
+def nothing() -> None:
+    """There is nothing else to do."""
 
 
 def parity(some: Sequence[int]) -> bytes:
@@ -41,19 +45,43 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_the_answers_come_in_the_order_of_the_items(two_cores: list[int]) -> None:
-    assert in_halves(parity, ITEMS) == parity(ITEMS)
+    assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
     assert len(two_cores) == 1
 
 
-def test_each_process_looks_at_one_half() -> None:
+def test_the_child_takes_its_share_and_this_process_the_rest() -> None:
     here = os.getpid()
-    answers = in_halves(lambda some: bytes([os.getpid() == here] * len(some)), ITEMS)
-    assert answers == bytes([1] * WORTH + [0] * (WORTH + 1))
+    answers = with_helper(lambda some: bytes([os.getpid() == here] * len(some)), ITEMS, nothing)
+    theirs = int(SHARE * len(ITEMS))
+    assert answers == bytes([1] * (len(ITEMS) - theirs) + [0] * theirs)
+
+
+def test_this_process_goes_on_while_the_child_looks() -> None:
+    """Each waits for the other: neither could end if it had to be alone."""
+    told, tell = os.pipe()
+    heard, hear = os.pipe()
+    here = os.getpid()
+
+    def waits(some: Sequence[int]) -> bytes:
+        if os.getpid() != here:
+            os.write(hear, b"child")
+            assert os.read(told, 5) == b"ready"
+        return parity(some)
+
+    def meanwhile() -> None:
+        assert os.read(heard, 5) == b"child"
+        os.write(tell, b"ready")
+
+    try:
+        assert with_helper(waits, ITEMS, meanwhile) == parity(ITEMS)
+    finally:
+        for fd in (told, tell, heard, hear):
+            os.close(fd)
 
 
 def test_more_than_a_pipe_holds_comes_whole() -> None:
     many = range(300_000)
-    assert in_halves(parity, many) == parity(many)
+    assert with_helper(parity, many, nothing) == parity(many)
 
 
 @pytest.mark.parametrize("alone", ["few", "core", "thread", "no affinity"])
@@ -67,8 +95,10 @@ def test_one_process_looks_alone(alone: str, two_cores: list[int], monkeypatch: 
         monkeypatch.setattr(threading, "active_count", lambda: 2)
     else:
         monkeypatch.delattr(os, "sched_getaffinity")
-    assert in_halves(parity, items) == parity(items)
+    done: list[int] = []
+    assert with_helper(parity, items, lambda: done.append(1)) == parity(items)
     assert two_cores == []
+    assert done == [], "nobody waits, so there is nothing to do meanwhile"
 
 
 def test_a_child_that_is_killed_takes_no_answer_along() -> None:
@@ -79,7 +109,7 @@ def test_a_child_that_is_killed_takes_no_answer_along() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return parity(some)
 
-    assert in_halves(deadly, ITEMS) == parity(ITEMS)
+    assert with_helper(deadly, ITEMS, nothing) == parity(ITEMS)
 
 
 def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,14 +118,14 @@ def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fork", refuses)
     before = len(os.listdir("/dev/fd"))
-    assert in_halves(parity, ITEMS) == parity(ITEMS)
+    assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
     assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_child_for_which_the_system_has_waited_is_no_failure() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some that start programs leave it
     try:
-        assert in_halves(parity, ITEMS) == parity(ITEMS)
+        assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -107,10 +137,11 @@ def test_what_fails_in_the_child_fails_here_too() -> None:
         return parity(some)
 
     with pytest.raises(PermissionError):
-        in_halves(fails, ITEMS)
+        with_helper(fails, ITEMS, nothing)
 
 
-def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor() -> None:
+@pytest.mark.parametrize("at", ["look", "meanwhile"])
+def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor(at: str) -> None:
     here = os.getpid()
 
     def interrupted(some: Sequence[int]) -> bytes:
@@ -118,7 +149,11 @@ def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor() -> None:
             raise KeyboardInterrupt
         return bytes(200_000)  # more than the pipe holds: it must not wait for ever for somebody to read it
 
+    def meanwhile() -> None:
+        if at == "meanwhile":
+            raise KeyboardInterrupt
+
     before = os.listdir("/dev/fd")
     with pytest.raises(KeyboardInterrupt):
-        in_halves(interrupted, ITEMS)
+        with_helper(interrupted, ITEMS, meanwhile)
     assert len(os.listdir("/dev/fd")) == len(before)
