@@ -6,7 +6,7 @@ its results written at once, and a crash repeats little. Until its first batch i
 come meanwhile, if its turn is not over: the more messages share a flush, the less it costs. Nothing counts as applied
 before its flush has returned.
 
-Under load it pays to wait. While messages keep coming, a batch waits 2 ms at a time for more of them. Of several
+Under load it pays to wait. While messages keep coming, a batch waits 8 ms at a time for more of them. Of several
 processes that consume at once, one that meets a message of another waits as long before it tries the next ones: until
 then the other has mostly written down all that it has.
 """
@@ -31,7 +31,7 @@ from sessionary.model import Problem
 
 LINES = 64
 SECONDS = 0.05
-PAUSE = 0.002
+PAUSE = 0.008
 """Seconds to wait for others, if there are any: producers who go on, or a consumer who is about to flush."""
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]

@@ -135,11 +135,14 @@ def create_breadcrumb(
     )
 
 
-def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True) -> str:
+def write_crumb(
+    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes_folder: bool = True
+) -> str:
     """Write a breadcrumb below the session folder `folder`; returns the path of its file.
 
     Where a file of that time is there already, the breadcrumb moves on by a microsecond at a time: its `timestamp`
-    then differs from what it was.
+    then differs from what it was. Without `makes_folder` the folder of its depth must be there, else this fails with
+    ENOENT.
 
     Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
     file or none, and never a part of it.
@@ -160,7 +163,7 @@ def write_crumb(folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
-            if made or error.errno != errno.ENOENT:
+            if made or not makes_folder or error.errno != errno.ENOENT:
                 raise
             made = _make_folder(fs, parent, durable)
         else:

@@ -338,6 +338,9 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
     """The document to write: the keys of the original, then those that were read and are known to nobody."""
+    values = vars(crumb)
+    if tuple(values) == CRUMB_KEYS:  # as nearly always: each field as it was first set, and nothing else
+        return values.copy()
     document = dict(zip(CRUMB_KEYS, _crumb_values(crumb)))  # noqa: B905 - of one length by their making
     if crumb.unknown_keys:
         document.update(crumb.unknown_keys)

@@ -7,6 +7,7 @@ child, complete a parent) under that of the parent, so that no child can slip in
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ from sessionary.model import Problem
 LATEST = "latest"
 MIN_PREFIX = 4
 _SHOWN = 20
+_REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
@@ -84,6 +86,7 @@ class WorkStore:
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self._memory = Memory()
+        self._lay: dict[str, str] = {}
         self.new_id: Callable[[], str] = new_id
 
     @classmethod
@@ -417,10 +420,26 @@ class WorkStore:
             Invalid: depth or time of the breadcrumb are none.
             StorageFailed: the disk refused.
         """
+        lay = self._lay.get(session_id) if allow_unknown else None
+        if lay is not None:
+            try:
+                return write_crumb(lay, breadcrumb, fs=self.fs, makes_folder=False)
+            except StorageFailed as error:
+                if error.errno != errno.ENOENT:
+                    raise
+            self._lay.pop(session_id, None)  # it is gone from there, or has no breadcrumb of that depth yet
         folder = find_folder(self.fs, self._root, session_id)
-        if folder is None:
-            folder = f"{self._root}/{session_id}" if allow_unknown else self._missing(session_id)
-        return write_crumb(folder, breadcrumb, fs=self.fs)
+        if folder is not None:
+            self._remember(session_id, folder)
+        elif not allow_unknown:
+            self._missing(session_id)
+        return write_crumb(folder or f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
+
+    def _remember(self, session_id: str, folder: str) -> None:
+        """Where a session lay: to look for it before each breadcrumb takes as long as a tenth of its flushes."""
+        if len(self._lay) >= _REMEMBERED:
+            self._lay.clear()
+        self._lay[session_id] = folder
 
     def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
         """Leave a breadcrumb as a sender who knows the cookie, which is the whole id of an open session.

@@ -118,6 +118,48 @@ def test_a_new_breadcrumb_of_a_child_lies_with_the_child(tmp_path: Path) -> None
     assert Path(path).parent == child / "breadcrumbs" / "1"
 
 
+def test_the_next_breadcrumb_follows_a_session_that_was_moved(tmp_path: Path) -> None:
+    """Where a session lay the last time is tried first; that it is gone from there shows when the file is made."""
+    store = WorkStore(tmp_path)
+
+    def leave_one(depth: int = 0) -> str:
+        crumb = create_breadcrumb("p", "r", [], [], None, depth, "m", {})
+        written = Path(store.write_breadcrumb(crumb, "C", allow_unknown=True))
+        assert written.name == f"{crumb.timestamp}.json"
+        return str(written.parent.relative_to(tmp_path))
+
+    child = put(tmp_path, "C")
+    assert [leave_one(), leave_one(), leave_one(1)] == ["C/breadcrumbs/0"] * 2 + ["C/breadcrumbs/1"]
+    parent = put(tmp_path, "P")
+    child.rename(parent / "C")
+    assert [leave_one(), leave_one(2)] == ["P/C/breadcrumbs/0", "P/C/breadcrumbs/2"]
+    (parent / "C").rename(tmp_path / "put away")
+    assert [leave_one(), leave_one()] == ["C/breadcrumbs/0"] * 2, "as of a session that nobody knows"
+    assert not (parent / "C").exists()
+
+
+def test_a_breadcrumb_that_the_disk_refuses_is_told_where_the_session_is_known(tmp_path: Path) -> None:
+    class Full(WrappedFs):
+        full = False
+
+        def fsync(self, fd: int) -> None:
+            if self.full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().fsync(fd)
+
+    put(tmp_path, "C")
+    fs = Full(OS_FS)
+    store = WorkStore.over(fs, tmp_path)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    store.write_breadcrumb(crumb, "C", allow_unknown=True)
+    fs.full = True
+    with pytest.raises(StorageFailed, match="No space left"):
+        store.write_breadcrumb(crumb, "C", allow_unknown=True)
+    fs.full = False
+    store.write_breadcrumb(crumb, "C", allow_unknown=True)
+    assert len(store.list_breadcrumbs("C")) == 2
+
+
 def test_an_id_that_is_there_twice_is_shown_twice_and_told(tmp_path: Path) -> None:
     put(tmp_path, "a")
     put(tmp_path, "b")
