@@ -38,7 +38,7 @@ BATCH = 40
 PROCESSED = 100_000
 WAKE_UPS = 200
 PROCESSES = 4
-MESSAGES = 400  # of each producer in a round
+MESSAGES = 1000  # of each producer in a round: enough for start and end to weigh little
 RACES = 5
 IDLE = 0.01  # seconds that a consumer, whichever, sleeps after it has found nothing
 
