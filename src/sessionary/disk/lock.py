@@ -41,10 +41,13 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import Locked
 
-# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
-_CHANCE = random.SystemRandom()
+# Not the generator of the module: whoever has seeded that one finds it as he left it. A forked child draws anew.
+_chance = random.Random()
 
 TIMEOUT = 10.0
+TURNS = 10
+"""So often whoever waits lets another process go first before it sleeps: the holder is mostly about to let go, and the
+shortest sleep takes longer than that."""
 FIRST_PAUSE = 50e-6
 LONGEST_PAUSE = 2e-3
 
@@ -172,6 +175,7 @@ class FileLock:
 
     def _wait(self, timeout: float, how: int) -> None:
         deadline = time.monotonic() + timeout
+        turns = TURNS if hasattr(os, "sched_yield") else 0
         pause = FIRST_PAUSE
         while True:
             try:
@@ -180,7 +184,11 @@ class FileLock:
                 now = time.monotonic()
                 if now >= deadline:
                     raise self._locked(timeout, holder(self.path, self._fs)) from None
-                time.sleep(min(pause * _CHANCE.uniform(0.5, 1.0), deadline - now))
+                if turns:
+                    turns -= 1
+                    os.sched_yield()
+                    continue
+                time.sleep(min(pause * _chance.uniform(0.5, 1.0), deadline - now))
                 pause = min(pause * 2, LONGEST_PAUSE)
             except OSError as error:
                 raise storage_failed(error, "lock", self.path) from error
@@ -302,6 +310,7 @@ def _holder_in_kernel_table(path: str, fs: Fs) -> int | None:
 
 
 def _after_fork_in_child() -> None:
+    _chance.seed()
     for lock in list(_locks):
         lock._forget()
 

@@ -1,5 +1,6 @@
 """Locks: exclusion between descriptors, threads and processes, bounded waits, moved folders, forks."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from sessionary.disk import lock as lock_module
-from sessionary.disk.fs import OS_FS
-from sessionary.disk.lock import FileLock, holder, shared
+from sessionary.disk.fs import UNLOCK
+from sessionary.disk.lock import FIRST_PAUSE, LONGEST_PAUSE, TURNS, FileLock, holder, shared
 from sessionary.errors import Locked, StorageFailed
+from sessionary.testing.wrapper import WrappedFs
 
 
 @pytest.fixture
@@ -188,6 +190,48 @@ def test_a_planted_link_is_not_followed(tmp_path: Any) -> None:
     assert victim.read_text() == "precious"
 
 
-def test_the_back_off_is_bounded() -> None:
-    assert lock_module.FIRST_PAUSE == 50e-6
-    assert OS_FS is not None
+class Busy(WrappedFs):
+    """A lock that another process holds for so many tries."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__()
+        self.left = tries
+
+    def lock(self, fd: int, how: int) -> None:
+        if how != UNLOCK and self.left:
+            self.left -= 1
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+        super().lock(fd, how)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_yield"), reason="this system has no sched_yield")
+def test_whoever_waits_lets_others_go_first_and_then_sleeps_longer_and_longer(
+    path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    lock = FileLock(path, Busy(1 + TURNS))
+    lock.acquire()
+    lock.release()
+    assert slept == [], "the holder was about to let go"
+    lock = FileLock(path, Busy(1 + TURNS + 20))
+    lock.acquire()
+    lock.release()
+    assert len(slept) == 20
+    for number, pause in enumerate(slept):
+        longest = min(FIRST_PAUSE * 2**number, LONGEST_PAUSE)
+        assert longest / 2 <= pause <= longest
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+def test_a_forked_child_draws_other_pauses(path: Any) -> None:
+    here, there = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(there, repr(lock_module._chance.random()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    drawn = float(os.read(here, 100))
+    for fd in (here, there):
+        os.close(fd)
+    assert drawn != lock_module._chance.random()
