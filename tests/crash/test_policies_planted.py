@@ -13,7 +13,7 @@ from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
 from sessionary.layouts.orchestrator.receiving import FeatureRecipient
-from sessionary.sync import bundles, comparing, engine, owners, placing, pushing, writing
+from sessionary.sync import bundles, comparing, engine, owners, placing, pushing, waiting, writing
 from sessionary.sync.comparing import Comparison
 from sessionary.sync.heads import decode
 from sessionary.sync.merging import Merged, merge
@@ -132,7 +132,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
 
     def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
         outcome = right(self, record, head, ref, agreed, *rest)
-        if outcome is not None and outcome.note == pushing.FOR_A_PERSON:
+        if outcome is not None and outcome.note == waiting.FOR_A_PERSON:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
 

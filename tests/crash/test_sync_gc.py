@@ -308,10 +308,10 @@ def test_whole_projects_that_are_tidied_up_lose_and_double_nothing(tmp_path: Pat
 
         def remover(device: PolicyDevice, remote: Remote, hub: Hub = hub) -> Remover:
             store = must_collect(PatientRemote(remote, sleep=lambda seconds: None))
-            kept = Removed(str(device.root / "removed"), UNSYNCED)
+            blocks = Removed(str(device.root / "removed"), UNSYNCED)
             rest = getattr(remote, "rest", lambda seconds: None)
             now = EPOCH + timedelta(seconds=hub.passed())
-            return Remover(store, kept, older=LEAST, now=lambda: now, sleep=rest)
+            return Remover(store, blocks, older=LEAST, now=lambda: now, sleep=rest)
 
         for _ in range(8):
             live_on(world, fate, 8, chance=0.15)

@@ -12,7 +12,7 @@ from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.sync import blocks, comparing, drafts, engine, pulling, state, survey
 from sessionary.sync.comparing import Comparison, Verdict
-from sessionary.sync.incoming import Fetched
+from sessionary.sync.incoming import FetchedBlock
 from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
@@ -163,7 +163,7 @@ def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:
         tips = [stored.prev for stored in chain[1:]] + [last]
         slots = [spool.put(found[seq].data) for seq in sorted(found)]
         return [
-            Fetched(one, tip, stored.prev, stored.raw, slot)
+            FetchedBlock(one, tip, stored.prev, stored.raw, slot)
             for one, tip, stored, slot in zip(ids, tips, chain, slots, strict=True)
         ]
 

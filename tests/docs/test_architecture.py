@@ -1,4 +1,4 @@
-"""The map of the house names every room, in the order in which they may be imported, and each module of a layout."""
+"""The map of the house: every room, in the order in which they may be imported, and each module of the larger ones."""
 
 import re
 import tomllib
@@ -35,12 +35,41 @@ def test_the_page_for_agents_has_them_too() -> None:
     assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == layers()
 
 
-@pytest.mark.parametrize("name", ["amplifier", "brainstorm", "maestro", "orchestrator"])
-def test_each_module_of_a_layout_has_its_reason(name: str) -> None:
-    table = section(f"Inside the {name} layout")
-    there = {path.name for path in (SOURCE / "layouts" / name).glob("*.py")} - {"__init__.py"}
-    assert there
-    assert set(re.findall(r"`([a-z_]+\.py)`", re.sub(r"^(?!\|).*$", "", table, flags=re.MULTILINE))) == there
+def modules(room: Path) -> set[str]:
+    return {path.name for path in room.glob("*.py")} - {"__init__.py"}
+
+
+def listed(text: str) -> list[str]:
+    """The modules that the rows of a table name."""
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    return sorted(name for row in rows for name in re.findall(r"`([a-z_]+\.py)`", row.split(" | ")[0]))
+
+
+@pytest.mark.parametrize(
+    "heading", re.findall(r"^## (Inside [a-z ]+)$", PAGE, re.MULTILINE), ids=lambda heading: heading[7:]
+)
+def test_each_module_of_a_room_has_its_reason(heading: str) -> None:
+    words = heading.removeprefix("Inside ").removeprefix("the ")
+    room = SOURCE / ("layouts/" + words.removesuffix(" layout") if words.endswith(" layout") else words)
+    parts = re.split(r"^Its `([a-z_]+)/`.*$", section(heading), flags=re.MULTILINE)
+    for folder, text in [
+        (room, parts[0]),
+        *((room / n, t) for n, t in zip(parts[1::2], parts[2::2], strict=True)),
+    ]:
+        assert modules(folder), folder
+        assert listed(text) == sorted(modules(folder))
+
+
+def test_no_layout_is_without_its_list() -> None:
+    there = {path.parent.name for path in (SOURCE / "layouts").glob("*/__init__.py")}
+    assert set(re.findall(r"^## Inside the ([a-z]+) layout$", PAGE, re.MULTILINE)) == there
+
+
+@pytest.mark.parametrize("room", ["disk", "layouts"])
+def test_the_map_shows_each_module_of_a_room_that_it_opens(room: str) -> None:
+    inside = re.search(rf"^{room}/.*\n((?: +.*\n)+)", ROOMS, re.MULTILINE)
+    assert inside is not None
+    assert set(re.findall(r"^  ([a-z_]+\.py) ", inside[1], re.MULTILINE)) == modules(SOURCE / room)
 
 
 def test_each_module_that_the_page_names_is_there() -> None:

@@ -21,7 +21,7 @@ from tests.e2e.test_cli_sync import PLACES, SECRETS, SESSION, Machine, Result, b
 FEATURE = "sign-in-2025-01-09"
 LIST = "active-features.yaml"
 STORM = "feature-auth"
-REFUSED, LOCKED, INVALID = 15, 14, 12
+REFUSED, LOCKED, CORRUPT, INVALID = 15, 14, 13, 12
 
 Machines = tuple[Machine, Machine]
 
@@ -394,6 +394,21 @@ def test_what_waits_is_printed_for_people(both: Machines) -> None:
         f"    to keep theirs: {commands(held)['theirs']}",
     ]
     assert shown.err == "1 session continued on two machines, 1 file held back\n"
+
+
+@pytest.mark.lane("s3")
+def test_a_sibling_that_cannot_say_where_it_comes_from_is_told(both: Machines) -> None:
+    desk, laptop = both
+    part(desk, laptop)
+    [pair] = desk.json("resolve")
+    document = desk.sessions / pair["sibling"] / "metadata.json"
+    document.write_bytes(document.read_bytes()[:9])  # its backup is from before it gave way
+    listed_now = desk.run("resolve", "--json")
+    [row] = listed_now.json
+    assert (listed_now.code, row["what"], row["id"]) == (3, "unknown", pair["sibling"])
+    refused = desk.run("resolve", pair["sibling"], "--keep", "theirs")
+    assert (refused.code, document.name in refused.err) == (CORRUPT, True)
+    assert desk.names() == sorted([SESSION, pair["sibling"]])
 
 
 @pytest.mark.lane("s3")

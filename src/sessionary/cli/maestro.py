@@ -9,7 +9,7 @@ import click
 
 from sessionary import __version__
 from sessionary.cli.errors import run
-from sessionary.cli.work.groups import LazyGroup
+from sessionary.cli.work.groups import PlacedGroup
 from sessionary.cli.work_cmd import SHORT, SUBWORK, WORK
 
 NAME = "maestro"
@@ -17,7 +17,7 @@ NAME = "maestro"
 
 @click.group(
     NAME,
-    cls=LazyGroup,
+    cls=PlacedGroup,
     places={
         "wsession": "sessionary.cli.maestro:wsession_command",
         "work": "sessionary.cli.maestro:work_command",
@@ -38,13 +38,13 @@ def maestro(debug: bool) -> None:
 
 
 @click.command(
-    "wsession", cls=LazyGroup, places=WORK, short=SHORT, called=("sessionary work", "maestro wsession")
+    "wsession", cls=PlacedGroup, places=WORK, short=SHORT, called=("sessionary work", "maestro wsession")
 )
 def wsession_command() -> None:
     """Look into work sessions, leave breadcrumbs, apply what comes."""
 
 
-@click.command("work", cls=LazyGroup, places=SUBWORK, called=("sessionary work", "maestro work"))
+@click.command("work", cls=PlacedGroup, places=SUBWORK, called=("sessionary work", "maestro work"))
 def work_command() -> None:
     """Do a piece of a session's work in a session of its own."""
 

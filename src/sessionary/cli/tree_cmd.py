@@ -15,8 +15,6 @@ from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.workspace import Workspace
 
-Row = tuple[Kin, list[bool]]
-
 
 @click.command(
     "tree",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli.work.groups import LazyGroup
+from sessionary.cli.work.groups import PlacedGroup
 
 _WORDS = (
     "list",
@@ -24,7 +24,7 @@ SHORT = {"ls": "list", "l": "list", "sh": "show", "tr": "tree"}
 
 
 @click.command(
-    cls=LazyGroup,
+    cls=PlacedGroup,
     name="work",
     places={**WORK, **SUBWORK},
     short=SHORT,

@@ -3,7 +3,7 @@
 An event log grows to gigabytes, and a single line of it to 20 MB, yet nearly every question about it ("where does
 each turn begin?", "what happened last?") is answered by the first few hundred bytes of its lines. So the unit
 here is the `Head`: place, length and first bytes of a line. The file passes through one block of memory; only
-`read_line` takes a whole line into memory, because its caller asked for that one.
+`LineFile.line` takes a whole line into memory, because its caller asked for that one.
 
 Lines end at byte 0x0A and nowhere else: carriage returns and the other line ends of Unicode are content.
 
@@ -11,9 +11,8 @@ No lock is taken. Writers only add whole lines at the end, or replace the file, 
 as our descriptor. What can be seen half is therefore the last line alone: a line without its newline has
 `whole=False`, be it torn for good or still being written. A scan ends where the file ended when it got there.
 
-A newline is searched with `bytes.find`, which for a single byte is the memchr of the C library; whatever is longer,
-and the number of newlines, with stringzilla. All of it keeps up with reading, so that a search costs the bytes it
-passes and not the lines.
+A newline is searched with `bytes.find`, which for a single byte is the memchr of the C library; how many there are is
+counted with stringzilla. Both keep up with reading, so that a scan costs the bytes it passes and not the lines.
 """
 
 from __future__ import annotations
@@ -172,31 +171,6 @@ class LineFile:
         if size:
             yield self._head(None, 0, end, whole, width, 0, b"")
 
-    def find(self, needle: bytes, *, width: int = WIDTH) -> Iterator[Head]:
-        """The lines that hold `needle` anywhere, in order and numbered. The others cost their bytes.
-
-        Raises:
-            Invalid: the needle is empty or holds a newline.
-        """
-        if not needle or b"\n" in needle:
-            raise Invalid(f"A line cannot be found by {needle!r}", operation="find", path=self.path)
-        number, begin, low = 1, 0, 0
-        size = max(self._block, 2 * len(needle))
-        while block := self.read(low, size):
-            # What may be the beginning of a needle that goes on behind the block is left to the next block.
-            owned = len(block) if len(block) < len(needle) else len(block) - len(needle) + 1
-            at = 0
-            while at < owned and (found := stringzilla.find(block, needle, at)) >= 0:
-                number, begin = _step(block, low, at, found, number, begin)
-                newline = block.find(b"\n", found)
-                end, whole = (low + newline, True) if newline >= 0 else self._line_end(low + len(block))
-                yield self._head(number, begin, end, whole, width, low, block)
-                number, begin = number + 1, end + 1
-                at = begin - low
-            if at < owned:
-                number, begin = _step(block, low, at, owned, number, begin)
-            low += max(at, owned)
-
     def line(self, byte: int) -> bytes:
         """The whole line that begins at an offset, with its newline; one that has none is torn.
 
@@ -253,38 +227,10 @@ class LineFile:
         return self.read(first, last - first)
 
 
-def _step(block: bytes, low: int, at: int, to: int, number: int, begin: int) -> tuple[int, int]:
-    """Number and offset of the line in which `to` lies, from those of the line in which `at` lies."""
-    newline = block.rfind(b"\n", at, to)
-    if newline < 0:
-        return number, begin
-    return number + stringzilla.count(block, b"\n", at, to), low + newline + 1
-
-
-def heads(
-    fs: Fs, path: str, *, width: int = WIDTH, start: int = 0, stop: int | None = None
-) -> Iterator[Head]:
-    """The lines of a file in order; see `LineFile.heads`."""
-    with LineFile(path, fs) as file:
-        yield from file.heads(width=width, start=start, stop=stop)
-
-
 def tail_heads(fs: Fs, path: str, count: int, *, width: int = WIDTH) -> list[Head]:
     """The last `count` lines of a file in order, without numbers; see `LineFile.heads_back`."""
     with LineFile(path, fs) as file:
         return list(islice(file.heads_back(width=width), max(0, count)))[::-1]
-
-
-def find_heads(fs: Fs, path: str, needle: bytes, *, width: int = 256) -> Iterator[Head]:
-    """The lines whose first `width` bytes hold `needle`, in order and numbered; see `LineFile.find`."""
-    with LineFile(path, fs) as file:
-        yield from (head for head in file.find(needle, width=width) if needle in head.head)
-
-
-def read_line(fs: Fs, path: str, byte: int) -> bytes:
-    """The whole line that begins at an offset, with its newline; see `LineFile.line`."""
-    with LineFile(path, fs) as file:
-        return file.line(byte)
 
 
 def count_lines(fs: Fs, path: str) -> int:

@@ -41,7 +41,8 @@ class Report:
         applied: messages that are in the log now and were not before, durably.
         pending: messages that wait: those behind the limit, those whose handler raised, those that others have
             claimed, and what has come meanwhile.
-        problems: what is to be told: failed attempts, dead letters, files that are no messages, damage in the log.
+        problems: what is to be told: failed attempts, dead letters, files that are no messages; and, once for each
+            `Mailbox`, files that may not be read and damage in the log.
         failures: the exceptions of the handler.
         unwritten: files whose producers may still be writing.
     """
@@ -170,7 +171,7 @@ class Mailbox:
         finally:
             self._box.lock.release()
         waiting = self._box.folders.waiting - turn.unwritten
-        problems = turn.problems + self._untold()
+        problems = turn.problems + self._untold(turn.unread + self._box.ledger.problems)
         return Report(turn.applied, max(0, waiting), problems, turn.failures, turn.unwritten)
 
     def pending(self) -> list[Breadcrumb]:
@@ -340,9 +341,9 @@ class Mailbox:
                 continue
             return target
 
-    def _untold(self) -> list[Problem]:
-        """Damage in the log that this object has not told of yet."""
-        fresh = [found for found in self._box.ledger.problems if found not in self._told]
+    def _untold(self, lasting: list[Problem]) -> list[Problem]:
+        """What this object has not told of yet, of what every call finds again."""
+        fresh = [found for found in lasting if found not in self._told]
         self._told.update(fresh)
         return fresh
 

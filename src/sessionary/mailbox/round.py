@@ -71,6 +71,7 @@ class Round:
         applied: messages applied and durable.
         unwritten: files that may still be being written.
         problems: what is to be told.
+        unread: files that may not be read now: every round looks at them again, and finds the same.
         failures: what handlers raised.
     """
 
@@ -78,6 +79,7 @@ class Round:
         self.applied = 0
         self.unwritten = 0
         self.problems: list[Problem] = []
+        self.unread: list[Problem] = []
         self.failures: list[Failure] = []
         self._box = box
         self._handler = handler
@@ -237,13 +239,18 @@ class Round:
         self.problems.append(dead_letter(place, attempts, error))
 
     def _set_down(self, place: Place, crumb: Crumb) -> None:
-        """A file that is no message: waited for while it is young, told of once when it is not."""
+        """A file that is no message: waited for while it is young or may not be read, told of once when it is not."""
         if crumb.unfinished:
             self.unwritten += 1
             return
+        if any(found.code == "unreadable_file" for found in crumb.problems):
+            self.unread += (
+                crumb.problems
+            )  # its version says nothing: who lets it be read changes neither size nor time
+            return
         self.problems += crumb.problems
         mark = mark_of(self._box.fs, place)
-        if mark is not None and not any(found.code == "unreadable_file" for found in crumb.problems):
+        if mark is not None:
             self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
             self._box.folders.leave(place)
 

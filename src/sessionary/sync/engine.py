@@ -34,13 +34,13 @@ from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.pulling import InUse, Puller, open_here
-from sessionary.sync.pushing import FOR_A_PERSON, Pusher, is_gone
+from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Beside, Outcome, Report, Standing, outcome_of
+from sessionary.sync.report import Outcome, Report, Standing, outcome_of
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import Surveyor, match
-from sessionary.sync.waiting import awaited, is_for_a_person, versions_beside
+from sessionary.sync.waiting import Waiting, is_for_a_person, versions_beside
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -102,6 +102,9 @@ class Engine:
         self.projects = projects or SameNames()
         self._in_use = in_use
         self._surveyor = Surveyor(fs, layout, self.rules, self.states.copies)
+        self._waiting = Waiting(
+            fs, layout, self.remote, self.states, self._surveyor, self.rules, self.projects
+        )
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
@@ -189,7 +192,11 @@ class Engine:
         with self._working() as report:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
-            if keep not in ("mine", "theirs") or record is None or not self._awaited(ref, agreed, record):
+            if (
+                keep not in ("mine", "theirs")
+                or record is None
+                or not self._waiting.files(ref, agreed, record)
+            ):
                 raise Invalid(
                     f"there is nothing to decide about {ref.session_id}",
                     operation="resolve",
@@ -215,32 +222,9 @@ class Engine:
         report = Report(cost=self.remote.cost)
         refs = (ref for ref in self.layout.discover() if is_for_a_person(self.layout, ref))
         for name, ref in self._named(refs, report).items():
-            found = self._guarded(ref, partial(self._awaits, name, ref))
+            found = self._guarded(ref, partial(self._waiting.look, name, ref))
             report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP]
         return report
-
-    def _awaits(self, name: str, ref: SessionRef) -> Outcome:
-        agreed, record = self.states.agreed(name), self.remote.read_head(name)
-        unmoved = record is None or (agreed is not None and agreed.etag == record.etag)
-        return self._held_for_a_person(ref, agreed, None if unmoved else record) or Outcome(
-            ref.session_id, self.projects.identity(ref), Standing.IN_STEP
-        )
-
-    def _held_for_a_person(
-        self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None
-    ) -> Outcome | None:
-        if record is None or not is_for_a_person(self.layout, ref):
-            return None
-        if not (beside := self._awaited(ref, agreed, record)):
-            return None
-        project = self.projects.identity(ref)
-        return Outcome(ref.session_id, project, Standing.HELD_BACK, FOR_A_PERSON, beside=tuple(beside))
-
-    def _awaited(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> list[Beside]:
-        with self.states.spool() as spool:
-            return awaited(
-                self._fs, self.remote, self.layout, self._surveyor, self.rules, ref, agreed, record, spool
-            )
 
     # -- around them
 
@@ -467,7 +451,7 @@ class Engine:
     def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
         standing, note = self._standing(ref, known, record), ""
         if standing in (Standing.BEHIND, Standing.DIVERGED):
-            held = self._held_for_a_person(ref, known, record)
+            held = self._waiting.held(ref, known, record)
             if held is not None:
                 return held
             note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")

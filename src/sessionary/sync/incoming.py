@@ -48,7 +48,7 @@ MISSING = "missing"
 """In the details of an error: the block that a head points to and that is not there (yet)."""
 
 
-class Fetched(NamedTuple):
+class FetchedBlock(NamedTuple):
     """A block that was fetched.
 
     Attributes:
@@ -81,7 +81,7 @@ class Theirs(NamedTuple):
     part: PartHead
     start: int
     pieces: list[Piece]
-    fetched: list[Fetched]
+    fetched: list[FetchedBlock]
     spool: Spool
     whole: bytes | None
 
@@ -150,7 +150,7 @@ def fetch(
     return _with_ends(part, list(agreed[:first]), chain, spool)
 
 
-def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Fetched], spool: Spool) -> Theirs:
+def _with_ends(part: PartHead, pieces: list[Piece], chain: list[FetchedBlock], spool: Spool) -> Theirs:
     start = end = pieces[-1].end if pieces else 0
     for stored in chain:
         end += stored.raw
@@ -164,13 +164,13 @@ def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Fetched], spool:
 
 def _chain(
     remote: Remote, spool: Spool, space: str, part: PartHead, first: int, stop: int, last: str
-) -> list[Fetched]:
+) -> list[FetchedBlock]:
     """Blocks number `first` to `stop - 1` of the chain that ends with `last`."""
     if first >= stop:
         return []
     key = part_key(part.name)
     found = _laid_down(remote, spool, space, key, first, stop)
-    chain: list[Fetched] = []
+    chain: list[FetchedBlock] = []
     for seq in reversed(range(first, stop)):
         name = block_id(key, seq, last)
         if name not in found:
@@ -182,7 +182,7 @@ def _chain(
                 hint="another machine is pushing, or the other side is behind; pull again",
             )
         stored = unpack(name, spool.get(found[name]))
-        chain.append(Fetched(name, last, stored.prev, stored.raw, found[name]))
+        chain.append(FetchedBlock(name, last, stored.prev, stored.raw, found[name]))
         last = stored.prev
     return chain[::-1]
 

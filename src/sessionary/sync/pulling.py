@@ -26,12 +26,12 @@ from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
 from sessionary.sync.heads import Head
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import Placer, refuse_strangers
-from sessionary.sync.pushing import FOR_A_PERSON
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Outcome, Standing, outcome_of
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Agreed, Moving, States, digest, sibling_id
 from sessionary.sync.survey import LocalPart, Surveyor, tip
+from sessionary.sync.waiting import FOR_A_PERSON
 from sessionary.sync.writing import Writer
 
 TRIES = 3

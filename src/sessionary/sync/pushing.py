@@ -29,9 +29,9 @@ from sessionary.sync.report import Outcome, Standing, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import LocalPart, Matched, Surveyor, match, settled
+from sessionary.sync.waiting import FOR_A_PERSON
 
 TRIES = 4
-FOR_A_PERSON = "changed on two devices; a person has to bring both together, see `resolve`"
 
 
 class _Basis(NamedTuple):

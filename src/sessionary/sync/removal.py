@@ -86,7 +86,7 @@ class Remover:
 
     Args:
         remote: the other side.
-        kept: where what was removed is kept.
+        removed: where what was removed is kept.
         older: what is younger than this stays. For as long, and thirty days at least, what was removed is kept.
         now: the clock of this machine, for what heads say of their time.
         sleep: how to wait, in seconds.
@@ -99,7 +99,7 @@ class Remover:
     def __init__(
         self,
         remote: Collectable,
-        kept: Removed,
+        removed: Removed,
         *,
         older: timedelta = RETENTION,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -111,7 +111,7 @@ class Remover:
                 f"what is younger than {LEAST} may belong to a push that is under way", operation="gc"
             )
         self._remote = remote
-        self._kept = kept
+        self._removed = removed
         self._older = older
         self._now = now
         self._sleep = sleep
@@ -133,14 +133,14 @@ class Remover:
         with self._alone():
             self._finish(done)
             heads = read_heads(self._remote)
-            self._put_back(heads, self._kept.blocks(), done, doubt=False)
+            self._put_back(heads, self._removed.blocks(), done, doubt=False)
             if not heads.unread:
                 heads = self._forget_past(heads, done)
             done.found = begun(heads)
             found = self._look_through(heads, done)
             if not heads.unread:
                 self._remove_all(found, heads, done)
-                self._kept.forget(self._now(), max(self._older, RETENTION))
+                self._removed.forget(self._now(), max(self._older, RETENTION))
         return done
 
     def look(self) -> None:
@@ -160,14 +160,14 @@ class Remover:
             RemoteError, StorageFailed: as `remove`.
         """
         done = Removal()
-        if self._kept.open_run() is not None:
+        if self._removed.open_run() is not None:
             with self._alone(0.0):
                 self._finish(done)
         return done
 
     @contextmanager
     def _alone(self, patience: float = TIMEOUT) -> Iterator[None]:
-        lock = self._kept.lock()
+        lock = self._removed.lock()
         try:
             with lock.held(patience, note="gc"):
                 yield
@@ -175,12 +175,12 @@ class Remover:
             lock.close()
 
     def _finish(self, done: Removal) -> None:
-        run = self._kept.open_run()
+        run = self._removed.open_run()
         if run is None:
             return
         self._rest()  # a call of it may be on its way still
         self._look_again(run or None, Heads(), done)
-        self._kept.end()
+        self._removed.end()
 
     # -- heads
 
@@ -207,7 +207,7 @@ class Remover:
 
     def _seen(self, heads: Heads, now: datetime) -> dict[str, datetime]:
         told = ((head, heads.records[name]) for name, head in heads.read.items())
-        return self._kept.first_seen((mark for pair in told for mark in _marks(*pair)), now)
+        return self._removed.first_seen((mark for pair in told for mark in _marks(*pair)), now)
 
     def _refuse_early(self, space: str) -> None:
         """Find out whether this user may remove at all, before anything is changed for it."""
@@ -251,7 +251,7 @@ class Remover:
         if not wanted:
             return
         self._refuse_early(wanted[0][0])
-        run = self._kept.begin(self._now())
+        run = self._removed.begin(self._now())
         try:
             for count, (space, stat) in enumerate(wanted, done.found.spaces + 1):
                 self._remove(run, space, stat, done)
@@ -265,7 +265,7 @@ class Remover:
             )  # mostly that is all there is to it, and nobody has to wait for it
             self._rest()
         self._look_again(run, heads, done)
-        self._kept.end()
+        self._removed.end()
 
     def _rest(self) -> None:
         """Wait until no call is on its way any more, and no push relies on what it put while one was."""
@@ -276,7 +276,7 @@ class Remover:
         data = self._bytes(space, stat.id, done)
         if data is None:
             return
-        self._kept.keep(run, space, stat.id, data)
+        self._removed.keep(run, space, stat.id, data)
         if self._remote.delete_block(space, stat.id, stat.version):
             done.removed += 1
             done.removed_size += stat.size
@@ -301,7 +301,7 @@ class Remover:
             **known.read,
             **heads.read,
         }  # heads do not go away: one that is not listed is overlooked
-        self._put_back(heads, self._kept.blocks(run), done, doubt=bool(heads.unread))
+        self._put_back(heads, self._removed.blocks(run), done, doubt=bool(heads.unread))
 
     def _put_back(self, heads: Heads, kept: dict[str, dict[str, Get]], done: Removal, *, doubt: bool) -> None:
         """Put back those of these blocks that a head reaches and that are not there; in doubt, all that are not."""

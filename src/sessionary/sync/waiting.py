@@ -10,17 +10,19 @@ import re
 from hashlib import sha256
 
 from sessionary.disk.fs import Fs, look
-from sessionary.disk.spool import Spool
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.comparing import compare
 from sessionary.sync.heads import decode
+from sessionary.sync.incoming import Theirs
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
-from sessionary.sync.report import Beside
-from sessionary.sync.rules import Rules, rule_of
-from sessionary.sync.state import Agreed
-from sessionary.sync.survey import Surveyor, opened
+from sessionary.sync.report import Beside, Outcome, Standing
+from sessionary.sync.rules import Projects, Rules, rule_of
+from sessionary.sync.state import Agreed, States
+from sessionary.sync.survey import LocalPart, Surveyor, opened
+
+FOR_A_PERSON = "changed on two devices; a person has to bring both together, see `resolve`"
 
 _ASIDE = re.compile(r"(.+)\.conflict-[^/]+", re.DOTALL)
 
@@ -58,33 +60,80 @@ def versions_beside(layout: Recipient, ref: SessionRef) -> list[Beside]:
     return found
 
 
-def awaited(
-    fs: Fs,
-    remote: Remote,
-    layout: Recipient,
-    surveyor: Surveyor,
-    rules: Rules,
-    ref: SessionRef,
-    agreed: Agreed | None,
-    record: HeadRecord,
-    spool: Spool,
-) -> list[Beside]:
-    """The files of a session that both sides have changed and nobody but a person may bring together.
+class Waiting:
+    """Finds out which sessions of one layout wait for a person. Changes nothing, here or there.
 
-    Changes nothing: the other version lies beside the one here only if a pull has laid it there.
+    The other version lies beside the one here only if a pull has laid it there.
 
-    Raises:
-        RemoteError, Corrupt, Unsupported, Invalid: the other side cannot be read, or no such session has what it names.
+    Args:
+        fs: the file system.
+        layout: the sessions here.
+        remote: the other side.
+        states: what was agreed.
+        surveyor: looks at the files here.
+        rules: which of them are carried.
+        projects: what a project is called on all machines.
     """
-    rule = rule_of(layout)
-    head = decode(record.name, record.data)
-    refuse_strangers(layout, head)
-    mine = surveyor.survey(ref)
-    found = compare(fs, remote, mine, agreed, head, rules, rule, spool)
-    waiting = []
-    for name in found.for_a_person(rule):
-        path = layout.path_of(ref, name)
-        with opened(fs, mine[name]) as file:
-            other = name_beside(path, b"".join(found.theirs[name].all(file)))
-        waiting.append(Beside(name, path, other if look(fs, other) is not None else None))
-    return waiting
+
+    def __init__(
+        self,
+        fs: Fs,
+        layout: Recipient,
+        remote: Remote,
+        states: States,
+        surveyor: Surveyor,
+        rules: Rules,
+        projects: Projects,
+    ) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._remote = remote
+        self._states = states
+        self._surveyor = surveyor
+        self._rules = rules
+        self._projects = projects
+
+    def look(self, name: str, ref: SessionRef) -> Outcome:
+        """How a session stands whose head has this name: held back, or in step as far as a person is concerned.
+
+        Raises:
+            RemoteError, Corrupt, Unsupported, Invalid, StorageFailed: as `files`.
+        """
+        agreed, record = self._states.agreed(name), self._remote.read_head(name)
+        unmoved = record is None or (agreed is not None and agreed.etag == record.etag)
+        held = None if unmoved else self.held(ref, agreed, record)
+        return held or Outcome(ref.session_id, self._projects.identity(ref), Standing.IN_STEP)
+
+    def held(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None) -> Outcome | None:
+        """The outcome of a session that waits for a person; None for any other. Raises as `files`."""
+        if record is None or not is_for_a_person(self._layout, ref):
+            return None
+        beside = tuple(self.files(ref, agreed, record))
+        project = self._projects.identity(ref)
+        return (
+            Outcome(ref.session_id, project, Standing.HELD_BACK, FOR_A_PERSON, beside=beside)
+            if beside
+            else None
+        )
+
+    def files(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord) -> list[Beside]:
+        """The files of a session that both sides have changed and nobody but a person may bring together.
+
+        Raises:
+            RemoteError: the other side cannot be read.
+            Corrupt, Unsupported, Invalid: nor can what lies there, or no such session has what it names.
+            StorageFailed: what is here cannot be read.
+        """
+        rule = rule_of(self._layout)
+        head = decode(record.name, record.data)
+        refuse_strangers(self._layout, head)
+        mine = self._surveyor.survey(ref)
+        with self._states.spool() as spool:
+            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, rule, spool)
+            return [self._beside(ref, mine[name], found.theirs[name]) for name in found.for_a_person(rule)]
+
+    def _beside(self, ref: SessionRef, mine: LocalPart, theirs: Theirs) -> Beside:
+        path = self._layout.path_of(ref, mine.name)
+        with opened(self._fs, mine) as file:
+            other = name_beside(path, b"".join(theirs.all(file)))
+        return Beside(mine.name, path, other if look(self._fs, other) is not None else None)

@@ -58,10 +58,10 @@ class Device:
     def remover(self, remote: Remote, fs: Fs = UNSYNCED, older: timedelta = LEAST) -> Remover:
         """Whoever removes what is left over, as a new process would have it."""
         patient = PatientRemote(remote, sleep=lambda seconds: None)
-        kept = Removed(str(self.root / "removed"), fs)
+        removed = Removed(str(self.root / "removed"), fs)
         return Remover(
             must_collect(patient),
-            kept,
+            removed,
             older=older,
             now=self.now,
             sleep=getattr(remote, "rest", lambda seconds: None),

@@ -2,26 +2,28 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 import pytest
 from click.testing import CliRunner
 
 from sessionary.cli.app import cli
-from sessionary.cli.sync.pending import Pair, pairs
+from sessionary.cli.sync.pending import UNKNOWN, Pair, pairs
 from sessionary.cli.sync.resolving import _named
-from sessionary.errors import AmbiguousId, NotFound
+from sessionary.errors import AmbiguousId, Corrupt, NotFound
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
 
 DERIVED = [str(uuid5(NAMESPACE_OID, word)) for word in "ab"]
 
 
 def conversation(home: Path, session: str, parent: str | None) -> None:
-    folder = home / "projects" / "-work" / "sessions" / session
-    folder.mkdir(parents=True)
-    (folder / "transcript.jsonl").write_text('{"role": "user", "content": "hello"}\n')
-    (folder / "metadata.json").write_text(json.dumps({"session_id": session, "parent_id": parent}))
+    place = folder(home, session)
+    place.mkdir(parents=True)
+    (place / "transcript.jsonl").write_text('{"role": "user", "content": "hello"}\n')
+    (place / "metadata.json").write_text(json.dumps({"session_id": session, "parent_id": parent}))
 
 
 def work(root: Path, session: str, parent: str | None) -> None:
@@ -32,7 +34,17 @@ def work(root: Path, session: str, parent: str | None) -> None:
 
 
 def found(home: Path) -> list[Pair]:
-    return list(pairs([AmplifierRecipient(home)]))
+    return pairs([AmplifierRecipient(home)])[0]
+
+
+def unknown(home: Path) -> list[tuple[str, str]]:
+    known, doubtful = pairs([AmplifierRecipient(home)])
+    assert known == []
+    return [(one.session_id, one.note) for one in doubtful]
+
+
+def folder(home: Path, session: str) -> Path:
+    return home / "projects" / "-work" / "sessions" / session
 
 
 def test_a_derived_session_that_says_its_parent_is_the_version_that_gave_way(tmp_path: Path) -> None:
@@ -50,7 +62,51 @@ def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
     work(tmp_path, DERIVED[0], "above")
     layout = MaestroRecipient(tmp_path, project="app")
     assert {ref.session_id for ref in layout.discover()} == {"above", DERIVED[0]}
-    assert list(pairs([layout])) == []
+    assert pairs([layout]) == ([], [])
+
+
+DAMAGED = "metadata.json cannot be trusted to say where it comes from: no JSON document"
+
+
+def test_a_session_whose_metadata_cannot_be_read_is_told(tmp_path: Path) -> None:
+    conversation(tmp_path, "shop", None)
+    conversation(tmp_path, DERIVED[0], "shop")
+    conversation(tmp_path, "fork", "shop")
+    for name in (DERIVED[0], "fork"):
+        (folder(tmp_path, name) / "metadata.json").write_text('{"session_id": ')
+    ((name, note),) = unknown(tmp_path)  # nobody's fork is a version of what it was forked from
+    assert (name, note[: len(DAMAGED)]) == (DERIVED[0], DAMAGED)
+
+
+def test_a_backup_from_before_it_gave_way_names_no_pair(tmp_path: Path) -> None:
+    conversation(tmp_path, "above", None)
+    conversation(tmp_path, "shop", "above")
+    conversation(tmp_path, DERIVED[0], "shop")
+    place = folder(tmp_path, DERIVED[0])
+    (place / "metadata.json.backup").write_text(json.dumps({"session_id": "shop", "parent_id": "above"}))
+    (place / "metadata.json").write_text("")
+    assert [name for name, _ in unknown(tmp_path)] == [DERIVED[0]]  # `above` was never continued twice
+
+
+def test_a_damaged_conversation_leaves_no_doubt_about_the_pair(tmp_path: Path) -> None:
+    conversation(tmp_path, "shop", None)
+    conversation(tmp_path, DERIVED[0], "shop")
+    conversation(tmp_path, DERIVED[1], None)
+    for name in DERIVED:
+        (folder(tmp_path, name) / "transcript.jsonl").write_text("{no message\n")
+    known, doubtful = pairs([AmplifierRecipient(tmp_path)])
+    assert [(pair.original.session_id, pair.sibling.session_id) for pair in known] == [("shop", DERIVED[0])]
+    assert doubtful == []
+
+
+def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    layout = BrainstormRecipient(tmp_path, project="app")
+    path = Path(layout.place("app", DERIVED[0]).folder)
+    path.parent.mkdir(parents=True)
+    path.write_text("session: [\n")
+    known, (one,) = pairs([layout])
+    assert (known, one.what, one.kind, one.session_id) == ([], UNKNOWN, "brainstorm", DERIVED[0])
+    assert one.note.startswith(f"{path.name} cannot be trusted")
 
 
 def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
@@ -70,18 +126,42 @@ def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
         _named(found(tmp_path), "shop")
 
 
+def resolve(home: Path, *words: str) -> Any:
+    """`sync resolve` with a remote that cannot be opened."""
+    settings = home / "sync.json"
+    key = str(home / "no key")
+    settings.write_text(json.dumps({"remote": "s3://b/c", "tenant": "t", "device": "d", "encrypt": key}))
+    place = ["--home", str(home), "--root", str(home), "--settings", str(settings)]
+    env = {"XDG_STATE_HOME": str(home / "state")}
+    return CliRunner().invoke(cli, ["sync", "resolve", *words, *place], env=env)
+
+
+def test_of_a_session_that_cannot_be_known_no_version_is_chosen(tmp_path: Path) -> None:
+    conversation(tmp_path, "shop", None)
+    conversation(tmp_path, DERIVED[0], "shop")
+    (folder(tmp_path, DERIVED[0]) / "metadata.json").write_text("")
+    error = resolve(tmp_path, DERIVED[0][:8], "--keep", "theirs").exception
+    assert isinstance(error, Corrupt)
+    assert (error.session, DAMAGED in error.message) == (DERIVED[0], True)
+    assert sorted(path.name for path in folder(tmp_path, "").iterdir()) == sorted(["shop", DERIVED[0]])
+
+
+def test_it_is_listed_though_the_remote_cannot_be_opened(tmp_path: Path) -> None:
+    conversation(tmp_path, DERIVED[0], "shop")
+    (folder(tmp_path, DERIVED[0]) / "metadata.json").write_text("")
+    (row,) = json.loads(resolve(tmp_path, "--json").stdout)
+    assert (row["what"], row["id"], row["project"]) == ("unknown", DERIVED[0], "-work")
+    assert row["note"].startswith(DAMAGED)
+    assert resolve(tmp_path).stdout.splitlines()[0] == f"✗ not known     {DERIVED[0]}"
+
+
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     conversation(tmp_path, "shop", None)
     conversation(tmp_path, DERIVED[0], "shop")
-    settings = tmp_path / "sync.json"
-    key = str(tmp_path / "no key")
-    settings.write_text(json.dumps({"remote": "s3://b/c", "tenant": "t", "device": "d", "encrypt": key}))
-    place = ["--home", str(tmp_path), "--root", str(tmp_path), "--settings", str(settings)]
-    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    done = CliRunner().invoke(cli, ["sync", "resolve", *place, *words], env=env)
+    done = resolve(tmp_path, *words)
     assert isinstance(done.exception, NotFound)
     if words:
         (row,) = json.loads(done.stdout)
@@ -92,12 +172,7 @@ def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
 
 
 def test_where_nothing_lies_here_only_the_error_is_told(tmp_path: Path) -> None:
-    settings = tmp_path / "sync.json"
-    key = str(tmp_path / "no key")
-    settings.write_text(json.dumps({"remote": "s3://b/c", "tenant": "t", "device": "d", "encrypt": key}))
-    place = ["--home", str(tmp_path), "--root", str(tmp_path), "--settings", str(settings)]
-    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    done = CliRunner().invoke(cli, ["sync", "resolve", *place], env=env)
+    done = resolve(tmp_path)
     assert done.stdout == ""
     assert "nothing waits" not in done.stderr
     assert isinstance(done.exception, NotFound)

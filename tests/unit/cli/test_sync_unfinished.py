@@ -26,7 +26,7 @@ def remote() -> Slow:
 
 
 def open_run(settings: Settings) -> Path:
-    folder = Path(places.kept(settings).folder)
+    folder = Path(places.removed(settings).folder)
     folder.mkdir(parents=True)
     (folder / "open").write_text("20250131T120000.000000Z")
     return folder
@@ -42,7 +42,7 @@ def test_it_is_finished_after_a_wait(settings: Settings) -> None:
 def test_what_cannot_be_read_is_told_and_stops_nothing(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = Path(places.kept(settings).folder)
+    folder = Path(places.removed(settings).folder)
     os.makedirs(folder / "open")  # no file
     places.finish_removal(settings, remote())
     assert "a removal that was cut off is not finished" in capsys.readouterr().err

@@ -61,7 +61,7 @@ def unnumbered(heads: list[Head]) -> list[Head]:
     return [head._replace(line=None) for head in heads]
 
 
-# Few different bytes, so that newlines and needles are frequent and lie across the borders of blocks.
+# Few different bytes, so that newlines are frequent and lie across the borders of blocks.
 contents = st.lists(
     st.sampled_from([b"a", b"b", b"ab", b"\n", b"\n", b"\r", b"\x00", b"aaaaaaa"]), max_size=60
 ).map(b"".join)
@@ -99,33 +99,6 @@ def test_tail_heads_are_the_last_ones(content: bytes, count: int, width: int) ->
     assert scan.tail_heads(BytesFs(content), "x", count, width=width) == expected
 
 
-@given(
-    contents, blocks, widths, mouthfuls, st.sampled_from([b"a", b"ab", b"ba", b"aaaa", b"b\r", b"abaabab"])
-)
-def test_find_gives_the_lines_that_hold_the_needle(
-    content: bytes, block: int, width: int, mouthful: int, needle: bytes
-) -> None:
-    lines = content.split(b"\n")
-    with LineFile("x", BytesFs(content, mouthful), block=block) as file:
-        found = list(file.find(needle, width=width))
-    assert found == [head for head in naive(content, width) if needle in lines[(head.line or 0) - 1]]
-
-
-@pytest.mark.parametrize("needle", [b"x", b"xy", b"xyzwv"])
-@pytest.mark.parametrize("block", range(1, 14))
-def test_find_misses_no_place(needle: bytes, block: int) -> None:
-    for before in range(40):
-        content = b"\n" * (before // 2) + b"-" * (before - before // 2) + needle + b"--\n-\n"
-        with LineFile("x", BytesFs(content), block=block) as file:
-            assert [head.line for head in file.find(needle)] == [before // 2 + 1]
-
-
-@given(contents, st.integers(1, 9))
-def test_find_heads_wants_the_needle_in_the_head(content: bytes, width: int) -> None:
-    expected = [head for head in naive(content, width) if b"ab" in head.head]
-    assert list(scan.find_heads(BytesFs(content), "x", b"ab", width=width)) == expected
-
-
 @given(contents, blocks)
 def test_line_gives_each_line_with_its_newline(content: bytes, block: int) -> None:
     with LineFile("x", BytesFs(content), block=block) as file:
@@ -149,28 +122,24 @@ def test_count_counts_whole_lines(content: bytes, block: int) -> None:
         assert file.count() == content.count(b"\n")
 
 
-@pytest.mark.parametrize("needle", [b"", b"a\nb"])
-def test_a_needle_that_no_line_can_hold_is_refused(needle: bytes) -> None:
-    with pytest.raises(Invalid, match="cannot be found"):
-        list(scan.find_heads(BytesFs(b"a\nb\n"), "x", needle))
-
-
 def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     line = '{"text": "\u2028\u2029\u0085\x0b\x0c\x1c"}\r'.encode()
     path.write_bytes(line + b"\n" + line + b"\n")
-    assert [head.length for head in scan.heads(OS_FS, str(path))] == [len(line), len(line)]
-    assert scan.read_line(OS_FS, str(path), len(line) + 1) == line + b"\n"
+    with LineFile(str(path)) as file:
+        assert [head.length for head in file.heads()] == [len(line), len(line)]
+        assert file.line(len(line) + 1) == line + b"\n"
     assert scan.count_lines(OS_FS, str(path)) == 2
 
 
 def test_a_torn_last_line_is_said_to_be_torn(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b'{"a": 1}\n{"b":')
-    (_, torn) = scan.heads(OS_FS, str(path))
-    assert (torn.byte, torn.length, torn.whole) == (9, 5, False)
+    with LineFile(str(path)) as file:
+        (_, torn) = file.heads()
+        assert (torn.byte, torn.length, torn.whole) == (9, 5, False)
+        assert file.line(9) == b'{"b":'
     assert scan.tail_heads(OS_FS, str(path), 1) == [torn._replace(line=None)]
-    assert scan.read_line(OS_FS, str(path), 9) == b'{"b":'
     assert scan.count_lines(OS_FS, str(path)) == 1
 
 
@@ -199,19 +168,10 @@ def test_the_tail_costs_what_lies_at_the_end() -> None:
     assert fs.given < 5 * 20_000
 
 
-def test_a_search_reads_the_file_once() -> None:
-    fs = BytesFs((b'{"event": "x", ' + b"y" * 3_000_000 + b"}\n") * 3)
-    assert len(list(scan.find_heads(fs, "x", b'"event": "x"'))) == 3
-    assert fs.given < 1.2 * len(fs.content)
-
-
 @pytest.mark.parametrize(
     "use",
     [
-        lambda fs: next(scan.heads(fs, "x")),
         lambda fs: scan.tail_heads(fs, "x", 1),
-        lambda fs: next(scan.find_heads(fs, "x", b"a")),
-        lambda fs: scan.read_line(fs, "x", 2),
         lambda fs: scan.count_lines(fs, "x"),
     ],
 )

@@ -17,13 +17,13 @@ from sessionary.layouts.amplifier.messages import (
     SECRET_KEYS,
     as_dict,
     clean_dict,
-    clean_message,
     is_kept,
     parse_time,
     redact,
     stamp,
     timestamp_of,
 )
+from sessionary.layouts.amplifier.saving import kept_of
 from sessionary.testing.strategies import json_values, messages
 
 MOMENT = datetime(2026, 1, 25, 4, 8, tzinfo=UTC)
@@ -42,20 +42,26 @@ class Model:
         return self.dumped
 
 
+def stored(message: Any) -> dict[str, Any] | None:
+    """What becomes of a message that is given to a store; None if that is nothing."""
+    kept = kept_of([message])
+    return clean_dict(kept[0]) if kept else None
+
+
 @pytest.mark.parametrize("role", ["system", "developer", Role.SYSTEM])
 def test_prompts_of_the_system_are_not_stored(role: Any) -> None:
     message = {"role": role, "content": "x"}
-    assert clean_message(message) is None
-    assert clean_message(Model(message)) is None
+    assert stored(message) is None
+    assert stored(Model(message)) is None
     assert not is_kept(message)
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "tool", "System", "", None, 5, ["system"], Role.USER])
 def test_every_other_role_is_stored(role: Any) -> None:
-    clean = clean_message({"role": role})
+    clean = stored({"role": role})
     assert clean is not None
     assert clean["role"] == (role.value if isinstance(role, Role) else role)
-    assert clean_message({"content": "no role"}) == {"content": "no role"}
+    assert stored({"content": "no role"}) == {"content": "no role"}
 
 
 def test_nothing_is_dropped_that_json_can_hold() -> None:
@@ -67,7 +73,7 @@ def test_nothing_is_dropped_that_json_can_hold() -> None:
         "thinking_block": {"thinking": "hm", "signature": "s"},
         "at": MOMENT,
     }
-    assert clean_message(message) == {**message, "at": "2026-01-25T04:08:00+00:00"}
+    assert stored(message) == {**message, "at": "2026-01-25T04:08:00+00:00"}
     assert message["at"] is MOMENT
 
 
@@ -92,10 +98,10 @@ def test_a_thinking_text_that_is_there_stays() -> None:
 
 @given(messages())
 def test_what_is_stored_is_stored_again_as_it_is(message: dict[str, Any]) -> None:
-    clean = clean_message(message)
+    clean = stored(message)
     assert (clean is None) == (message.get("role") in ("system", "developer"))
     if clean is not None:
-        assert clean_message(clean) == clean
+        assert stored(clean) == clean
         assert isinstance(json.loads(encode_line(clean)), dict)
 
 
@@ -103,18 +109,18 @@ def test_an_object_speaks_through_model_dump() -> None:
     dumped = {"role": "user", "content": "x"}
     assert as_dict(Model(dumped)) is dumped
     assert as_dict(dumped) is dumped
-    assert clean_message(Model(dumped)) == dumped
+    assert stored(Model(dumped)) == dumped
 
 
 @pytest.mark.parametrize("message", ["text", 5, None, [("role", "user")]])
 def test_what_is_no_message_is_refused_as_in_the_original(message: Any) -> None:
     with pytest.raises(AttributeError, match="model_dump"):
-        clean_message(message)
+        stored(message)
 
 
 def test_a_model_that_dumps_no_dict_is_named() -> None:
     with pytest.raises(Invalid, match=r"Model\.model_dump\(\) returned list") as caught:
-        clean_message(Model([1]))
+        stored(Model([1]))
     assert caught.value.hint
 
 

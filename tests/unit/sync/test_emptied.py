@@ -38,11 +38,11 @@ class Storms:
         return [(verb, one.standing) for verb in ("pull", "push") for one in getattr(engine, verb)().outcomes]
 
     def empty(self) -> None:
-        kept = Removed(str(self.root / "removed"))
-        Remover(self.server.remote(), kept, now=lambda: EPOCH).look()
+        removed = Removed(str(self.root / "removed"))
+        Remover(self.server.remote(), removed, now=lambda: EPOCH).look()
         self.time += 31 * DAY
         now = EPOCH + timedelta(seconds=self.time)
-        assert Remover(self.server.remote(), kept, now=lambda: now).remove().emptied == 1
+        assert Remover(self.server.remote(), removed, now=lambda: now).remove().emptied == 1
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.remotes.fetched import Fetched, FetchedHeads
+from sessionary.sync.remotes.fetched import FetchedHeads, ListedHead
 from sessionary.sync.remotes.kept import Kept
 
-A1 = Fetched("1", HeadRecord("a", b"first \x00 of a", '"1"'))
-A2 = Fetched("2", HeadRecord("a", b"second of a", '"2"'))
-B1 = Fetched("1", HeadRecord("b", b"first of b", "77"))
+A1 = ListedHead("1", HeadRecord("a", b"first \x00 of a", '"1"'))
+A2 = ListedHead("2", HeadRecord("a", b"second of a", '"2"'))
+B1 = ListedHead("1", HeadRecord("b", b"first of b", "77"))
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def note(tmp_path: Path) -> FileNote:
     return FileNote(str(tmp_path / "state" / "heads"))
 
 
-def kept(note: FileNote, *heads: Fetched, owner: str = "me") -> None:
+def kept(note: FileNote, *heads: ListedHead, owner: str = "me") -> None:
     """As a process leaves it that has listed these heads."""
     FetchedHeads((owner,), note).follow(None, heads, None)
 
@@ -128,7 +128,7 @@ def test_of_processes_that_write_at_once_one_stands_whole(note: FileNote) -> Non
     sets = [[A1, B1], [A2], [A2, B1], [A1]]
     barrier = threading.Barrier(len(sets))
 
-    def work(heads: list[Fetched]) -> None:
+    def work(heads: list[ListedHead]) -> None:
         barrier.wait()
         for _ in range(20):
             FetchedHeads((str(len(heads)),), note).follow(None, heads, None)

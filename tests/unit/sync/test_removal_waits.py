@@ -28,9 +28,9 @@ def test_it_waits_until_all_is_settled_and_no_push_relies_on_what_it_put_meanwhi
     world.devices[0].engine(server.remote()).push()
     server.remote().put_block(next(iter(server.tenants["me"].blocks)), LOST, b"left over")
     time[0] = 7200.0
-    kept = Removed(str(tmp_path / "removed"))
-    remover = Remover(kind(server, "me"), kept, older=LEAST, sleep=slept.append)
+    removed = Removed(str(tmp_path / "removed"))
+    remover = Remover(kind(server, "me"), removed, older=LEAST, sleep=slept.append)
     assert (remover.remove().removed, slept) == (1, waited)
-    kept.begin(remover._now())
+    removed.begin(remover._now())
     remover.finish()
     assert slept == 2 * waited

@@ -93,7 +93,7 @@ def _removed(remote: PatientRemote, settings: Settings, older: timedelta) -> Rem
             with waiting("waiting to look again"):
                 time.sleep(seconds)
 
-        return Remover(store, places.kept(settings), older=older, sleep=rest, tell=progress.reach).remove()
+        return Remover(store, places.removed(settings), older=older, sleep=rest, tell=progress.reach).remove()
 
 
 def _document(found: Leftovers, done: Removal) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import uuid
 from collections import Counter
@@ -10,9 +11,9 @@ from typing import Any, NamedTuple
 
 from sessionary.cli import output, phrases
 from sessionary.cli.text import harmless, one_line
-from sessionary.errors import SessionaryError
-from sessionary.layouts.base import Policy, Recipient
-from sessionary.model import SessionRef
+from sessionary.errors import Corrupt, NotFound, SessionaryError
+from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.model import Problem, SessionRef, Severity
 from sessionary.sync.engine import Engine
 from sessionary.sync.report import Beside, Outcome, Standing
 from sessionary.sync.waiting import versions_beside
@@ -67,23 +68,54 @@ class Pending(NamedTuple):
     note: str = ""
 
 
-def pairs(layouts: Iterable[Recipient]) -> Iterator[Pair]:
-    """The sessions in two versions.
+def pairs(layouts: Iterable[Recipient]) -> tuple[list[Pair], list[Pending]]:
+    """The sessions in two versions, and those of which it cannot be read whether they are one of two.
 
     Siblings have ids that are derived (UUID version 5), and say which session they come from. Sub-work may do that too,
     so only sessions count that are of a kind that parts.
     """
+    found: list[Pair] = []
+    unknown: list[Pending] = []
     for layout in layouts:
         refs = {(ref.project, ref.session_id): ref for ref in layout.discover()}
         for (project, name), ref in sorted(refs.items(), key=lambda item: (item[0][0] or "", item[0][1])):
-            if not _is_derived(name):
-                continue
             try:
-                parent = layout.summary(ref).parent if _parts(layout, ref) else None
-            except SessionaryError:
+                parent = _origin(layout, ref) if _is_derived(name) and _parts(layout, ref) else None
+            except NotFound:
+                continue  # it went while we looked
+            except SessionaryError as error:
+                unknown.append(_unknown(layout, name, project, str(error)))
                 continue
             if parent is not None and (original := refs.get((project, parent))) is not None:
-                yield Pair(layout, original, ref)
+                found.append(Pair(layout, original, ref))
+    return found, unknown
+
+
+def _origin(layout: Recipient, ref: SessionRef) -> str | None:
+    """The session that one says to come from.
+
+    Raises:
+        Corrupt: what says it cannot be read. Its backup does not count: it may be from before the session gave way, and
+            then names the parent of the original.
+    """
+    summary = layout.summary(ref)
+    faults = [problem for problem in summary.problems if _hides_the_document(layout, ref, problem)]
+    if faults and (summary.parent is None or layout.only_part(ref.session_id) is None):
+        problem = faults[0]
+        raise Corrupt(
+            f"{os.path.basename(problem.path)} cannot be trusted to say where it comes from: {problem.message}",
+            operation="resolve",
+            path=problem.path,
+            session=ref.session_id,
+        )
+    return summary.parent
+
+
+def _hides_the_document(layout: Recipient, ref: SessionRef, problem: Problem) -> bool:
+    if problem.severity < Severity.hides_data:
+        return False
+    name = os.path.basename(problem.path)
+    return problem.path == ref.folder or layout.part_kind(name) is PartKind.DOCUMENT
 
 
 def _is_derived(name: str) -> bool:
@@ -117,7 +149,7 @@ def held_back(engine: Engine, line: CommandLine) -> Iterator[Pending]:
     """The files of one kind of session of which a person must say which version stands. Asks the remote."""
     for outcome in engine.awaiting().outcomes:
         if outcome.standing is not Standing.HELD_BACK or not outcome.beside:
-            yield _unknown(engine.layout, outcome.session_id, outcome.note)
+            yield _unknown(engine.layout, outcome.session_id, engine.layout.project(), outcome.note)
             continue
         yield from (_held(engine.layout, outcome, beside, line) for beside in outcome.beside)
 
@@ -129,8 +161,8 @@ def _held(layout: Recipient, outcome: Outcome, beside: Beside, line: CommandLine
     )
 
 
-def _unknown(layout: Recipient, session: str, note: str) -> Pending:
-    return Pending(UNKNOWN, layout.name, session, layout.project(), None, None, "", None, [], note)
+def _unknown(layout: Recipient, session: str, project: str | None, note: str) -> Pending:
+    return Pending(UNKNOWN, layout.name, session, project, None, None, "", None, [], note)
 
 
 def kept_beside(layout: Recipient) -> Iterator[Pending]:
@@ -139,7 +171,7 @@ def kept_beside(layout: Recipient) -> Iterator[Pending]:
         try:
             found = versions_beside(layout, ref)
         except SessionaryError as error:
-            yield _unknown(layout, ref.session_id, str(error))
+            yield _unknown(layout, ref.session_id, ref.project, str(error))
             continue
         for one in found:
             yield Pending(

@@ -197,7 +197,7 @@ def _remembered() -> str:
     return os.path.join(state, "sync")
 
 
-def kept(settings: Settings) -> Removed:
+def removed(settings: Settings) -> Removed:
     """What `sync gc` has removed from the remote.
 
     Raises:
@@ -212,12 +212,12 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
     One that is under way is left alone. What fails here is done by the next that comes by: it keeps nobody from
     pushing and pulling.
     """
-    removed, store = kept(settings), collectable(PatientRemote(remote))
+    blocks, store = removed(settings), collectable(PatientRemote(remote))
     if store is None:
         return
     try:
-        if removed.open_run() is not None:
-            Remover(store, removed, sleep=sleep).finish()
+        if blocks.open_run() is not None:
+            Remover(store, blocks, sleep=sleep).finish()
     except (Locked, RemoteError):
         pass
     except StorageFailed as error:

@@ -15,7 +15,7 @@ from sessionary.cli.sync import pending, places
 from sessionary.cli.sync.pending import CommandLine, Pair, Pending
 from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
-from sessionary.errors import AmbiguousId, Invalid, Locked, NotFound, SessionaryError
+from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
 from sessionary.sync.waiting import is_for_a_person
 
 _KEEP = (pending.MINE, pending.THEIRS)
@@ -63,8 +63,10 @@ def resolve_command(
     here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
         return _list(here, _command_line(home, root, settings_path), json_)
-    pair = _named(list(pending.pairs(here.layouts())), session)
+    known, unknown = pending.pairs(here.layouts())
+    pair = _named(known, session)
     if pair is None:
+        _refuse_unknown(unknown, session)
         return _decide(here, session, keep, json_)
     return _part(here, pair, keep, home, root, json_)
 
@@ -81,7 +83,8 @@ def _command_line(home: Path | None, root: Path, settings_path: Path | None) -> 
 
 def _list(here: places.Here, line: CommandLine, json_: bool) -> int:
     layouts = here.layouts()
-    parted = [pending.of_pair(pair, line) for pair in pending.pairs(layouts)]
+    known, unknown = pending.pairs(layouts)
+    parted = [*(pending.of_pair(pair, line) for pair in known), *unknown]
     beside = [one for layout in layouts for one in pending.kept_beside(layout)]
     try:
         with places.connected(here, "looking") as remote:
@@ -113,6 +116,18 @@ def _named(pairs: list[Pair], word: str) -> Pair | None:
             hint="name the sibling",
         )
     return found[0] if found else None
+
+
+def _refuse_unknown(unknown: list[Pending], word: str) -> None:
+    """Raises Corrupt if the word names a session of which nobody can say whether it is one of two versions."""
+    for one in unknown:
+        if one.session_id.startswith(word):
+            raise Corrupt(
+                f"whether {one.session_id} is one of two versions is not known: {one.note}",
+                operation="resolve",
+                session=one.session_id,
+                hint=f"put that file right first; `sessionary check {one.session_id}` says what is wrong with it",
+            )
 
 
 def _ids(pair: Pair) -> tuple[str, str]:

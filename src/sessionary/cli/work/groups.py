@@ -19,7 +19,7 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-class LazyGroup(click.Group):
+class PlacedGroup(click.Group):
     """A group that knows where its commands lie.
 
     Args:

@@ -30,16 +30,6 @@ _EPOCH_TEXT: Final = re.compile(r"-?\d{9,20}(?:\.\d+)?")
 _ZONE_WORD: Final = re.compile(r"\s*(?:Z|UTC|GMT)$")
 
 
-def clean_message(message: Any) -> dict[str, Any] | None:
-    """The message as it is stored, or None if it is not: `as_dict`, `is_kept` and `clean_dict` in one.
-
-    Raises:
-        AttributeError, Invalid: as `as_dict`.
-    """
-    given = as_dict(message)
-    return clean_dict(given) if is_kept(given) else None
-
-
 def as_dict(message: Any) -> dict[str, Any]:
     """The message itself, or what its ``model_dump()`` returns; not a copy.
 

@@ -79,7 +79,7 @@ def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
     """The messages that are stored, as dicts; system and developer prompts are not.
 
     Raises:
-        AttributeError: one is neither a dict nor has `model_dump`.
+        AttributeError, Invalid: one cannot be taken for a dict, see `as_dict`.
     """
     kept = []
     for message in messages:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 from sessionary.codec import Undecodable, decode, read_lines
 from sessionary.disk import atomic, cutting, intent
@@ -37,7 +37,6 @@ from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCR
 from sessionary.layouts.amplifier.session import Session, is_session, pool_of
 
 Clock = Callable[[], datetime]
-Which = Literal["transcript", "metadata"]
 
 REWIND, REPAIR, RESTORE_BACKUP, RESTORE_CONFLICT, UNDO = (
     "rewind",

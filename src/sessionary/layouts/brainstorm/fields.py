@@ -25,7 +25,7 @@ from sessionary.layouts.brainstorm.vocabulary import (
     read_time,
     score_of,
 )
-from sessionary.model import Problem, Severity
+from sessionary.model import Severity
 
 
 class Rule(NamedTuple):
@@ -168,11 +168,6 @@ def faults_of(document: Any, *, slug: str | None, path: str, data: bytes | None,
     _history(faults, session)
     _numbers(faults, session)
     return faults
-
-
-def problems_of(document: Any, **options: Any) -> list[Problem]:
-    """As `faults_of`, as problems with file and line."""
-    return faults_of(document, **options).problems()
 
 
 def _missing(faults: Faults, session: dict[str, Any], strict: bool) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.moves import Jump
 from sessionary.layouts.brainstorm.reading import Row
 
-Lang = Literal["en", "fr"]
 LANGUAGES: Final = ("en", "fr")
 
 RULE: Final = "-" * 55

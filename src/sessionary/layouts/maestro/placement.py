@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from sessionary.disk.fs import Fs, look, storage_failed
-from sessionary.errors import StorageFailed
+from sessionary.disk.fs import Fs, look, not_found, storage_failed
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
 
 _FILES = (".json", ".jsonl", ".tmp", ".md")
@@ -121,6 +121,23 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
     if closed:
         raise closed[0]
     return None
+
+
+def folder_of(fs: Fs, root: str, session_id: str) -> str:
+    """The folder of a session that must be there. Raises as `find_folder`, and NotFound."""
+    folder = find_folder(fs, root, session_id)
+    if folder is None:
+        raise no_session(root, session_id)
+    return folder
+
+
+def no_session(root: str, session_id: str) -> NotFound:
+    """The error for an id that no session has."""
+    return not_found(
+        root,
+        f"there is no work session {session_id} in {root}",
+        ["an id may be shortened to a beginning of four characters or more"],
+    )
 
 
 def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import (
     AmbiguousId,
     Invalid,
@@ -23,12 +23,11 @@ from sessionary.errors import (
     StorageFailed,
     TransitionError,
 )
-from sessionary.layouts.maestro import statuses, subwork
+from sessionary.layouts.maestro import creating, statuses, subwork
 from sessionary.layouts.maestro.costs import PRICES, Prices
 from sessionary.layouts.maestro.crumbs import write_crumb
 from sessionary.layouts.maestro.documents import (
     Clock,
-    create_document,
     edit_session,
     locked,
     read_session,
@@ -36,13 +35,13 @@ from sessionary.layouts.maestro.documents import (
 )
 from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
 from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
-from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id, new_id
+from sessionary.layouts.maestro.names import SESSION, check_id, new_id
 from sessionary.layouts.maestro.origin import git_facts
-from sessionary.layouts.maestro.placement import find_folder, mailboxes, walk
+from sessionary.layouts.maestro.placement import find_folder, folder_of, mailboxes, no_session, walk
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, state_of
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.remembering import Memory
-from sessionary.layouts.maestro.times import iso, utc_now
+from sessionary.layouts.maestro.times import utc_now
 from sessionary.model import Problem
 
 LATEST = "latest"
@@ -149,16 +148,25 @@ class WorkStore:
         """
         if not session_type.strip():
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
-        session = self._new_session(session_type, statuses.check_status(status or "running"))
+        status = statuses.check_status(status or "running")
+        session = creating.new_session(self.new_id(), session_type, status, self.now())
         session.related_entity = dict(related_entity or {})
         session.purpose, session.context = purpose, dict(context or {})
         session.metadata = dict(metadata or {})
         session.metadata.setdefault("cookie", session.session_id)
         session.metadata = git_facts(self.fs, self._root) | session.metadata
         if parent is None:
-            self._place(session, self._root)
+            creating.place(self.fs, self._root, session, self._root)
         else:
-            self._place_below(session, parent, allow_orphan, change_parent)
+            creating.place_below(
+                self.fs,
+                self._root,
+                session,
+                parent,
+                allow_orphan=allow_orphan,
+                change_parent=change_parent,
+                now=self.now,
+            )
         return session
 
     def load(self, session_id: str) -> WorkSession:
@@ -230,7 +238,9 @@ class WorkStore:
             )
         if not matches and closed:
             raise closed[0]
-        return matches[0] if matches else self._missing(name)
+        if not matches:
+            raise no_session(self._root, name)
+        return matches[0]
 
     def folder(self, session_id: str) -> str:
         """The folder of the session of exactly this id.
@@ -432,7 +442,7 @@ class WorkStore:
         if folder is not None:
             self._remember(session_id, folder)
         elif not allow_unknown:
-            self._missing(session_id)
+            raise no_session(self._root, session_id)
         return write_crumb(folder or f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
 
     def _remember(self, session_id: str, folder: str) -> None:
@@ -484,70 +494,7 @@ class WorkStore:
     # -- parts
 
     def _path(self, session_id: str) -> str:
-        folder = find_folder(self.fs, self._root, session_id)
-        return f"{folder or self._missing(session_id)}/{SESSION}"
-
-    def _missing(self, session_id: str) -> str:
-        raise not_found(
-            self._root,
-            f"there is no work session {session_id} in {self._root}",
-            ["an id may be shortened to a beginning of four characters or more"],
-        )
-
-    def _new_session(self, session_type: str, status: str) -> WorkSession:
-        moment = iso(self.now())
-        return WorkSession(
-            session_id=check_id(self.new_id()),
-            session_type=session_type,
-            status=status,
-            state=state_of(status),
-            created=moment,
-            modified=moment,
-            created_at=moment,
-            closed_at=moment if state_of(status) == "closed" else None,
-        )
-
-    def _place(self, session: WorkSession, parent_folder: str) -> None:
-        """Make the folder of a new session and write its document, which is what makes it a session."""
-        folder = f"{parent_folder}/{session.session_id}"
-        session.breadcrumbs_dir = self._told(f"{folder}/{BREADCRUMBS}")
-        try:
-            make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
-        except OSError as error:
-            raise storage_failed(error, "create", folder) from error
-        create_document(session, f"{folder}/{SESSION}", fs=self.fs)
-
-    def _place_below(
-        self,
-        session: WorkSession,
-        parent: str,
-        allow_orphan: bool,
-        change_parent: Callable[[WorkSession], object] | None,
-    ) -> None:
-        session.parent_session_id = session.parent_wsession_id = check_id(parent)
-        folder = find_folder(self.fs, self._root, parent)
-        if folder is None:
-            if not allow_orphan:
-                self._missing(parent)
-            self._place(session, f"{self._root}/{parent}")
-            return
-
-        def change(above: WorkSession) -> None:
-            above.children_wsession_ids.append(session.session_id)
-            if change_parent is not None:
-                change_parent(above)
-
-        path = f"{folder}/{SESSION}"
-        with locked(self.fs, folder):
-            change(read_session(path, fs=self.fs))  # whatever it refuses is refused while nothing is made
-            self._place(session, folder)
-            edit_session(path, change, fs=self.fs, now=self.now)
-
-    def _told(self, folder: str) -> str:
-        """A folder as a session.json names it: relative to the project, with forward slashes."""
-        is_custom = self._root.replace(os.sep, "/").endswith(f"/{ROOT}")
-        project = os.path.dirname(os.path.dirname(self._root)) if is_custom else os.path.dirname(self._root)
-        return os.path.relpath(folder, project).replace(os.sep, "/")
+        return f"{folder_of(self.fs, self._root, session_id)}/{SESSION}"
 
     def _move(self, session_id: str, status: str, metadata: Mapping[str, Any] | None = None) -> WorkSession:
         def change(session: WorkSession) -> None:

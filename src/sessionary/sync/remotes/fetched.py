@@ -22,7 +22,7 @@ from sessionary.sync.remote import HeadRecord
 from sessionary.sync.remotes.kept import Kept, Note
 
 
-class Fetched(NamedTuple):
+class ListedHead(NamedTuple):
     """A head, and the etag by which a list speaks of this version of it.
 
     That need not be the etag to swap it by: Google lists etags, but compares generations.
@@ -32,7 +32,7 @@ class Fetched(NamedTuple):
     head: HeadRecord
 
 
-_decode = msgspec.msgpack.Decoder(list[Fetched]).decode
+_decode = msgspec.msgpack.Decoder(list[ListedHead]).decode
 
 
 class FetchedHeads:
@@ -46,18 +46,18 @@ class FetchedHeads:
     def __init__(self, owner: tuple[str, ...], note: Note | None = None) -> None:
         self._kept = Kept(owner, note)
         self._guard = threading.Lock()
-        self._known: dict[str, Fetched] | None = None
+        self._known: dict[str, ListedHead] | None = None
         self._versions: dict[str, str] = {}
         self._seen: set[str] = set()
         self._goes_on: str | None = None
 
-    def get(self, name: str, listed: str) -> Fetched | None:
+    def get(self, name: str, listed: str) -> ListedHead | None:
         """The head of this name, if this version of it is known."""
         with self._guard:
             found = self._all().get(name)
             return found if found is not None and listed and found.listed == listed else None
 
-    def follow(self, after: str | None, page: Iterable[Fetched], following: str | None) -> None:
+    def follow(self, after: str | None, page: Iterable[ListedHead], following: str | None) -> None:
         """Note a page of a list. What is missing in a list is forgotten if it was followed from first page to last."""
         with self._guard:
             heads = {one.head.name: one for one in page}
@@ -73,18 +73,18 @@ class FetchedHeads:
                 self._known = {name: known[name] for name in sorted(self._seen)}
                 self._keep(self._known)
 
-    def _all(self) -> dict[str, Fetched]:
+    def _all(self) -> dict[str, ListedHead]:
         if self._known is None:
             self._known = {one.head.name: one for one in self._kept.read(_decode) or ()}
             self._versions = _versions(self._known)
         return self._known
 
-    def _keep(self, known: dict[str, Fetched]) -> None:
+    def _keep(self, known: dict[str, ListedHead]) -> None:
         versions = _versions(known)
         if versions != self._versions:
             self._kept.keep(list(known.values()))
             self._versions = versions
 
 
-def _versions(known: dict[str, Fetched]) -> dict[str, str]:
+def _versions(known: dict[str, ListedHead]) -> dict[str, str]:
     return {name: one.listed for name, one in known.items()}

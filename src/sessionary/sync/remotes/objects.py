@@ -36,7 +36,7 @@ from sessionary.sync.remote import (
     HeadRecord,
     StatPage,
 )
-from sessionary.sync.remotes.fetched import Fetched, FetchedHeads
+from sessionary.sync.remotes.fetched import FetchedHeads, ListedHead
 from sessionary.sync.remotes.kept import Note
 from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
 
@@ -282,13 +282,13 @@ class ObjectStoreRemote:
 
     # -- objects
 
-    def _head_as_listed(self, listed: tuple[str, str]) -> Fetched | None:
+    def _head_as_listed(self, listed: tuple[str, str]) -> ListedHead | None:
         """A head by its name and etag in a list, which lacks the bytes: fetched unless this version was before."""
         return self._fetched.get(*listed) or self._fetch_head(listed[0])
 
-    def _fetch_head(self, name: str) -> Fetched | None:
+    def _fetch_head(self, name: str) -> ListedHead | None:
         got = self._get(self._head_path(name))
-        return got and Fetched(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
+        return got and ListedHead(got.listed, HeadRecord(name, got.data[NONCE:], got.etag))
 
     def _block_path(self, space: str, block: str) -> str:
         return f"{self._root}/blocks/{_checked(space)}/{_checked(block)}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.layouts.brainstorm.fields import problems_of
+from sessionary.layouts.brainstorm.fields import faults_of
 from sessionary.layouts.brainstorm.vocabulary import is_id, is_slug, read_time, score_of
 from sessionary.model import Severity
 from tests.unit.layouts.brainstorm.samples import document, golden, golden_document
@@ -70,7 +70,7 @@ def full() -> dict[str, Any]:
 
 def problems(value: Any, *, strict: bool = False, slug: str | None = "sign-in") -> dict[str, str]:
     """Place -> the first code of everything that is wrong there."""
-    found = problems_of(value, slug=slug, path="f.yaml", data=None, strict=strict)
+    found = faults_of(value, slug=slug, path="f.yaml", data=None, strict=strict).problems()
     return {problem.message.partition(": ")[0]: problem.code for problem in reversed(found)}
 
 
@@ -234,7 +234,7 @@ def test_a_word_outside_its_list_is_kept_and_told(place: str) -> None:
     """Section "Schema v1.2", enums are closed for calls."""
     found = problems(changed(place, "strange"))
     assert found[dotted(place)] == "strange_word"
-    grave = problems_of(changed(place, "strange"), slug=None, path="", data=None, strict=True)
+    grave = faults_of(changed(place, "strange"), slug=None, path="", data=None, strict=True).problems()
     assert max(problem.severity for problem in grave) == Severity.stops_resume
 
 
@@ -281,7 +281,7 @@ def test_both_flags_at_once_cannot_be() -> None:
 
 def test_a_word_that_older_readers_take_for_a_flag_is_one() -> None:
     assert problems(document(party_active="no")) == {"session.party_active": "word_as_flag"}
-    found = problems_of(document(party_active="yes"), slug=None, path="", data=None, strict=False)
+    found = faults_of(document(party_active="yes"), slug=None, path="", data=None, strict=False).problems()
     assert [problem.code for problem in found] == ["word_as_flag", "mode_differs"]
 
 
@@ -322,7 +322,7 @@ def test_all_faults_come_at_once_with_their_lines() -> None:
     value = golden_document("feature-auth")
     value["session"]["ideas"][0]["score"] = 80
     value["session"]["ems"] = "x"
-    found = problems_of(value, slug="feature-auth", path="f.yaml", data=data, strict=False)
+    found = faults_of(value, slug="feature-auth", path="f.yaml", data=data, strict=False).problems()
     lines = data.decode().splitlines()
     assert [(p.code, lines[(p.line or 0) - 1].strip()) for p in found] == [
         ("bad_field", "ems: x"),

@@ -1,0 +1,100 @@
+"""A new work session: its folder first, then the document, which is what makes it a session.
+
+Below a parent that happens under the lock of the parent, so that no child can slip in behind a parent that has ended.
+The parent is asked before anything is made, and lists the child last; nobody relies on that list.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime
+
+from sessionary.disk.fs import Fs, make_dirs, storage_failed
+from sessionary.layouts.maestro.documents import Clock, create_document, edit_session, locked, read_session
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
+from sessionary.layouts.maestro.placement import find_folder, no_session
+from sessionary.layouts.maestro.records import WorkSession, state_of
+from sessionary.layouts.maestro.times import iso
+
+
+def new_session(session_id: str, session_type: str, status: str, at: datetime) -> WorkSession:
+    """A session that begins at this time, and ends then too if its status says so.
+
+    Raises:
+        InvalidId: the id cannot name a folder.
+    """
+    moment = iso(at)
+    return WorkSession(
+        session_id=check_id(session_id),
+        session_type=session_type,
+        status=status,
+        state=state_of(status),
+        created=moment,
+        modified=moment,
+        created_at=moment,
+        closed_at=moment if state_of(status) == "closed" else None,
+    )
+
+
+def place(fs: Fs, root: str, session: WorkSession, parent_folder: str) -> None:
+    """Make the folder of a new session, and write its document.
+
+    Durability: when this returns, the session survives a power cut. Cut off, there is none, but perhaps its folder.
+
+    Raises:
+        AlreadyExists: there is one.
+        StorageFailed: the disk refused.
+    """
+    folder = f"{parent_folder}/{session.session_id}"
+    session.breadcrumbs_dir = _told(root, f"{folder}/{BREADCRUMBS}")
+    try:
+        make_dirs(fs, f"{folder}/{BREADCRUMBS}")
+    except OSError as error:
+        raise storage_failed(error, "create", folder) from error
+    create_document(session, f"{folder}/{SESSION}", fs=fs)
+
+
+def place_below(
+    fs: Fs,
+    root: str,
+    session: WorkSession,
+    parent: str,
+    *,
+    allow_orphan: bool,
+    change_parent: Callable[[WorkSession], object] | None,
+    now: Clock,
+) -> None:
+    """Place a new session in the folder of its parent, and change the parent; see `WorkStore.create`.
+
+    Durability: as `place`; the parent may not list the child yet.
+
+    Raises:
+        NotFound: there is no such parent, and `allow_orphan` is False.
+        Locked, StorageFailed: as `WorkStore.create`; and whatever `change_parent` raises.
+    """
+    session.parent_session_id = session.parent_wsession_id = check_id(parent)
+    folder = find_folder(fs, root, parent)
+    if folder is None:
+        if not allow_orphan:
+            raise no_session(root, parent)
+        place(fs, root, session, f"{root}/{parent}")
+        return
+
+    def change(above: WorkSession) -> None:
+        above.children_wsession_ids.append(session.session_id)
+        if change_parent is not None:
+            change_parent(above)
+
+    path = f"{folder}/{SESSION}"
+    with locked(fs, folder):
+        change(read_session(path, fs=fs))  # whatever it refuses is refused while nothing is made
+        place(fs, root, session, folder)
+        edit_session(path, change, fs=fs, now=now)
+
+
+def _told(root: str, folder: str) -> str:
+    """A folder as a session.json names it: relative to the project, with forward slashes."""
+    is_custom = root.replace(os.sep, "/").endswith(f"/{ROOT}")
+    project = os.path.dirname(os.path.dirname(root)) if is_custom else os.path.dirname(root)
+    return os.path.relpath(folder, project).replace(os.sep, "/")
