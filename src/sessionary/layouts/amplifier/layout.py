@@ -151,26 +151,20 @@ class AmplifierLayout:
             for folder in set(known) - {f"{sessions}/{name}" for sessions, name, _, _ in some}:
                 del known[folder]
 
-    def _hold(self, some: Sequence[_Remembered]) -> bytes:
-        """For each of the sessions 1 if what is remembered of it holds, else 0."""
+    def _hold(self, some: Sequence[_Remembered]) -> Iterator[int]:
+        """For each of the sessions 1 if what is remembered of it holds, else 0; each as soon as it is known."""
         meanwhile = self._meanwhile
         if meanwhile is None:
             return self._compare(some)
         likely = [entry.summary for _, _, entry, _ in some if entry is not None]
         return with_helper(self._compare, some, lambda: meanwhile(likely))
 
-    def _compare(self, some: Sequence[_Remembered]) -> bytes:
-        answers = bytearray()
+    def _compare(self, some: Sequence[_Remembered]) -> Iterator[int]:
         for sessions, those in groupby(some, itemgetter(0)):
             with held_open(self._fs, sessions) as fd:
                 here = f"{sessions}/" if fd is None else ""
-                answers += bytes(
-                    [
-                        entry is not None and entry.holds(self._fs, here + name, fd)
-                        for _, name, entry, _ in those
-                    ]
-                )
-        return bytes(answers)
+                for _, name, entry, _ in those:
+                    yield entry is not None and entry.holds(self._fs, here + name, fd)
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""
