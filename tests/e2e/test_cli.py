@@ -19,6 +19,7 @@ from sessionary.cli import list_cmd, main
 from sessionary.cli.text import cells
 from sessionary.disk import helper
 from sessionary.disk.fs import OsFs
+from sessionary.errors import StorageFailed
 from sessionary.layouts import base
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Summary
@@ -654,6 +655,40 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
     assert result.code == 3
     assert closed in result.err
     assert "3f0c81d2" in result.out or "1 session checked" in result.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "--project", "shut"],
+        ["search", "hello", "--project", "shut"],
+        ["tree", "--project", "shut"],
+        ["stats", "--project", "shut"],
+        ["mv", "shut", "/home/u/open"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_of_a_project_that_may_not_be_looked_into_nobody_says_that_there_is_none(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    make(ROOT)
+    make(OTHER, project="-home-u-shut")
+    closed = str(home / "projects" / "-home-u-shut" / "sessions")
+
+    class Closed(OsFs):
+        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+            if path == closed:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return os.listdir(path)
+
+    monkeypatch.setattr(
+        "sessionary.workspace.AmplifierLayout",
+        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
+    )
+    result = run(*arguments)
+    assert (result.code, result.out) == (StorageFailed.exit_code, "")
+    assert closed in result.err
+    assert "no project is called" not in result.err
 
 
 def test_one_closed_home_keeps_no_other_from_being_checked(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from sessionary.cli import output
 from sessionary.cli.progress import Progress
@@ -38,6 +39,21 @@ def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | 
     except StorageFailed as error:
         return summaries, error
     return summaries, None
+
+
+@contextmanager
+def among_found(failure: StorageFailed | None) -> Iterator[None]:
+    """A block that looks for something among the sessions that were found. What could not be looked into may hold it.
+
+    Raises:
+        StorageFailed: it is not there, but not all were found.
+    """
+    try:
+        yield
+    except NotFound:
+        if failure is not None:
+            raise failure from None
+        raise
 
 
 def chosen(
