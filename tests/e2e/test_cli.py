@@ -735,6 +735,21 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     assert main(["--debug", "list", "--home", str(make(OTHER).parents[3])]) == 1
 
 
+def test_an_interrupt_while_the_program_is_being_loaded_is_told_as_any_other() -> None:
+    code = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from sessionary.cli import main
+sys.exit(main(["list"]))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"interrupted\n")
+
+
 def test_an_interrupt_is_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Iterator[Any]:
         raise KeyboardInterrupt
