@@ -698,6 +698,20 @@ def test_an_id_that_is_taken_is_refused(make: Make, run: Run) -> None:
     assert content(other) == before
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_fork_does_not_take_the_id_of_a_session_of_another_project(
+    make: Make, run: Run, home: Path, more: list[str]
+) -> None:
+    """Neither could be named by its id afterwards; that of a parent that is named by its path is its own affair."""
+    folder, other = make(), make(OTHER, project="-home-u-web")
+    refused = run("fork", ROOT, "--id", OTHER, *more)
+    assert (refused.code, refused.out) == (11, "")
+    assert OTHER in refused.err
+    assert json.loads((other / "metadata.json").read_text())["session_id"] == OTHER
+    assert run("show", OTHER).code == 0
+    assert run("fork", str(folder), "--id", OTHER, *more).code == 0
+
+
 @pytest.mark.parametrize("words", [["rewind", ROOT, "4"], ["fork", ROOT, "--turn", "4"]])
 def test_a_turn_that_is_not_there(make: Make, run: Run, words: list[str]) -> None:
     folder = make()
