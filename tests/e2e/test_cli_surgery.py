@@ -1,5 +1,6 @@
 """The commands that change sessions: fork, rewind, repair, restore-backup, trash and undo, each with its way back."""
 
+import errno
 import io
 import json
 import os
@@ -14,7 +15,9 @@ import pytest
 
 from sessionary.cli import main
 from sessionary.cli.text import cells
+from sessionary.disk.fs import OsFs
 from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 from tests.e2e.driving import ROOT, SPAWNED, Make, Result, Run, lines, put
 
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -832,3 +835,64 @@ def test_the_help_has_an_example(run: Run, name: str) -> None:
     told = run(name, "-h")
     assert told.code == 0
     assert f"Examples:\n    sessionary {name}" in told.out
+
+
+class Shut(OsFs):
+    """A system on which one folder may not be looked into."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+        if path == self._folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return os.listdir(path)
+
+
+SHUT = "5b1d0000-0000-4000-8000-000000000005"
+
+
+@pytest.mark.parametrize("what", ["project", "session", "trash"])
+def test_what_is_closed_keeps_nothing_else_from_being_undone(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    folder, other = make(), make(OTHER)
+    shut = make(SHUT, project="-home-u-shut")
+    before = content(folder)
+    assert run("rewind", ROOT, "1").code == 0
+    assert run("trash", OTHER).code == 0
+    place = {"project": shut.parent, "session": shut, "trash": shut.parent / ".trash"}[what]
+    fs = Shut(place)
+    for module in ("undo_cmd", "trash_cmd"):
+        monkeypatch.setattr(f"sessionary.cli.{module}.OS_FS", fs)
+    monkeypatch.setattr(
+        "sessionary.layouts.amplifier.undoing.undoable.__kwdefaults__", {"fs": fs, "closed": None}
+    )
+    monkeypatch.setattr("sessionary.cli.choice.AmplifierLayout", lambda home: AmplifierLayout(home, fs))
+    listed = run("undo", "--list", "--json")
+    assert [one["id"] for one in listed.json] == [OTHER, ROOT]
+    assert (listed.code, str(place) in listed.err) == (3, True)
+    trash = run("trash", "--list", "--json")
+    assert [one["id"] for one in trash.json] == [OTHER]
+    assert trash.code == (0 if what == "session" else 3)
+
+    last = run("undo")  # it may be there
+    assert (last.code, str(place) in last.err, "undo ID" in last.err) == (16, True, True)
+    assert run("undo", OTHER).code == 0
+    assert other.exists()
+    assert run("undo", ROOT).code == 0
+    assert content(folder)["transcript.jsonl"] == before["transcript.jsonl"]
+
+
+def test_a_strangers_file_among_the_projects_keeps_nothing_from_being_undone(
+    make: Make, run: Run, home: Path
+) -> None:
+    make()
+    (home / "projects" / "notes.txt").write_text("mine")
+    (home / "projects" / "-home-u-flat").mkdir()
+    (home / "projects" / "-home-u-flat" / "sessions").write_text("mine too")
+    assert run("trash", ROOT).code == 0
+    listed = run("undo", "--list", "--json")
+    assert [one["id"] for one in listed.json] == [ROOT]
+    assert (listed.code, listed.err) == (0, "")
+    assert run("undo").code == 0

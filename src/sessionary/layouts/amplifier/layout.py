@@ -92,7 +92,7 @@ class AmplifierLayout:
                     yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
-        """Every project and its folder of sessions, also where that holds none (but perhaps a trash).
+        """Every project that can be looked into and its folder of sessions, also where that holds none but a trash.
 
         Raises:
             StorageFailed: as `discover`.
@@ -227,9 +227,11 @@ class AmplifierLayout:
         """
         closed: list[StorageFailed] = []
         root = f"{self.home}/{PROJECTS}"
-        for project in self._names(root, closed):
+        for project in self._names(root, closed) or ():
             sessions = f"{root}/{project}/{SESSIONS}"
-            yield project, sessions, self._names(sessions, closed)
+            names = self._names(sessions, closed)
+            if names is not None:
+                yield project, sessions, names
         if closed:
             first = closed[0]
             first.details["folders"] = [error.path for error in closed]
@@ -244,12 +246,12 @@ class AmplifierLayout:
         except OSError as error:
             return error
 
-    def _names(self, folder: str, closed: list[StorageFailed]) -> list[str]:
-        """The names in a folder that are not hidden; none if it is not there or not a folder."""
+    def _names(self, folder: str, closed: list[StorageFailed]) -> list[str] | None:
+        """The names in a folder that are not hidden; None if it is not there, not a folder, or closed."""
         try:
             return [name for name in self._fs.listdir(folder) if name[0] != "."]
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return None
         except OSError as error:
             closed.append(storage_failed(error, "look into", folder))
-            return []
+            return None
