@@ -896,3 +896,21 @@ def test_a_strangers_file_among_the_projects_keeps_nothing_from_being_undone(
     assert [one["id"] for one in listed.json] == [ROOT]
     assert (listed.code, listed.err) == (0, "")
     assert run("undo").code == 0
+
+
+def test_what_the_list_called_a_session_brings_it_back_although_sub_agents_carry_its_id(
+    make: Make, run: Run
+) -> None:
+    folder = make()
+    for number in (1, 2):
+        make(f"{ROOT}-{number:016x}_builder", parent_id=ROOT)
+    assert run("trash", ROOT[:8]).code == 0
+    assert not folder.exists()
+    assert run("undo", ROOT[:8]).code == 0
+    assert folder.exists()
+    # A session in its place is meant before one in the trash; where there are both, the person must say which.
+    assert run("rewind", ROOT[:8], "1").code == 0
+    make(OTHER)
+    assert run("trash", OTHER).code == 0
+    assert run("undo", "3f0c").code == 12
+    assert run("undo", ROOT[:8], "--json").json["operation"] == "rewind"

@@ -11,12 +11,12 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import tell
-from sessionary.cli.choice import joined, stores, tell_partly
+from sessionary.cli.choice import all_refs, joined, stores, tell_partly
 from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
-from sessionary.layouts.amplifier import SessionStore, Undone, trash
+from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
 from sessionary.workspace import Workspace
 
@@ -99,15 +99,7 @@ def _named(workspace: Workspace, word: str) -> _Place:
         raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
     closed: list[StorageFailed] = []
     gone = _in_trash(workspace, word, closed)
-    try:
-        ref = of_an_agent(workspace.find(word), "undo")
-    except (NotFound, StorageFailed) as error:
-        if not gone:
-            raise joined(closed) or error from None
-        found = gone
-    else:
-        here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
-        found = [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
+    found = _found(workspace, word, gone, joined(closed))
     if len(found) > 1:
         matches = sorted(f"{one.session_id}  {one.project or ''}".rstrip() for one in found)
         raise AmbiguousId(
@@ -117,6 +109,31 @@ def _named(workspace: Workspace, word: str) -> _Place:
             hint="give more of the id",
         )
     return found[0]
+
+
+def _is_begun(workspace: Workspace, word: str) -> bool:
+    """True if a session that lies in its place wins over those of sub-agents, whose ids may begin with its own."""
+    return any(
+        ref.session_id == word or (ref.session_id.startswith(word) and not workspace.is_nested(ref))
+        for ref in all_refs(workspace)[0]
+    )
+
+
+def _found(
+    workspace: Workspace, word: str, gone: list[_Place], failure: StorageFailed | None
+) -> list[_Place]:
+    """What a word may mean of what lies in its place, and of what is gone."""
+    begun = [one for one in gone if is_top_level_session(one.session_id)]
+    if begun and not _is_begun(workspace, word):
+        return begun
+    try:
+        ref = of_an_agent(workspace.find(word), "undo")
+    except (NotFound, StorageFailed) as error:
+        if not gone:
+            raise failure or error from None
+        return gone
+    here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
+    return [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
 
 
 def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> list[_Place]:
