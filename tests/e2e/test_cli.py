@@ -406,6 +406,8 @@ def test_turns_that_are_not_there(make: Make, run: Run) -> None:
     result = run("show", ROOT, "--turns", "5")
     assert (result.code, result.out) == (12, "")
     assert result.err == "sessionary: there is no turn 5: the session has 1 turn\n"
+    make(OTHER, *({"role": "user", "content": word} for word in ("one", "two", "three")))
+    assert run("show", OTHER, "--turns", "0").err.endswith("no turn 0: the session has 3 turns\n")
 
 
 def test_show_any_file_and_any_folder(make: Make, run: Run, tmp_path: Path) -> None:
