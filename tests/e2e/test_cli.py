@@ -19,6 +19,7 @@ from sessionary.cli import list_cmd, main
 from sessionary.cli.text import cells
 from sessionary.disk import helper
 from sessionary.disk.fs import OsFs
+from sessionary.errors import StorageFailed
 from sessionary.layouts import base
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Summary
@@ -405,6 +406,8 @@ def test_turns_that_are_not_there(make: Make, run: Run) -> None:
     result = run("show", ROOT, "--turns", "5")
     assert (result.code, result.out) == (12, "")
     assert result.err == "sessionary: there is no turn 5: the session has 1 turn\n"
+    make(OTHER, *({"role": "user", "content": word} for word in ("one", "two", "three")))
+    assert run("show", OTHER, "--turns", "0").err.endswith("no turn 0: the session has 3 turns\n")
 
 
 def test_show_any_file_and_any_folder(make: Make, run: Run, tmp_path: Path) -> None:
@@ -656,6 +659,40 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
     assert "3f0c81d2" in result.out or "1 session checked" in result.out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "--project", "shut"],
+        ["search", "hello", "--project", "shut"],
+        ["tree", "--project", "shut"],
+        ["stats", "--project", "shut"],
+        ["mv", "shut", "/home/u/open"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_of_a_project_that_may_not_be_looked_into_nobody_says_that_there_is_none(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    make(ROOT)
+    make(OTHER, project="-home-u-shut")
+    closed = str(home / "projects" / "-home-u-shut" / "sessions")
+
+    class Closed(OsFs):
+        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+            if path == closed:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return os.listdir(path)
+
+    monkeypatch.setattr(
+        "sessionary.workspace.AmplifierLayout",
+        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
+    )
+    result = run(*arguments)
+    assert (result.code, result.out) == (StorageFailed.exit_code, "")
+    assert closed in result.err
+    assert "no project is called" not in result.err
+
+
 def test_one_closed_home_keeps_no_other_from_being_checked(
     make: Make, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -698,6 +735,21 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     assert result.err.startswith("sessionary: this is a bug in Sessionary: ZeroDivisionError")
     assert "Traceback" not in result.err
     assert main(["--debug", "list", "--home", str(make(OTHER).parents[3])]) == 1
+
+
+def test_an_interrupt_while_the_program_is_being_loaded_is_told_as_any_other() -> None:
+    code = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from sessionary.cli import main
+sys.exit(main(["list"]))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"interrupted\n")
 
 
 def test_an_interrupt_is_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

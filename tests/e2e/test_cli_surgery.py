@@ -1,5 +1,6 @@
 """The commands that change sessions: fork, rewind, repair, restore-backup, trash and undo, each with its way back."""
 
+import errno
 import io
 import json
 import os
@@ -14,7 +15,9 @@ import pytest
 
 from sessionary.cli import main
 from sessionary.cli.text import cells
+from sessionary.disk.fs import OsFs
 from sessionary.layouts.amplifier import SessionStore
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 from tests.e2e.driving import ROOT, SPAWNED, Make, Result, Run, lines, put
 
 OTHER = "3f0c99aa-0000-4000-8000-000000000002"
@@ -698,6 +701,20 @@ def test_an_id_that_is_taken_is_refused(make: Make, run: Run) -> None:
     assert content(other) == before
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_fork_does_not_take_the_id_of_a_session_of_another_project(
+    make: Make, run: Run, home: Path, more: list[str]
+) -> None:
+    """Neither could be named by its id afterwards; that of a parent that is named by its path is its own affair."""
+    folder, other = make(), make(OTHER, project="-home-u-web")
+    refused = run("fork", ROOT, "--id", OTHER, *more)
+    assert (refused.code, refused.out) == (11, "")
+    assert OTHER in refused.err
+    assert json.loads((other / "metadata.json").read_text())["session_id"] == OTHER
+    assert run("show", OTHER).code == 0
+    assert run("fork", str(folder), "--id", OTHER, *more).code == 0
+
+
 @pytest.mark.parametrize("words", [["rewind", ROOT, "4"], ["fork", ROOT, "--turn", "4"]])
 def test_a_turn_that_is_not_there(make: Make, run: Run, words: list[str]) -> None:
     folder = make()
@@ -818,3 +835,82 @@ def test_the_help_has_an_example(run: Run, name: str) -> None:
     told = run(name, "-h")
     assert told.code == 0
     assert f"Examples:\n    sessionary {name}" in told.out
+
+
+class Shut(OsFs):
+    """A system on which one folder may not be looked into."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+
+    def listdir(self, path: str) -> list[str]:  # type: ignore[override]
+        if path == self._folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return os.listdir(path)
+
+
+SHUT = "5b1d0000-0000-4000-8000-000000000005"
+
+
+@pytest.mark.parametrize("what", ["project", "session", "trash"])
+def test_what_is_closed_keeps_nothing_else_from_being_undone(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    folder, other = make(), make(OTHER)
+    shut = make(SHUT, project="-home-u-shut")
+    before = content(folder)
+    assert run("rewind", ROOT, "1").code == 0
+    assert run("trash", OTHER).code == 0
+    place = {"project": shut.parent, "session": shut, "trash": shut.parent / ".trash"}[what]
+    fs = Shut(place)
+    for module in ("undo_cmd", "trash_cmd"):
+        monkeypatch.setattr(f"sessionary.cli.{module}.OS_FS", fs)
+    monkeypatch.setattr(
+        "sessionary.layouts.amplifier.undoing.undoable.__kwdefaults__", {"fs": fs, "closed": None}
+    )
+    monkeypatch.setattr("sessionary.cli.choice.AmplifierLayout", lambda home: AmplifierLayout(home, fs))
+    listed = run("undo", "--list", "--json")
+    assert [one["id"] for one in listed.json] == [OTHER, ROOT]
+    assert (listed.code, str(place) in listed.err) == (3, True)
+    trash = run("trash", "--list", "--json")
+    assert [one["id"] for one in trash.json] == [OTHER]
+    assert trash.code == (0 if what == "session" else 3)
+
+    last = run("undo")  # it may be there
+    assert (last.code, str(place) in last.err, "undo ID" in last.err) == (16, True, True)
+    assert run("undo", OTHER).code == 0
+    assert other.exists()
+    assert run("undo", ROOT).code == 0
+    assert content(folder)["transcript.jsonl"] == before["transcript.jsonl"]
+
+
+def test_a_strangers_file_among_the_projects_keeps_nothing_from_being_undone(
+    make: Make, run: Run, home: Path
+) -> None:
+    make()
+    (home / "projects" / "notes.txt").write_text("mine")
+    (home / "projects" / "-home-u-flat").mkdir()
+    (home / "projects" / "-home-u-flat" / "sessions").write_text("mine too")
+    assert run("trash", ROOT).code == 0
+    listed = run("undo", "--list", "--json")
+    assert [one["id"] for one in listed.json] == [ROOT]
+    assert (listed.code, listed.err) == (0, "")
+    assert run("undo").code == 0
+
+
+def test_what_the_list_called_a_session_brings_it_back_although_sub_agents_carry_its_id(
+    make: Make, run: Run
+) -> None:
+    folder = make()
+    for number in (1, 2):
+        make(f"{ROOT}-{number:016x}_builder", parent_id=ROOT)
+    assert run("trash", ROOT[:8]).code == 0
+    assert not folder.exists()
+    assert run("undo", ROOT[:8]).code == 0
+    assert folder.exists()
+    # A session in its place is meant before one in the trash; where there are both, the person must say which.
+    assert run("rewind", ROOT[:8], "1").code == 0
+    make(OTHER)
+    assert run("trash", OTHER).code == 0
+    assert run("undo", "3f0c").code == 12
+    assert run("undo", ROOT[:8], "--json").json["operation"] == "rewind"

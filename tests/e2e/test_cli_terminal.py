@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -165,6 +166,34 @@ def test_a_result_that_cannot_be_printed_is_a_refusal_of_the_disk_and_no_bug(
     assert "The result cannot be printed: " in done.stderr
     assert "bug" not in done.stderr.lower()
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits and pipes are POSIX's")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_result_that_was_taken_in_part_is_no_success(tmp_path: Path, unbuffered: str) -> None:
+    """Without a buffer (PYTHONUNBUFFERED, as in most containers) Python forgets what was not taken."""
+    file = tmp_path / "long.jsonl"
+    file.write_text(
+        "".join(json.dumps({"role": "user", "content": "word " * 4000}) + "\n" for _ in range(20))
+    )
+    command = [*COMMAND, "show", str(file), "--json"]
+    surroundings = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    cut = ["sh", "-c", f"ulimit -f 16; {shlex.join(command)} > {shlex.quote(str(tmp_path / 'out'))}"]
+    full = subprocess.run(cut, capture_output=True, text=True, check=False, env=surroundings)
+    assert full.returncode == 16
+    assert "The result cannot be printed: " in full.stderr
+    assert 0 < (tmp_path / "out").stat().st_size < 400_000
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=surroundings) as left:
+        assert left.stdout is not None
+        assert left.stderr is not None
+        left.stdout.read(1)
+        left.stdout.close()
+        assert left.stderr.read() == b""
+    assert left.returncode == -signal.SIGPIPE
+
+    whole = subprocess.run(command, capture_output=True, check=False, env=surroundings)
+    assert [len(one["text"]) for one in json.loads(whole.stdout)["messages"]] == [20_000] * 20
 
 
 @pytest.mark.parametrize("how", ["2>/dev/full", "2>&-"])

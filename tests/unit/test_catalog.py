@@ -624,3 +624,36 @@ def test_two_processes_that_compare_believe_no_more_than_one(
     assert {one.ref.session_id: one for one in likely} == everything
     assert sum(now[name] != everything[name] for name in now) == 4
     assert len(asked) < 2 * 24  # of the three looks at each session the other process has taken most
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
+@pytest.mark.parametrize("helped", [True, False])
+def test_a_summary_is_there_before_the_next_session_is_looked_at(
+    home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, *, helped: bool
+) -> None:
+    """On a slow disk a person sees how far it is, and not only at the end that there was something to wait for."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(helper, "WORTH", 20)
+    for number in range(24):
+        make(home, f"s{number:02}")
+    list(Workspace(home, LongAgoFs(), cache=str(cache)).summaries())
+    asked: list[str] = []
+
+    class Asked(LongAgoFs):
+        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
+            asked.append(path)
+            return super().stat(path, dir_fd=dir_fd)
+
+    likely: list[Summary] = []
+    workspace = Workspace(home, Asked(), cache=str(cache), meanwhile=likely.extend if helped else None)
+    summaries = workspace.summaries()
+    asked.clear()
+    first = next(summaries)
+    name = first.ref.session_id
+    looks = [
+        path for path in asked if path.startswith("s")
+    ]  # from the folder of sessions on, which is held open
+    assert sorted(looks) == [name, f"{name}/metadata.json", f"{name}/transcript.jsonl"]
+    assert len(likely) == (24 if helped else 0)
+    assert len([first, *summaries]) == 24

@@ -34,8 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         from sessionary.cli.errors import run
 
         return run(arguments)
+    except KeyboardInterrupt:  # our own code was still being loaded; later ones are told where all else is
+        return _interrupted()
     finally:
         if argv is None:  # the process ends now; it would look through all of its code once more
             gc.freeze()
         if collecting:
             gc.enable()
+
+
+def _interrupted() -> int:
+    try:
+        sys.stderr.write("interrupted\n")
+    except (OSError, AttributeError):
+        pass  # nobody is there to be told
+    return 130

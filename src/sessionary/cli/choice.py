@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from sessionary.cli import output
 from sessionary.cli.progress import Progress
@@ -12,6 +13,7 @@ from sessionary.cli.text import one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
 
@@ -38,6 +40,38 @@ def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | 
     except StorageFailed as error:
         return summaries, error
     return summaries, None
+
+
+@contextmanager
+def among_found(failure: StorageFailed | None) -> Iterator[None]:
+    """A block that looks for something among the sessions that were found. What could not be looked into may hold it.
+
+    Raises:
+        StorageFailed: it is not there, but not all were found.
+    """
+    try:
+        yield
+    except NotFound:
+        if failure is not None:
+            raise failure from None
+        raise
+
+
+def stores(workspace: Workspace, closed: list[StorageFailed]) -> Iterator[tuple[str, str]]:
+    """Every project of the home and its folder of sessions; among `closed` what kept the others from being found."""
+    try:
+        yield from AmplifierLayout(workspace.home).stores()
+    except StorageFailed as error:
+        closed.append(error)
+
+
+def joined(closed: list[StorageFailed]) -> StorageFailed | None:
+    """The first of them, with the folders of all; None if there are none."""
+    if not closed:
+        return None
+    folders = [folder for error in closed for folder in error.details.get("folders", [error.path])]
+    closed[0].details["folders"] = folders
+    return closed[0]
 
 
 def chosen(

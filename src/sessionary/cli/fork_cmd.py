@@ -11,6 +11,7 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.choice import all_refs
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import fit, one_line
 from sessionary.errors import AlreadyExists, Invalid
@@ -62,7 +63,10 @@ def fork_command(
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
-    parent = chosen(Workspace(home), session, "fork")
+    workspace = Workspace(home)
+    parent = chosen(workspace, session, "fork")
+    if new_id is not None and parent.word != parent.folder:
+        _refuse_known(workspace, new_id)
     if dry_run:
         _preview(parent, turn, new_id, on_incomplete, json_)
         return 0
@@ -89,6 +93,19 @@ def fork_command(
     tell("show it", phrases.command(home, "show", word))
     tell("undo", undo)
     return 0
+
+
+def _refuse_known(workspace: Workspace, new_id: str) -> None:
+    """Refuse the id of a session of another project too: neither could be named by it any more.
+
+    Raises:
+        AlreadyExists: there is one.
+    """
+    for ref in all_refs(workspace)[0]:
+        if ref.session_id == new_id:
+            raise AlreadyExists(
+                f"Session '{new_id}' exists already", operation="fork", session=new_id, path=ref.folder
+            )
 
 
 def _told(parent: Chosen, made: ForkResult) -> Iterator[str]:

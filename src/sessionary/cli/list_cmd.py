@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_summaries, projects, tell_none, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, projects, tell_none, tell_partly
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.errors import SessionaryError
 from sessionary.layouts.amplifier.ids import project_slug
@@ -72,7 +72,8 @@ def list_command(
     draft = _Draft(listed)
     workspace = Workspace(home, meanwhile=draft.make)
     found, failure = all_summaries(workspace)
-    result = draft.final(found)
+    with among_found(failure):
+        result = draft.final(found)
     summaries = result.summaries
     objects = (as_object(summaries[place]) for place in (result.first if top_level else result.newest))
     if jsonl:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import PARTLY, all_refs, projects
+from sessionary.cli.choice import PARTLY, all_refs, among_found, projects
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line
 from sessionary.errors import AmbiguousId
@@ -98,7 +98,9 @@ def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
                 return path_slug(old), old
     if os.path.isdir(workspace.home / PROJECTS / word) and os.sep not in word:
         return word, None
-    found = sorted(projects(all_refs(workspace)[0], word))
+    refs, failure = all_refs(workspace)
+    with among_found(failure):
+        found = sorted(projects(refs, word))
     if len(found) > 1:
         raise AmbiguousId(
             f"{len(found)} projects are called {word}",

@@ -114,6 +114,27 @@ def open_streams() -> None:
         sys.stderr = _Nowhere()
     if sys.stdout is None:
         sys.stdout = _Closed()
+    elif isinstance(raw_stream := getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = _Whole(sys.stdout, raw_stream)
+
+
+class _Whole(io.TextIOWrapper):
+    """The standard output with a buffer below it, where Python was told to do without (PYTHONUNBUFFERED).
+
+    Without one it forgets what a full disk, or a reader who leaves, has not taken of a write, and nobody hears of it.
+    Each line is sent on at once all the same.
+    """
+
+    def __init__(self, before: TextIO, stream: io.RawIOBase) -> None:
+        self._below = io.BufferedWriter(stream)
+        super().__init__(self._below, encoding=before.encoding, errors=before.errors, line_buffering=True)
+        self.before = before
+
+    def leave(self) -> TextIO:
+        """What was there before, with nothing waiting here any more, and not closed when this goes."""
+        self.detach()
+        self._below.detach()
+        return self.before
 
 
 def let_go() -> None:
@@ -127,6 +148,8 @@ def let_go() -> None:
             getattr(sys, name).flush()
         except OSError:
             setattr(sys, name, _Nowhere())
+    if isinstance(sys.stdout, _Whole):
+        sys.stdout = sys.stdout.leave()
 
 
 class _Nowhere(io.TextIOBase):

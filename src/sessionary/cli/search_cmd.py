@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, phrases, targets
-from sessionary.cli.choice import all_refs, chosen, project_name, tell_partly, title_of
+from sessionary.cli.choice import all_refs, among_found, chosen, project_name, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
@@ -115,7 +115,8 @@ def search_command(
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
     refs, failure = all_refs(workspace)
     wanted = [targets.session(workspace, session)] if session else refs
-    asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
+    with among_found(failure):
+        asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
     places = _places(workspace, asked)
     search = Search(query)
     hits = _Hits(search, places, limit)

@@ -215,6 +215,8 @@ def _chosen(messages: Iterable[Said], turns: Turns | None) -> Iterator[Said]:
             none = False
             yield message
     if none:
+        for message in messages:  # to say how many there are
+            turn = message.turn
         raise Invalid(
             f"there is no turn {first}: the session has {phrases.count(turn, 'turn')}", operation="show"
         )

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output, phrases
-from sessionary.cli.choice import all_summaries, chosen, project_name, short_slug, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, short_slug, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
@@ -61,7 +61,8 @@ def stats_command(
     workspace = Workspace(home)
     summaries, failure = all_summaries(workspace)
     if project is not None:
-        kept = {ref.folder for ref in chosen(workspace, [one.ref for one in summaries], project=project)}
+        with among_found(failure):
+            kept = {ref.folder for ref in chosen(workspace, [one.ref for one in summaries], project=project)}
         summaries = [summary for summary in summaries if summary.ref.folder in kept]
     known = {summary.ref.session_id for summary in summaries}
     costs = _costs(summaries, known, since, until) if events else None

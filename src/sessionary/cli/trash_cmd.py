@@ -13,10 +13,11 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.choice import joined, stores, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line, pad
 from sessionary.cli.when import When
 from sessionary.disk.fs import OS_FS
-from sessionary.errors import SessionaryError
+from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, trash
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.trash import Trashed
@@ -70,9 +71,10 @@ def trash_command(
     workspace = Workspace(home)
     if sessions:
         return _trash(workspace, sessions, home, json_)
-    rows = [row for row in _rows(workspace) if _is_older(row.one, older_than)]
+    closed: list[StorageFailed] = []
+    rows = [row for row in _rows(workspace, closed) if _is_older(row.one, older_than)]
     if empty:
-        return _empty(rows, yes, json_)
+        return _empty(rows, yes, json_) or tell_partly(joined(closed), "destroyed")
     if json_:
         output.value(list(map(_object, rows)))
     else:
@@ -80,7 +82,7 @@ def trash_command(
             output.lines(_listed(rows))
         if not rows:
             output.aside("nothing is in the trash" + (" that is older" if older_than else ""))
-    return 0
+    return tell_partly(joined(closed), "shown")
 
 
 def _one_job(
@@ -139,11 +141,11 @@ def _move(target: Chosen) -> str:
 # -- what is in it
 
 
-def _rows(workspace: Workspace) -> list[_Row]:
+def _rows(workspace: Workspace, closed: list[StorageFailed]) -> list[_Row]:
     rows = [
         _Row(project, root, one)
-        for project, root in AmplifierLayout(workspace.home).stores()
-        for one in trash.trashed(OS_FS, root)
+        for project, root in stores(workspace, closed)
+        for one in trash.trashed(OS_FS, root, closed)
     ]
     return sorted(rows, key=lambda row: row.one.at, reverse=True)
 

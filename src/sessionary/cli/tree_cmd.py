@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import list_cmd, options, output, phrases, targets
-from sessionary.cli.choice import all_summaries, chosen, project_name, tell_none, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.workspace import Workspace
@@ -43,7 +43,8 @@ def tree_command(
     refs = [summary.ref for summary in summaries]
     wanted = None if session is None else targets.session(workspace, session)
     if project is not None:
-        kept = {ref.folder for ref in chosen(workspace, refs, project=project)}
+        with among_found(failure):
+            kept = {ref.folder for ref in chosen(workspace, refs, project=project)}
         summaries = [summary for summary in summaries if summary.ref.folder in kept]
     tops = families(summaries, workspace.is_nested)
     if wanted is not None:

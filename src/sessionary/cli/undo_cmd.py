@@ -11,12 +11,12 @@ import click
 
 from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.changing import tell
+from sessionary.cli.choice import all_refs, joined, stores, tell_partly
 from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
-from sessionary.errors import AmbiguousId, NotFound
-from sessionary.layouts.amplifier import SessionStore, Undone, trash
-from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.errors import AmbiguousId, NotFound, StorageFailed
+from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
 from sessionary.workspace import Workspace
 
@@ -60,7 +60,8 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
     the other one in place. To undo twice leads back to where one was. What was added to the session meanwhile is kept.
     """
     workspace = Workspace(home)
-    rows = _rows(workspace, None if session is None else _named(workspace, session))
+    closed: list[StorageFailed] = []
+    rows = _rows(workspace, None if session is None else _named(workspace, session), closed)
     if list_:
         if json_:
             output.value(list(map(_object, rows)))
@@ -69,7 +70,10 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
                 output.lines(_listed(rows))
             if not rows:
                 output.aside("there is nothing to undo")
-        return 0
+        return tell_partly(joined(closed), "shown")
+    if failure := joined(closed):  # the last change of all may be there
+        failure.hint = "`sessionary undo ID` takes back the last change of one session"
+        raise failure
     if not rows:
         whose = "" if session is None else f" of {session}"
         raise NotFound(f"there is nothing to undo{whose}", hint="`sessionary undo --list` shows all")
@@ -93,16 +97,9 @@ def _named(workspace: Workspace, word: str) -> _Place:
         if os.path.isdir(path) or trash.newest(OS_FS, root, session_id) is not None:
             return _Place(None, root, session_id, path)
         raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
-    gone = _in_trash(workspace, word)
-    try:
-        ref = of_an_agent(workspace.find(word), "undo")
-    except NotFound:
-        if not gone:
-            raise
-        found = gone
-    else:
-        here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
-        found = [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
+    closed: list[StorageFailed] = []
+    gone = _in_trash(workspace, word, closed)
+    found = _found(workspace, word, gone, joined(closed))
     if len(found) > 1:
         matches = sorted(f"{one.session_id}  {one.project or ''}".rstrip() for one in found)
         raise AmbiguousId(
@@ -114,25 +111,50 @@ def _named(workspace: Workspace, word: str) -> _Place:
     return found[0]
 
 
-def _in_trash(workspace: Workspace, word: str) -> list[_Place]:
+def _is_begun(workspace: Workspace, word: str) -> bool:
+    """True if a session that lies in its place wins over those of sub-agents, whose ids may begin with its own."""
+    return any(
+        ref.session_id == word or (ref.session_id.startswith(word) and not workspace.is_nested(ref))
+        for ref in all_refs(workspace)[0]
+    )
+
+
+def _found(
+    workspace: Workspace, word: str, gone: list[_Place], failure: StorageFailed | None
+) -> list[_Place]:
+    """What a word may mean of what lies in its place, and of what is gone."""
+    begun = [one for one in gone if is_top_level_session(one.session_id)]
+    if begun and not _is_begun(workspace, word):
+        return begun
+    try:
+        ref = of_an_agent(workspace.find(word), "undo")
+    except (NotFound, StorageFailed) as error:
+        if not gone:
+            raise failure or error from None
+        return gone
+    here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
+    return [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
+
+
+def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> list[_Place]:
     """The sessions in the trash that are called so; else those whose ids begin so."""
     found = {
         _Place(project, root, one.session_id, one.session_id): None
-        for project, root in AmplifierLayout(workspace.home).stores()
-        for one in trash.trashed(OS_FS, root)
+        for project, root in stores(workspace, closed)
+        for one in trash.trashed(OS_FS, root, closed)
         if one.session_id.startswith(word)
     }
     return [one for one in found if one.session_id == word] or list(found)
 
 
-def _rows(workspace: Workspace, place: _Place | None) -> list[_Row]:
-    """What could be undone, the newest first."""
+def _rows(workspace: Workspace, place: _Place | None, closed: list[StorageFailed]) -> list[_Row]:
+    """What could be undone, the newest first; among `closed` what kept the rest from being found."""
     if place is not None:
         return [_Row(place, one) for one in undoable(place.root, place.session_id)]
     rows = [
         _Row(_Place(project, root, one.session_id, one.session_id), one)
-        for project, root in AmplifierLayout(workspace.home).stores()
-        for one in undoable(root)
+        for project, root in stores(workspace, closed)
+        for one in undoable(root, closed=closed)
     ]
     return sorted(rows, key=lambda row: (row.one.at, row.one.next), reverse=True)
 

@@ -2,6 +2,7 @@
 
 A look is a short system call with more Python around it than it takes itself: two threads would only wait for each
 other's lock. A forked child begins at once and has everything that it is to look at; a byte for each look comes back.
+On a slow disk all of that takes long, so answers are handed on as they come: whoever waits can be told how far it is.
 
 For a program of its own, as a command is. A library must not fork the program that it is loaded into: whatever other
 libraries do in their threads goes on in one of the two only.
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -25,10 +27,16 @@ SHARE = 0.7
 """The child's part of the looks. What a list has to do here meanwhile takes about as long as half of them."""
 
 
+PIECE = 100
+"""The child sends so many answers at once."""
+
+
 def with_helper(
-    look: Callable[[Sequence[Item]], bytes], items: Sequence[Item], meanwhile: Callable[[], object]
-) -> bytes:
-    """What `look` answers for the items: a byte for each, in their order.
+    look: Callable[[Sequence[Item]], Iterable[int]],
+    items: Sequence[Item],
+    meanwhile: Callable[[], object],
+) -> Generator[int, None, None]:
+    """What `look` answers for the items: a byte for each, in their order, each as soon as all up to it are known.
 
     Where there is no second core, or a thread that a child would lack, `look` is called here with all of them, and
     `meanwhile` is not called.
@@ -36,10 +44,11 @@ def with_helper(
     Args:
         look: asked for some of the items; must not change anything, since what a child changes nobody sees.
         items: all of them.
-        meanwhile: what can be done here before the answers are known.
+        meanwhile: what can be done here before the first answer is known.
     """
     if len(items) < WORTH or not _has_company():
-        return look(items)
+        yield from look(items)
+        return
     ours = len(items) - int(SHARE * len(items))
     here, there = os.pipe()
     try:
@@ -47,22 +56,23 @@ def with_helper(
     except OSError:  # so many processes this person may not have
         os.close(here)
         os.close(there)
-        return look(items)
+        yield from look(items)
+        return
     if not child:
         _answer(look, items[ours:], there, here)
     os.close(there)
+    known = ours
     try:
         meanwhile()
-        first = look(items[:ours])
-        with open(here, "rb", closefd=False) as pipe:
-            second = pipe.read()
+        yield from look(items[:ours])
+        while piece := os.read(here, 1 << 16):
+            known += len(piece)
+            yield from piece
     finally:
-        os.close(here)  # a child that nobody listens to any more ends with its answer
+        os.close(here)  # a child that nobody listens to any more ends with its next answers
         with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
             os.waitpid(child, 0)
-    if len(second) < len(items) - ours:  # it was killed, or failed as we shall here
-        second = look(items[ours:])
-    return first + second
+    yield from look(items[known:])  # nothing, or it was killed, or failed as we shall here
 
 
 def _has_company() -> bool:
@@ -78,11 +88,14 @@ def _has_company() -> bool:
     )
 
 
-def _answer(look: Callable[[Sequence[Item]], bytes], items: Sequence[Item], there: int, here: int) -> None:
+def _answer(
+    look: Callable[[Sequence[Item]], Iterable[int]], items: Sequence[Item], there: int, here: int
+) -> None:
     """All that the child does. Whatever happens, it must not come back as a second one of the parent."""
     try:
         os.close(here)  # or it would itself be the reader that its answer waits for
-        with open(there, "wb", closefd=False) as pipe:
-            pipe.write(look(items))
+        answers = iter(look(items))
+        while piece := bytes(islice(answers, PIECE)):
+            os.write(there, piece)  # all of it: a pipe takes so few at once, or waits
     finally:
         os._exit(0)

@@ -7,10 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import pytest
 
-from sessionary.disk.helper import SHARE, WORTH, with_helper
+from sessionary.disk.helper import PIECE, SHARE, WORTH, with_helper
 
 ITEMS = range(2 * WORTH + 1)
 
@@ -45,13 +46,13 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_the_answers_come_in_the_order_of_the_items(two_cores: list[int]) -> None:
-    assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
+    assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
     assert len(two_cores) == 1
 
 
 def test_the_child_takes_its_share_and_this_process_the_rest() -> None:
     here = os.getpid()
-    answers = with_helper(lambda some: bytes([os.getpid() == here] * len(some)), ITEMS, nothing)
+    answers = bytes(with_helper(lambda some: bytes([os.getpid() == here] * len(some)), ITEMS, nothing))
     theirs = int(SHARE * len(ITEMS))
     assert answers == bytes([1] * (len(ITEMS) - theirs) + [0] * theirs)
 
@@ -73,15 +74,70 @@ def test_this_process_goes_on_while_the_child_looks() -> None:
         os.write(tell, b"ready")
 
     try:
-        assert with_helper(waits, ITEMS, meanwhile) == parity(ITEMS)
+        assert bytes(with_helper(waits, ITEMS, meanwhile)) == parity(ITEMS)
     finally:
         for fd in (told, tell, heard, hear):
             os.close(fd)
 
 
+def test_answers_come_as_soon_as_they_are_known() -> None:
+    """Those of the child too: it goes on only when its first have arrived here."""
+    told, tell = os.pipe()
+    here = os.getpid()
+
+    def slow(some: Sequence[int]) -> Iterator[int]:
+        for number, item in enumerate(some):
+            if os.getpid() != here and number == PIECE:
+                assert os.read(told, 5) == b"ready"
+            yield item % 2
+
+    asked: list[int] = []
+
+    def noted(some: Sequence[int]) -> Iterator[int]:
+        for answer in slow(some):
+            asked.append(answer)
+            yield answer
+
+    try:
+        answers = with_helper(noted, ITEMS, nothing)
+        first = [next(answers)]
+        assert len(asked) == 1
+        ours = len(ITEMS) - int(SHARE * len(ITEMS))
+        first += islice(answers, ours - 1 + PIECE)
+        os.write(tell, b"ready")
+        assert bytes([*first, *answers]) == parity(ITEMS)
+        assert len(asked) == ours
+    finally:
+        os.close(told)
+        os.close(tell)
+
+
+def test_whoever_has_enough_leaves_no_child_and_no_descriptor() -> None:
+    before = os.listdir("/dev/fd")
+    answers = with_helper(parity, range(300_000), nothing)
+    assert next(answers) == 0
+    answers.close()
+    assert len(os.listdir("/dev/fd")) == len(before)
+
+
+def test_a_child_that_is_killed_on_the_way_is_asked_for_the_rest_only() -> None:
+    here = os.getpid()
+    asked: list[int] = []
+
+    def deadly(some: Sequence[int]) -> Iterator[int]:
+        for number, item in enumerate(some):
+            if os.getpid() != here and number == PIECE + 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            asked.append(item)
+            yield item % 2
+
+    assert bytes(with_helper(deadly, ITEMS, nothing)) == parity(ITEMS)
+    assert len(asked) == len(ITEMS) - PIECE
+
+
 def test_more_than_a_pipe_holds_comes_whole() -> None:
     many = range(300_000)
-    assert with_helper(parity, many, nothing) == parity(many)
+    assert bytes(with_helper(parity, many, nothing)) == parity(many)
 
 
 @pytest.mark.parametrize("alone", ["few", "core", "thread", "no affinity"])
@@ -96,7 +152,7 @@ def test_one_process_looks_alone(alone: str, two_cores: list[int], monkeypatch: 
     else:
         monkeypatch.delattr(os, "sched_getaffinity")
     done: list[int] = []
-    assert with_helper(parity, items, lambda: done.append(1)) == parity(items)
+    assert bytes(with_helper(parity, items, lambda: done.append(1))) == parity(items)
     assert two_cores == []
     assert done == [], "nobody waits, so there is nothing to do meanwhile"
 
@@ -109,7 +165,7 @@ def test_a_child_that_is_killed_takes_no_answer_along() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return parity(some)
 
-    assert with_helper(deadly, ITEMS, nothing) == parity(ITEMS)
+    assert bytes(with_helper(deadly, ITEMS, nothing)) == parity(ITEMS)
 
 
 def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,14 +174,14 @@ def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fork", refuses)
     before = len(os.listdir("/dev/fd"))
-    assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
+    assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
     assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_child_for_which_the_system_has_waited_is_no_failure() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some that start programs leave it
     try:
-        assert with_helper(parity, ITEMS, nothing) == parity(ITEMS)
+        assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -137,7 +193,7 @@ def test_what_fails_in_the_child_fails_here_too() -> None:
         return parity(some)
 
     with pytest.raises(PermissionError):
-        with_helper(fails, ITEMS, nothing)
+        bytes(with_helper(fails, ITEMS, nothing))
 
 
 @pytest.mark.parametrize("at", ["look", "meanwhile"])
@@ -155,5 +211,5 @@ def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor(at: str) -> No
 
     before = os.listdir("/dev/fd")
     with pytest.raises(KeyboardInterrupt):
-        with_helper(interrupted, ITEMS, meanwhile)
+        bytes(with_helper(interrupted, ITEMS, meanwhile))
     assert len(os.listdir("/dev/fd")) == len(before)

@@ -92,7 +92,7 @@ class AmplifierLayout:
                     yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
-        """Every project and its folder of sessions, also where that holds none (but perhaps a trash).
+        """Every project that can be looked into and its folder of sessions, also where that holds none but a trash.
 
         Raises:
             StorageFailed: as `discover`.
@@ -151,26 +151,20 @@ class AmplifierLayout:
             for folder in set(known) - {f"{sessions}/{name}" for sessions, name, _, _ in some}:
                 del known[folder]
 
-    def _hold(self, some: Sequence[_Remembered]) -> bytes:
-        """For each of the sessions 1 if what is remembered of it holds, else 0."""
+    def _hold(self, some: Sequence[_Remembered]) -> Iterator[int]:
+        """For each of the sessions 1 if what is remembered of it holds, else 0; each as soon as it is known."""
         meanwhile = self._meanwhile
         if meanwhile is None:
             return self._compare(some)
         likely = [entry.summary for _, _, entry, _ in some if entry is not None]
         return with_helper(self._compare, some, lambda: meanwhile(likely))
 
-    def _compare(self, some: Sequence[_Remembered]) -> bytes:
-        answers = bytearray()
+    def _compare(self, some: Sequence[_Remembered]) -> Iterator[int]:
         for sessions, those in groupby(some, itemgetter(0)):
             with held_open(self._fs, sessions) as fd:
                 here = f"{sessions}/" if fd is None else ""
-                answers += bytes(
-                    [
-                        entry is not None and entry.holds(self._fs, here + name, fd)
-                        for _, name, entry, _ in those
-                    ]
-                )
-        return bytes(answers)
+                for _, name, entry, _ in those:
+                    yield entry is not None and entry.holds(self._fs, here + name, fd)
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""
@@ -233,9 +227,11 @@ class AmplifierLayout:
         """
         closed: list[StorageFailed] = []
         root = f"{self.home}/{PROJECTS}"
-        for project in self._names(root, closed):
+        for project in self._names(root, closed) or ():
             sessions = f"{root}/{project}/{SESSIONS}"
-            yield project, sessions, self._names(sessions, closed)
+            names = self._names(sessions, closed)
+            if names is not None:
+                yield project, sessions, names
         if closed:
             first = closed[0]
             first.details["folders"] = [error.path for error in closed]
@@ -250,12 +246,12 @@ class AmplifierLayout:
         except OSError as error:
             return error
 
-    def _names(self, folder: str, closed: list[StorageFailed]) -> list[str]:
-        """The names in a folder that are not hidden; none if it is not there or not a folder."""
+    def _names(self, folder: str, closed: list[StorageFailed]) -> list[str] | None:
+        """The names in a folder that are not hidden; None if it is not there, not a folder, or closed."""
         try:
             return [name for name in self._fs.listdir(folder) if name[0] != "."]
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return None
         except OSError as error:
             closed.append(storage_failed(error, "look into", folder))
-            return []
+            return None

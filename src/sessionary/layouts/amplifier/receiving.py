@@ -119,6 +119,6 @@ class StoreRecipient(AmplifierRecipient):
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         closed: list[StorageFailed] = []
-        yield self._project, str(self.home), self._names(str(self.home), closed)
+        yield self._project, str(self.home), self._names(str(self.home), closed) or []
         if closed:
             raise closed[0]

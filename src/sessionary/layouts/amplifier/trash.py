@@ -16,7 +16,7 @@ from typing import NamedTuple
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, NotFound
+from sessionary.errors import AlreadyExists, NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import LOCK
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
@@ -54,8 +54,13 @@ def moment(at: str) -> datetime | None:
         return None
 
 
-def trashed(fs: Fs, root: str) -> list[Trashed]:
+def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> list[Trashed]:
     """What is in the trash of a folder of sessions, the newest first.
+
+    Args:
+        fs: the file system.
+        root: the folder of sessions.
+        closed: where it is given, a trash that cannot be looked into is put there, and told as empty.
 
     Raises:
         StorageFailed: it cannot be looked into.
@@ -63,7 +68,11 @@ def trashed(fs: Fs, root: str) -> list[Trashed]:
     try:
         return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
     except OSError as error:
-        raise storage_failed(error, "look into", os.path.join(root, TRASH)) from error
+        failure = storage_failed(error, "look into", os.path.join(root, TRASH))
+        if closed is None:
+            raise failure from error
+        closed.append(failure)
+        return []
 
 
 def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:

@@ -53,18 +53,26 @@ class Undoable(NamedTuple):
         return trash.moment(self.at)
 
 
-def undoable(root: str, session_id: str | None = None, *, fs: Fs = OS_FS) -> list[Undoable]:
+def undoable(
+    root: str, session_id: str | None = None, *, fs: Fs = OS_FS, closed: list[StorageFailed] | None = None
+) -> list[Undoable]:
     """What could be undone of the sessions in a folder (or of one of them), the newest first.
+
+    Args:
+        root: the folder.
+        session_id: the one session.
+        fs: the file system.
+        closed: where it is given, what cannot be looked into is put there, and hides nothing else.
 
     Raises:
         StorageFailed: something cannot be looked into.
     """
-    try:
-        found = [*_in_trash(fs, root, session_id), *_in_folders(fs, root, session_id)]
-    except StorageFailed:
-        raise
-    except OSError as error:
-        raise storage_failed(error, "look into", root) from error
+    failures: list[StorageFailed] = [] if closed is None else closed
+    found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
+    for name in [session_id] if session_id is not None else _names(fs, root, failures):
+        found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
+    if closed is None and failures:
+        raise failures[0]
     # Sorted for one time: a conflict that `restore_conflict` made lies behind that operation, which undoes it as well.
     found.sort(key=lambda one: (one.at, one.operation != CONFLICT), reverse=True)
     seen: set[str] = set()
@@ -81,24 +89,41 @@ def _in_trash(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
             yield Undoable(one.session_id, TRASH, one.at, one.path, size_of(fs, one.path), {})
 
 
-def _in_folders(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
+def _names(fs: Fs, root: str, closed: list[StorageFailed]) -> list[str]:
     try:
-        names = fs.listdir(root) if session_id is None else [session_id]
-    except FileNotFoundError:
+        return fs.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        closed.append(storage_failed(error, "look into", root))
+        return []
+
+
+def _in_folder(fs: Fs, root: str, name: str) -> Iterator[Undoable]:
+    folder = os.path.join(root, name)
+    try:
+        inside = [] if name.startswith(".") else fs.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
         return
-    for name in names:
-        folder = os.path.join(root, name)
-        try:
-            inside = [] if name.startswith(".") else fs.listdir(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if intent.UNDO in inside:
-            for entry in intent.entries(fs, folder):
-                yield Undoable(name, entry.operation, entry.at, entry.path, entry.size, entry.facts)
-        for file in inside:
-            if file.startswith(_CONFLICT):
-                path = os.path.join(folder, file)
-                yield Undoable(name, CONFLICT, file.removeprefix(_CONFLICT), path, fs.stat(path).st_size, {})
+    if intent.UNDO in inside:
+        for entry in intent.entries(fs, folder):
+            yield Undoable(name, entry.operation, entry.at, entry.path, entry.size, entry.facts)
+    for file in inside:
+        if file.startswith(_CONFLICT):
+            path = os.path.join(folder, file)
+            yield Undoable(name, CONFLICT, file.removeprefix(_CONFLICT), path, fs.stat(path).st_size, {})
+
+
+def _gathered(found: Iterator[Undoable], place: str, closed: list[StorageFailed]) -> list[Undoable]:
+    """All that is found, and among `closed` what kept the rest of it from being found."""
+    gathered: list[Undoable] = []
+    try:
+        gathered.extend(found)
+    except StorageFailed as error:
+        closed.append(error)
+    except OSError as error:
+        closed.append(storage_failed(error, "look into", place))
+    return gathered
 
 
 def size_of(fs: Fs, folder: str) -> int:
