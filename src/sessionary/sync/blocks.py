@@ -34,6 +34,9 @@ LOOK_BACK = 4 << 20
 NEAR = 64 << 10
 """So many of them always, where there are as many."""
 
+OVERHEAD = 1 << 10
+"""What is stored of a block is at most so many bytes, and a 128th, longer than what it holds of the file."""
+
 START = sha256(b"sessionary chain 1").hexdigest()
 _LEVEL = 3
 _SHORTEST = 8  # zstandard takes no dictionary of fewer bytes
@@ -161,6 +164,8 @@ def unpack(block: str, data: bytes) -> Stored:
         )
     if not 0 < raw <= BLOCK or not 0 <= back <= LOOK_BACK:
         raise _damaged(block, f"it claims {raw} bytes, compressed against {back}")
+    if len(data) > raw + raw // 128 + OVERHEAD:
+        raise _damaged(block, f"it claims {raw} bytes, and has {len(data)} for them")
     return Stored("", prev, raw, back, body)
 
 
