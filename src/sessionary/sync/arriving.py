@@ -124,9 +124,8 @@ class _Sum:
         smallest = raw if known is None else min(known, raw)
         self._smallest[number] = smallest
         self._total += smallest - (known or 0)
-        if (
-            self._total - smallest >= self._of.most
-        ):  # of this number a smaller one may come yet, of one byte at least
+        # Of this number a smaller one may come yet, of one byte at least.
+        if self._total - smallest >= self._of.most:
             raise too_long(self._of)
 
 

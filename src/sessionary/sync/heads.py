@@ -197,11 +197,8 @@ def _impossible_part(part: PartHead) -> Iterator[str]:
     """As `_impossible`, of one file: above all a size that its blocks cannot have, whatever they are."""
     if not _HASH.fullmatch(part.chain):
         yield f"the chain of {part.name!r} is no hash"
-    if not 0 <= part.n <= MOST_BLOCKS or not 0 <= part.size <= LARGEST_NUMBER:
-        yield f"a number is out of its range: {part.name!r} with {part.size} bytes in {part.n} blocks"
-    elif part.data is None and not part.n <= part.size <= part.n * BLOCK:
-        yield f"{part.name!r} cannot have {part.size} bytes in {part.n} blocks"
-    elif part.data is not None and (
-        part.n or part.size > LARGEST_DOCUMENT or part.kind != PartKind.DOCUMENT.value
-    ):
-        yield f"{part.name!r} ({part.kind}, {part.size} bytes) cannot lie in it"
+    if part.data is None:
+        if not 0 <= part.n <= MOST_BLOCKS or not part.n <= part.size <= part.n * BLOCK:
+            yield f"{part.name!r} cannot have {part.size} bytes in {part.n} blocks"
+    elif part.n or not 0 <= part.size <= LARGEST_DOCUMENT or part.kind != PartKind.DOCUMENT.value:
+        yield f"{part.name!r} ({part.kind}, {part.size} bytes in {part.n} blocks) cannot lie in it"

@@ -127,10 +127,11 @@ NO_NUMBERS = [-1, True, 5.0, 5.5, LARGEST_NUMBER + 1, 10**30, "5", None]
         with_part(size=BLOCK + 1),
         with_part(size=5, n=6),
         with_part(size=5, n=0),
-        with_part(size=LARGEST_NUMBER, n=MOST_BLOCKS + 1),
+        with_part(size=MOST_BLOCKS + 1, n=MOST_BLOCKS + 1),
         with_part(n=0, data="AAAA"),  # a journal
         with_part(kind="document", n=1, data="AAAA"),
         with_part(kind="document", n=0, data="AAAA", size=LARGEST_DOCUMENT + 1),
+        with_part(kind="document", n=0, data="AAAA", size=-1),
     ],
     ids=lambda told: json.dumps({key: told.get(key) for key in ("gen", "count", "parts", "history")}),
 )
@@ -164,9 +165,10 @@ def test_numbers_at_their_limits_are_none_that_cannot_be(told: dict[str, Any]) -
     assert decode(NAME, json.dumps(told).encode()).session == "one"
 
 
-def test_a_damaged_head_that_speaks_of_another_session_names_none() -> None:
+@pytest.mark.parametrize("size", [5, -1, True])
+def test_a_head_that_speaks_of_another_session_is_not_told_as_that_one(size: object) -> None:
     with pytest.raises(Corrupt) as caught:
-        decode(NAME, json.dumps({**with_part(size=-1), "session": "two"}).encode())
+        decode(NAME, json.dumps({**with_part(size=size), "session": "two"}).encode())
     assert caught.value.session is None
 
 
