@@ -143,15 +143,18 @@ def test_a_run_that_is_said_to_be_under_way_and_is_not_there_is_an_unknown_one(t
 class Gone:
     """A session of which blocks that its head needs were removed by a run that was cut off."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, stray: bool = False) -> None:
         self.server = MemoryServer()
         self.world = World(root, self.server.remote, 2, block=200)
         self.a, self.b = self.world.devices
         self.world.say(self.a, "one", 5, 150)
         self.a.engine(self.server.remote()).push()
         (self.space,) = self.server.tenants["me"].blocks
+        if stray:  # of one number there are two now, so that the chain has to be read
+            last = sorted(self.blocks())[4]
+            self.server.remote().put_block(self.space, last[: -len(BLOCK[18:])] + BLOCK[18:], DATA)
         self.before = dict(self.blocks())
-        transcript = sorted(self.before)[:5]
+        transcript = sorted(name for name in self.before if not name.endswith(BLOCK[18:]))[:5]
         self.gone = transcript[1:4]
         here = kept(self.b.root)
         run = here.begin(EPOCH)
@@ -167,12 +170,13 @@ class Gone:
         return self.b.remover(self.server.remote()).finish()
 
 
+@pytest.mark.parametrize("stray", [False, True], ids=["alone", "beside others"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("damage", [*OF_BYTES, folder])
 def test_a_damaged_block_is_told_and_not_put_back_and_all_others_are(
-    damage: Damage, which: int, tmp_path: Path
+    damage: Damage, which: int, stray: bool, tmp_path: Path
 ) -> None:
-    gone = Gone(tmp_path)
+    gone = Gone(tmp_path, stray=stray)
     bad = gone.gone[which]
     (path,) = files(gone.b.root, bad)
     data = path.read_bytes()
@@ -193,6 +197,13 @@ def test_a_damaged_block_is_told_and_not_put_back_and_all_others_are(
     assert (whole.spoilt, whole.restored, whole.missing) == ([], 1, 0)
     assert gone.blocks() == gone.before
     gone.world.check()
+
+
+def test_a_damaged_block_is_told_once_however_often_it_is_looked_for(tmp_path: Path) -> None:
+    gone = Gone(tmp_path)
+    flip(*files(gone.b.root, gone.gone[1]))
+    done = gone.b.remover(gone.server.remote()).remove()  # which finishes the one that was cut off first
+    assert (len(done.spoilt), done.restored) == (1, 2)
 
 
 def test_a_damaged_block_that_nobody_needs_is_nobodys_trouble(tmp_path: Path) -> None:
