@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from sessionary.disk.spool import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, SessionaryError
-from sessionary.sync.blocks import id_range, part_key, unpack
+from sessionary.sync.blocks import ANEW, id_range, part_key, unpack
 from sessionary.sync.remote import LARGEST_BLOCK, Block, Remote, blocks_of
 
 ALIKE = 64 << 20
@@ -134,7 +134,7 @@ def too_long(of: Range) -> Corrupt:
     return Corrupt(
         f"the blocks of {of.name} hold more than the {of.most} bytes that the head leaves for them",
         operation="pull",
-        hint="nothing here was changed; push this session again, to another remote, from a machine that has it whole",
+        hint=ANEW,
     )
 
 

@@ -37,6 +37,11 @@ NEAR = 64 << 10
 OVERHEAD = 1 << 10
 """What is stored of a block is at most so many bytes, and a 128th, longer than what it holds of the file."""
 
+ANEW = (
+    "nothing here was changed; push this session again, to another remote, from a machine that has it whole"
+)
+"""The remedy for what is damaged on the other side: what is there under a name stays there, whoever pushes what."""
+
 START = sha256(b"sessionary chain 1").hexdigest()
 _LEVEL = 3
 _SHORTEST = 8  # zstandard takes no dictionary of fewer bytes
@@ -256,5 +261,5 @@ def _damaged(block: str, why: str) -> Corrupt:
     return Corrupt(
         f"block {block} of the other side cannot be read: {why}",
         operation="pull",
-        hint="nothing here was changed; push this session again from a machine that has it whole",
+        hint=ANEW,
     )

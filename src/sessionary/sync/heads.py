@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sessionary.errors import Corrupt, Unsupported
 from sessionary.layouts.base import PartKind
-from sessionary.sync.blocks import BLOCK, FORMAT
+from sessionary.sync.blocks import ANEW, BLOCK, FORMAT
 
 INLINE = 4 << 10
 """A document of at most so many bytes, compressed, lies in the head."""
@@ -162,7 +162,7 @@ def _damaged(name: str, session: str | None, what: str) -> Corrupt:
         f"head {name} of the other side{whose} is damaged: {what}",
         operation="pull",
         session=session,
-        hint="nothing here was changed; push this session again, to another remote, from a machine that has it whole",
+        hint=ANEW,
     )
 
 

@@ -17,6 +17,7 @@ from sessionary.disk.spool import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError
 from sessionary.sync.arriving import Arrived, Range, arrived, laid_down, too_long
 from sessionary.sync.blocks import (
+    ANEW,
     LOOK_BACK,
     START,
     Bytes,
@@ -138,7 +139,7 @@ def fetch(
         )
         chain = chain[first:]
     if not first and (chain[0].prev if chain else part.chain) != START:
-        raise Corrupt(f"the chain of {part.name} does not begin at its beginning", operation="pull")
+        raise _damaged(f"the chain of {part.name} does not begin at its beginning")
     return _with_ends(part, list(agreed[:first]), chain, spool)
 
 
@@ -148,9 +149,7 @@ def _with_ends(part: PartHead, pieces: list[Piece], chain: list[Fetched], spool:
         end += stored.raw
         pieces.append(Piece(end, stored.chain))
     if end != part.size:
-        raise Corrupt(
-            f"the blocks of {part.name} hold {end} bytes, the head says {part.size}", operation="pull"
-        )
+        raise _damaged(f"the blocks of {part.name} hold {end} bytes, the head says {part.size}")
     return Theirs(part, start, pieces, chain, spool, None)
 
 
@@ -210,13 +209,17 @@ def inline_bytes(part: PartHead) -> bytes:
     """
     assert part.data is not None
     if part.size > LARGEST_DOCUMENT:
-        raise Corrupt(f"the head claims {part.size} bytes of {part.name}", operation="pull")
+        raise _damaged(f"the head claims {part.size} bytes of {part.name}")
     try:
         if zstandard.get_frame_parameters(part.data).content_size != part.size:
-            raise Corrupt(f"{part.name} in the head is longer than it says", operation="pull")
+            raise _damaged(f"{part.name} in the head is longer than it says")
         raw = zstandard.ZstdDecompressor().decompress(part.data, max_output_size=part.size)
     except zstandard.ZstdError as error:
-        raise Corrupt(f"{part.name} in the head cannot be read: {error}", operation="pull") from None
+        raise _damaged(f"{part.name} in the head cannot be read: {error}") from None
     if len(raw) != part.size or follow(START, raw) != part.chain:
-        raise Corrupt(f"{part.name} in the head is not what its chain says", operation="pull")
+        raise _damaged(f"{part.name} in the head is not what its chain says")
     return raw
+
+
+def _damaged(what: str) -> Corrupt:
+    return Corrupt(what, operation="pull", hint=ANEW)
