@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from sessionary.disk.spool import Slot, Spool
-from sessionary.errors import Corrupt, RemoteError, SessionaryError, StorageFailed
+from sessionary.errors import Corrupt, RemoteError, StorageFailed
 from sessionary.sync.arriving import _LEAST, SPARE
 from sessionary.sync.blocks import BLOCK, OVERHEAD, START, block_id, pack, part_key, unpack
 from sessionary.sync.heads import (
@@ -360,7 +360,7 @@ def full(n: int) -> FaultFs:
     return FaultFs(UNSYNCED, Fault("write", n, errno.ENOSPC, lasting=True))
 
 
-def pull(device: Device, server: MemoryServer, fs: FaultFs) -> SessionaryError | None:
+def pull(device: Device, server: MemoryServer, fs: FaultFs) -> Exception | None:
     """Pull; what came of it, of one session or as a whole."""
     try:
         (outcome,) = device.engine(server.remote(), fs).pull().outcomes
