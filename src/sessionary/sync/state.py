@@ -183,11 +183,16 @@ class States:
             return None  # derived data: what cannot be read is worked out anew
 
     def _write(self, file: str, value: Struct) -> None:
-        data = msgspec.json.encode(value)
-        atomic.replace(os.path.join(self.folder, file), (data, b"\n", _proof(data)), fs=self._fs)
+        data = with_proof(msgspec.json.encode(value))
+        atomic.replace(os.path.join(self.folder, file), (data,), fs=self._fs)
 
     def _remove(self, file: str) -> None:
         atomic.forget_file(os.path.join(self.folder, file), fs=self._fs)
+
+
+def with_proof(data: bytes) -> bytes:
+    """What is stored of a line of JSON: the line, and behind it the hash by which damage is known."""
+    return data + b"\n" + _proof(data)
 
 
 def _proof(data: bytes) -> bytes:
