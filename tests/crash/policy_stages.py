@@ -23,7 +23,7 @@ from sessionary.testing.policy_world import (
     attempt_all,
 )
 from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.sync_stages import Hub, changing, cut_off
+from tests.crash.sync_stages import Hub, changing, cut_off, move_state
 
 BLOCK = 400
 KILLS = 10**9 if os.environ.get("SESSIONARY_SOAK") else 16
@@ -381,4 +381,4 @@ def sweep(stage: Stage, root: Path) -> int:
 def moved(place: Path, before: Path) -> None:
     """What the devices remember names folders; the copies lie elsewhere."""
     for path in place.glob("*/state/*/*.json"):
-        path.write_text(path.read_text().replace(str(before), str(place)))
+        move_state(path, before, place)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
+from sessionary.sync.state import with_proof
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs
 from sessionary.testing.sync_world import Device, World, attempt
@@ -277,4 +278,10 @@ def cut_off(
 def moved_states(place: Path, before: Path) -> None:
     """What the devices remember names folders; the copies lie elsewhere."""
     for path in place.glob("*/state/*.json"):
-        path.write_text(path.read_text().replace(str(before), str(place)))
+        move_state(path, before, place)
+
+
+def move_state(path: Path, before: Path, place: Path) -> None:
+    """Let one file of what is remembered name another place."""
+    told = path.read_bytes().partition(b"\n")[0]
+    path.write_bytes(with_proof(told.replace(str(before).encode(), str(place).encode())))

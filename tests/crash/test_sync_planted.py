@@ -11,6 +11,7 @@ import pytest
 from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.sync import blocks, comparing, drafts, engine, pulling, state, survey
+from sessionary.sync.arriving import Range
 from sessionary.sync.comparing import Comparison, Verdict
 from sessionary.sync.incoming import FetchedBlock
 from sessionary.sync.placing import Placer
@@ -152,10 +153,10 @@ def take_all_blocks_of_a_range(patch: pytest.MonkeyPatch) -> None:
     """Ignore the chain: take the first block of each number, as if there were no forks and no lost races."""
     chain_of = "sessionary.sync.incoming._chain"
 
-    def first_come(remote: Any, spool: Any, space: str, part: Any, first: int, stop: int, last: str) -> Any:
-        key = blocks.part_key(part.name)
+    def first_come(remote: Any, spool: Any, of: Range, last: str) -> Any:
+        key = blocks.part_key(of.name)
         found: dict[int, Any] = {}
-        for block in blocks_of(remote, space, *blocks.id_range(key, first, stop)):
+        for block in blocks_of(remote, of.space, *blocks.id_range(key, of.first, of.stop)):
             seq = int(block.id.split("-")[1])
             found.setdefault(seq, block)
         ids = [found[seq].id for seq in sorted(found)]

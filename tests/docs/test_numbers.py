@@ -19,7 +19,7 @@ from sessionary.layouts.orchestrator import home
 from sessionary.mailbox import folders
 from sessionary.mailbox import round as rounds
 from sessionary.search import scan as search
-from sessionary.sync import assuring, blocks, courier, engine, heads, incoming, remote, removal
+from sessionary.sync import arriving, assuring, blocks, courier, engine, heads, remote, removal
 from sessionary.sync.remotes import cosmos, cosmos_recent, objects, postgres, postgres_calls, sealed
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -87,7 +87,7 @@ PAGES = [
     ("formats/sync.md", f"the newest last, {heads.HISTORY} at most"),
     ("formats/sync.md", f"more than {remote.IDLE_PAGES} pages in a row"),
     ("formats/sync.md", f"more than {remote.LARGEST_BLOCK >> 10} KiB, or"),
-    ("formats/sync.md", f"more than {incoming.ALIKE >> 20} MiB in all"),
+    ("formats/sync.md", f"more than {arriving.ALIKE >> 20} MiB in all"),
     ("formats/sync.md", f"if {word(assuring.REST)} seconds have passed"),
     ("formats/sync.md", f"data of at most {exactly(remote.LARGEST_BLOCK - sealed.OVERHEAD)} can be sealed"),
     ("howto/from-app-cli.md", f"nothing was written for {word(courier.QUIET)} seconds"),

@@ -8,7 +8,7 @@ state
     what this machine remembers of the other side; disposable
 survey, bundles, copies, redaction
     what is here, as it is carried
-incoming, comparing
+arriving, incoming, comparing
     what is there, and who is right about each file
 merging, owners
     two versions of a journal in one; which device writes a ledger

@@ -34,6 +34,14 @@ LOOK_BACK = 4 << 20
 NEAR = 64 << 10
 """So many of them always, where there are as many."""
 
+OVERHEAD = 1 << 10
+"""What is stored of a block is at most so many bytes, and a 128th, longer than what it holds of the file."""
+
+ANEW = (
+    "nothing here was changed; push this session again, to another remote, from a machine that has it whole"
+)
+"""The remedy for what is damaged on the other side: what is there under a name stays there, whoever pushes what."""
+
 START = sha256(b"sessionary chain 1").hexdigest()
 _LEVEL = 3
 _SHORTEST = 8  # zstandard takes no dictionary of fewer bytes
@@ -161,6 +169,8 @@ def unpack(block: str, data: bytes) -> Stored:
         )
     if not 0 < raw <= BLOCK or not 0 <= back <= LOOK_BACK:
         raise _damaged(block, f"it claims {raw} bytes, compressed against {back}")
+    if len(data) > raw + raw // 128 + OVERHEAD:
+        raise _damaged(block, f"it claims {raw} bytes, and has {len(data)} for them")
     return Stored("", prev, raw, back, body)
 
 
@@ -251,5 +261,5 @@ def _damaged(block: str, why: str) -> Corrupt:
     return Corrupt(
         f"block {block} of the other side cannot be read: {why}",
         operation="pull",
-        hint="nothing here was changed; push this session again from a machine that has it whole",
+        hint=ANEW,
     )

@@ -76,11 +76,14 @@ def unpack_items(lines: Iterable[bytes]) -> Iterator[Item]:
     Raises:
         Corrupt: a line is none of a bundle.
     """
-    rest = b""
+    begun: list[bytes] = []  # joined once: a long line in many small blocks would be copied with each of them
     for chunk in lines:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from map(_item, whole)
-    if rest:
+        first, *others = chunk.split(b"\n")
+        begun.append(first)
+        for line in others:
+            yield _item(b"".join(begun))
+            begun = [line]
+    if any(begun):
         raise Corrupt("the bundle ends in the middle of a line", operation="pull")
 
 

@@ -378,7 +378,7 @@ class Engine:
                 unchanged = agreed is not None and agreed.etag == newest.etag and self._is_whole(agreed)
                 head = agreed.head if agreed is not None and unchanged else decode(newest.name, newest.data)
             except SessionaryError as error:
-                report.outcomes.append(self._failed(record.name, None, error))
+                report.outcomes.append(self._failed(error.session or record.name, None, error))
                 continue
             if self._concerns(head):
                 found[newest.name] = newest, agreed if unchanged else None, head
@@ -479,7 +479,7 @@ class Engine:
         try:
             head = decode(record.name, record.data)
         except SessionaryError as error:
-            return self._failed(record.name, None, error)
+            return self._failed(error.session or record.name, None, error)
         if not self._concerns(head) or head.deleted:
             return None
         trashed = known is not None and known.etag == record.etag

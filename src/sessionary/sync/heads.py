@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.errors import Corrupt, Unsupported
-from sessionary.sync.blocks import FORMAT
+from sessionary.layouts.base import PartKind
+from sessionary.sync.blocks import ANEW, BLOCK, FORMAT
 
 INLINE = 4 << 10
 """A document of at most so many bytes, compressed, lies in the head."""
@@ -25,7 +26,14 @@ INLINE_ALL = 64 << 10
 LARGEST_INLINE = 64 << 20
 """A head whose documents are larger than this in all is refused: it was made to fill a memory."""
 
+LARGEST_DOCUMENT = 1 << 20
+"""One document in a head has at most so many bytes: all of it is one block, however small it is compressed."""
+
 LARGEST_NUMBER = 1 << 53
+"""Beyond it not every language has whole numbers."""
+
+MOST_BLOCKS = 99_999_999
+"""A file has at most so many blocks: their numbers have eight digits."""
 
 HISTORY = 8
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -102,8 +110,15 @@ class _Version(Struct):
     v: int
 
 
+class _Place(Struct):
+    kind: str
+    project: str | None
+    session: str
+
+
 _decode_head = msgspec.json.Decoder(Head).decode
 _decode_version = msgspec.json.Decoder(_Version).decode
+_decode_place = msgspec.json.Decoder(_Place).decode
 
 
 def head_name(kind: str, project: str | None, session: str) -> str:
@@ -133,24 +148,57 @@ def decode(name: str, data: bytes) -> Head:
             )
         head = _decode_head(data)
     except msgspec.MsgspecError as error:
-        raise Corrupt(f"head {name} of the other side cannot be read: {error}", operation="pull") from None
+        raise _damaged(name, _session(name, data), str(error)) from None
     if head_name(head.kind, head.project, head.session) != name:
-        raise Corrupt(f"head {name} of the other side speaks of another session", operation="pull")
+        raise _damaged(name, None, "it speaks of another session")
     for what in _impossible(head):
-        raise Corrupt(f"head {name} of the other side is damaged: {what}", operation="pull")
+        raise _damaged(name, head.session, what)
     return head
+
+
+def _damaged(name: str, session: str | None, what: str) -> Corrupt:
+    whose = f" (session {session!r})" if session is not None else ""
+    return Corrupt(
+        f"head {name} of the other side{whose} is damaged: {what}",
+        operation="pull",
+        session=session,
+        hint=ANEW,
+    )
+
+
+def _session(name: str, data: bytes) -> str | None:
+    """Of which session a head speaks that cannot be read otherwise; None if not even that can be read of it."""
+    try:
+        place = _decode_place(data)
+    except msgspec.MsgspecError:
+        return None
+    return place.session if head_name(place.kind, place.project, place.session) == name else None
 
 
 def _impossible(head: Head) -> Iterator[str]:
     """What no client of this format writes. Whoever holds the other side can write anything."""
-    numbers = (head.gen, head.count, *(number for part in head.parts for number in (part.size, part.n)))
+    numbers = (head.gen, head.count, *(past.gen for past in head.history))
     if head.v < 1 or not all(0 <= number <= LARGEST_NUMBER for number in numbers):
         yield "a number is out of its range"
     if not _NAME.fullmatch(head.space):
         yield "its space is no name of a head"
-    if not all(_HASH.fullmatch(part.chain) for part in head.parts):
-        yield "a chain is no hash"
+    for part in head.parts:
+        yield from _impossible_part(part)
+    for n, chain in (tip for past in head.history for tip in past.tips.values()):
+        if not 0 <= n <= MOST_BLOCKS or not _HASH.fullmatch(chain):
+            yield "its history leads to what can be no block"
     if len({part.name for part in head.parts}) < len(head.parts):
         yield "it names a file twice"
     if sum(part.size for part in head.parts if part.data is not None) > LARGEST_INLINE:
         yield "too much lies in it"
+
+
+def _impossible_part(part: PartHead) -> Iterator[str]:
+    """As `_impossible`, of one file: above all a size that its blocks cannot have, whatever they are."""
+    if not _HASH.fullmatch(part.chain):
+        yield f"the chain of {part.name!r} is no hash"
+    if part.data is None:
+        if not 0 <= part.n <= MOST_BLOCKS or not part.n <= part.size <= part.n * BLOCK:
+            yield f"{part.name!r} cannot have {part.size} bytes in {part.n} blocks"
+    elif part.n or not 0 <= part.size <= LARGEST_DOCUMENT or part.kind != PartKind.DOCUMENT.value:
+        yield f"{part.name!r} ({part.kind}, {part.size} bytes in {part.n} blocks) cannot lie in it"

@@ -8,16 +8,16 @@ as they came, and not in memory. How much may wait there is bounded, whatever th
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import zstandard
 
 from sessionary.disk.spool import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError
+from sessionary.sync.arriving import Arrived, Range, arrived, laid_down, too_long
 from sessionary.sync.blocks import (
+    ANEW,
     LOOK_BACK,
     START,
     Bytes,
@@ -25,24 +25,14 @@ from sessionary.sync.blocks import (
     Stored,
     block_id,
     follow,
-    id_range,
     part_key,
     unfold,
     unpack,
 )
-from sessionary.sync.heads import PartHead
-from sessionary.sync.remote import LARGEST_BLOCK, Remote, blocks_of
+from sessionary.sync.heads import LARGEST_DOCUMENT, PartHead
+from sessionary.sync.remote import Remote
 
-LARGEST_DOCUMENT = 1 << 20
 CHUNK = 1 << 20
-
-ALIKE = 64 << 20
-"""So many bytes the blocks of one number may have together: those of forks and of lost races are far from it."""
-
-_LEAST = 1 << 10
-"""As so many bytes each of them counts at least: to know of it takes memory too."""
-
-_BLOCK_ID = re.compile(r"([0-9a-f]{8})-([0-9]{8})-[0-9a-f]{32}")
 
 MISSING = "missing"
 """In the details of an error: the block that a head points to and that is not there (yet)."""
@@ -135,18 +125,21 @@ def fetch(
     if part.data is not None:
         return _from_head(part, spool)
     first = min(begins, part.n)
-    chain = _chain(remote, spool, space, part, first, part.n, part.chain)
+    # The blocks before them hold a byte each at least.
+    behind = Range(space, part.name, first, part.n, part.size - first)
+    chain = _chain(remote, spool, behind, part.chain)
     if first and (chain[0].prev if chain else part.chain) != agreed[first - 1].chain:
         # It was rewound there to before what we have: only the beginning of the chain can tell where they part.
         before = chain[0].prev if chain else part.chain
-        chain = _chain(remote, spool, space, part, 0, first, before) + chain
+        most = part.size - sum(one.raw for one in chain)
+        chain = _chain(remote, spool, Range(space, part.name, 0, first, most), before) + chain
         first = next(
             (at for at in range(first) if chain[at].chain != agreed[at].chain),
             first,
         )
         chain = chain[first:]
     if not first and (chain[0].prev if chain else part.chain) != START:
-        raise Corrupt(f"the chain of {part.name} does not begin at its beginning", operation="pull")
+        raise _damaged(f"the chain of {part.name} does not begin at its beginning")
     return _with_ends(part, list(agreed[:first]), chain, spool)
 
 
@@ -156,56 +149,52 @@ def _with_ends(part: PartHead, pieces: list[Piece], chain: list[FetchedBlock], s
         end += stored.raw
         pieces.append(Piece(end, stored.chain))
     if end != part.size:
-        raise Corrupt(
-            f"the blocks of {part.name} hold {end} bytes, the head says {part.size}", operation="pull"
-        )
+        raise _damaged(f"the blocks of {part.name} hold {end} bytes, the head says {part.size}")
     return Theirs(part, start, pieces, chain, spool, None)
 
 
-def _chain(
-    remote: Remote, spool: Spool, space: str, part: PartHead, first: int, stop: int, last: str
-) -> list[FetchedBlock]:
-    """Blocks number `first` to `stop - 1` of the chain that ends with `last`."""
-    if first >= stop:
+def _chain(remote: Remote, spool: Spool, of: Range, last: str) -> list[FetchedBlock]:
+    """The blocks of a range that the chain leads to which ends with `last`."""
+    if of.first >= of.stop:
         return []
-    key = part_key(part.name)
-    found = _laid_down(remote, spool, space, key, first, stop)
-    chain: list[FetchedBlock] = []
-    for seq in reversed(range(first, stop)):
+    key = part_key(of.name)
+    found = arrived(remote, of, spool)
+    chain: list[tuple[str, str, Arrived]] = []
+    size = 0
+    for seq in reversed(range(of.first, of.stop)):
         name = block_id(key, seq, last)
         if name not in found:
-            raise RemoteError(
-                f"block {name} of {part.name} is not there yet",
-                retryable=True,
-                operation="pull",
-                details={MISSING: name},
-                hint="another machine is pushing, or the other side is behind; pull again",
-            )
-        stored = unpack(name, spool.get(found[name]))
-        chain.append(FetchedBlock(name, last, stored.prev, stored.raw, found[name]))
-        last = stored.prev
-    return chain[::-1]
+            raise _not_there(name, of)
+        one = found[name]
+        if one.fault is not None:
+            raise one.fault
+        if (size := size + one.raw) > of.most:
+            raise too_long(of)
+        chain.append((name, last, one))
+        last = one.prev
+    late = {name: one for name, _, one in chain if one.slot is None}
+    slots = laid_down(remote, of, late, spool) if late else {}
+    return [
+        FetchedBlock(name, at, one.prev, one.raw, _slot(name, one, slots, of))
+        for name, at, one in chain[::-1]
+    ]
 
 
-def _laid_down(remote: Remote, spool: Spool, space: str, key: str, first: int, stop: int) -> dict[str, Slot]:
-    """Where the blocks number `first` to `stop - 1` of a file lie in the spool, by their ids."""
-    found: dict[str, Slot] = {}
-    came: Counter[int | None] = Counter()
-    for block in blocks_of(remote, space, *id_range(key, first, stop)):
-        if len(block.data) > LARGEST_BLOCK:
-            raise Corrupt(f"block {block.id} of the other side has {len(block.data)} bytes", operation="pull")
-        parts = _BLOCK_ID.fullmatch(block.id)
-        number = int(parts[2]) if parts and parts[1] == key and first <= int(parts[2]) < stop else None
-        came[number] += max(len(block.data), _LEAST)
-        if came[number] > ALIKE:
-            raise RemoteError(
-                f"the remote gives block upon block where one belongs (the last one is {block.id})",
-                operation="pull",
-                hint="nothing here was changed; something is wrong with the store, or with what stands before it",
-            )
-        if number is not None and block.id not in found:
-            found[block.id] = spool.put(block.data)
-    return found
+def _slot(name: str, one: Arrived, late: Mapping[str, Slot], of: Range) -> Slot:
+    slot = one.slot or late.get(name)
+    if slot is None:
+        raise _not_there(name, of)
+    return slot
+
+
+def _not_there(name: str, of: Range) -> RemoteError:
+    return RemoteError(
+        f"block {name} of {of.name} is not there yet",
+        retryable=True,
+        operation="pull",
+        details={MISSING: name},
+        hint="another machine is pushing, or the other side is behind; pull again",
+    )
 
 
 def _from_head(part: PartHead, spool: Spool) -> Theirs:
@@ -221,13 +210,17 @@ def inline_bytes(part: PartHead) -> bytes:
     """
     assert part.data is not None
     if part.size > LARGEST_DOCUMENT:
-        raise Corrupt(f"the head claims {part.size} bytes of {part.name}", operation="pull")
+        raise _damaged(f"the head claims {part.size} bytes of {part.name}")
     try:
         if zstandard.get_frame_parameters(part.data).content_size != part.size:
-            raise Corrupt(f"{part.name} in the head is longer than it says", operation="pull")
+            raise _damaged(f"{part.name} in the head is longer than it says")
         raw = zstandard.ZstdDecompressor().decompress(part.data, max_output_size=part.size)
     except zstandard.ZstdError as error:
-        raise Corrupt(f"{part.name} in the head cannot be read: {error}", operation="pull") from None
+        raise _damaged(f"{part.name} in the head cannot be read: {error}") from None
     if len(raw) != part.size or follow(START, raw) != part.chain:
-        raise Corrupt(f"{part.name} in the head is not what its chain says", operation="pull")
+        raise _damaged(f"{part.name} in the head is not what its chain says")
     return raw
+
+
+def _damaged(what: str) -> Corrupt:
+    return Corrupt(what, operation="pull", hint=ANEW)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
-from sessionary.errors import Invalid
+from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import bundles, owners
@@ -107,10 +108,24 @@ class Placer:
 
         The folder has the device in its name: one device has one pull under way, but two of them (a program with a
         memory of its own, a home that two machines share) may bring the same session to the same place at once.
+
+        Raises:
+            Corrupt, StorageFailed: nothing of it is left; on a full disk, it would be the room that others need.
         """
         own = f"{STAGED}{name[:16]}-{part_key(device)}"
         staged = os.path.join(os.path.dirname(ref.folder), own)
         self.clear(staged)
+        try:
+            self._fill(staged, head, found, mine, device)
+        except SessionaryError:
+            with suppress(SessionaryError):
+                self.clear(staged)
+            raise
+        return staged
+
+    def _fill(
+        self, staged: str, head: Head, found: Comparison, mine: Mapping[str, LocalPart], device: str
+    ) -> None:
         for part, theirs in found.theirs.items():
             if part == bundles.NAME:
                 self._stage_items(staged, head, theirs, mine.get(part))
@@ -123,7 +138,6 @@ class Placer:
         for ledger, owner in head.owners.items():
             if owner != device and ledger in found.theirs:
                 owners.name_owner(os.path.join(staged, ledger), owner, here=False, fs=self._fs)
-        return staged
 
     def _stage_items(self, staged: str, head: Head, theirs: Theirs, here: LocalPart | None) -> None:
         with opened(self._fs, here) as file:

@@ -32,7 +32,7 @@ class Reach:
         remote: the other side.
         space: the space.
         there: the ids of all blocks in it.
-        kept: blocks that may be missing there, and how to get their bytes.
+        kept: blocks that may be missing there, and how to get their bytes, as `removed.Get`.
         before: the chain before each block, if all of them were read already.
 
     Attributes:
@@ -118,8 +118,15 @@ class Reach:
     def _bytes(self, key: str) -> Iterator[tuple[str, bytes]]:
         yield from blocks_of(self._remote, self._space, *id_range(key, 0, _MOST))
         for name, get in self._kept.items():
-            if name.startswith(key + "-") and name not in self.there and (data := get()) is not None:
+            if name.startswith(key + "-") and name not in self.there and (data := _had(get)) is not None:
                 yield name, data
+
+
+def _had(get: Callable[[], bytes | None]) -> bytes | None:
+    try:
+        return get()
+    except SessionaryError:
+        return None  # the chain ends here; whoever wants to put it back is told
 
 
 def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:

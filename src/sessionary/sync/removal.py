@@ -11,6 +11,9 @@ head reaches cannot know whether one will in the next moment. Three things toget
 *   A removal that is cut off is known by a file. The next one, or the next push or pull of this machine, looks again in
     its place, from what was kept.
 
+What was kept is proved before it is put back. What this disk has changed since is told and stays where it is: nothing
+may be stored under a name that other bytes deserve, and no other block waits for it.
+
 A head that cannot be read may reach anything: then nothing is removed, and what was just removed is put back.
 """
 
@@ -28,7 +31,7 @@ from typing import Final
 import msgspec
 
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Invalid, RemoteError
+from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.assuring import REST
 from sessionary.sync.heads import Head, Past, encode
 from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
@@ -58,6 +61,8 @@ class Removal:
         undated: how many of which the store cannot say how old they are.
         missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
         unkept: how many blocks stay since they cannot be kept here: one beside them cannot be opened.
+        spoilt: of each block that was to be put back and is not, because this disk does not give what was kept of it:
+            why, and where. All others were.
         can: False if the remote does not offer it.
     """
 
@@ -72,12 +77,20 @@ class Removal:
     undated: int = 0
     missing: int = 0
     unkept: int = 0
+    spoilt: list[SessionaryError] = field(default_factory=list)
     can: bool = True
 
     @property
     def is_whole(self) -> bool:
         """False if something kept it from being done."""
-        hindered = self.found.unread or self.found.closed or self.missing or self.undated or self.unkept
+        hindered = (
+            self.found.unread
+            or self.found.closed
+            or self.missing
+            or self.undated
+            or self.unkept
+            or self.spoilt
+        )
         return self.can and not hindered
 
 
@@ -319,8 +332,19 @@ class Remover:
                     if not is_unreadable(error):
                         raise  # else it may lead to any of them
             for name in sorted(wanted):
-                if (data := blocks[name]()) is not None:
+                try:
+                    data = blocks[name]()
+                except (Corrupt, StorageFailed) as error:
+                    _note(error, done)
+                    continue
+                if data is not None:
                     done.restored += self._remote.put_block(space, name, data)
+
+
+def _note(error: SessionaryError, done: Removal) -> None:
+    """Note what this disk does not give, once: it is looked several times whether it is needed."""
+    if error.path not in {one.path for one in done.spoilt}:
+        done.spoilt.append(error)
 
 
 def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], bool]) -> Head:

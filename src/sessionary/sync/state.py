@@ -6,6 +6,8 @@ nothing is lost: files and head are then compared byte by byte.
 
 Before a head is swapped, the new agreement is laid beside it as an *intent*. If the answer never comes, the next run
 asks for the head once: if it is ours, byte for byte, then it was carried out, and the intent becomes the agreement.
+What is agreed goes into the next head as it stands here. So a hash stands behind it: a bit that the disk has changed
+would be what all devices are told.
 The files of the sessions are the only queue; nothing waits here to be sent.
 """
 
@@ -172,17 +174,29 @@ class States:
         self._remove(name + _STATE)
 
     def _read(self, file: str, decode: Callable[[bytes], _T]) -> _T | None:
-        data = read_bytes(self._fs, os.path.join(self.folder, file))
+        data, _, proof = (read_bytes(self._fs, os.path.join(self.folder, file)) or b"").partition(b"\n")
+        if proof and proof != _proof(data):  # an earlier version wrote none
+            return None
         try:
-            return None if data is None else decode(data)
+            return decode(data)
         except msgspec.MsgspecError:
             return None  # derived data: what cannot be read is worked out anew
 
     def _write(self, file: str, value: Struct) -> None:
-        atomic.replace(os.path.join(self.folder, file), (msgspec.json.encode(value),), fs=self._fs)
+        data = with_proof(msgspec.json.encode(value))
+        atomic.replace(os.path.join(self.folder, file), (data,), fs=self._fs)
 
     def _remove(self, file: str) -> None:
         atomic.forget_file(os.path.join(self.folder, file), fs=self._fs)
+
+
+def with_proof(data: bytes) -> bytes:
+    """What is stored of a line of JSON: the line, and behind it the hash by which damage is known."""
+    return data + b"\n" + _proof(data)
+
+
+def _proof(data: bytes) -> bytes:
+    return sha256(data).hexdigest().encode()
 
 
 def sibling_id(name: str, device: str, chain: str) -> str:

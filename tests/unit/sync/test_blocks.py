@@ -136,7 +136,7 @@ def test_a_block_cannot_claim_more_than_a_block_may_hold(claims: dict[str, Any])
 
 
 def test_a_small_block_cannot_fill_the_memory() -> None:
-    header = json.dumps({"v": 1, "prev": START, "raw": 10, "back": 0}).encode() + b"\n"
+    header = json.dumps({"v": 1, "prev": START, "raw": 10_000, "back": 0}).encode() + b"\n"
     bomb = unpack("x", header + zstandard.compress(bytes(1 << 28)))._replace(chain="00" * 32)
     with pytest.raises(Corrupt):
         list(unfold([bomb], b""))

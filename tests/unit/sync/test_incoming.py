@@ -11,9 +11,10 @@ import pytest
 from sessionary.disk.scan import LineFile
 from sessionary.disk.spool import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, StorageFailed
+from sessionary.sync.arriving import ALIKE
 from sessionary.sync.blocks import START, block_id, cut, pack, part_key
 from sessionary.sync.heads import PartHead
-from sessionary.sync.incoming import ALIKE, fetch
+from sessionary.sync.incoming import fetch
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import Standing
@@ -149,7 +150,7 @@ class Held(Spool):
 @pytest.mark.parametrize(
     ("form", "most"),
     [
-        ("{begin}-{at:032x}", ALIKE),  # as a fork might have it
+        ("{begin}-{at:032x}", 0),  # as a fork might have it: but it is no block
         ("{begin}-{at}", 0),
         ("{begin}0-{at:032x}", 0),
         ("ffffffff-00000000-{at:032x}", 0),  # of another file

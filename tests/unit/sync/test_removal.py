@@ -66,7 +66,7 @@ class Place:
         return self.server.tenants["me"].heads
 
     def kept(self) -> list[str]:
-        return sorted(path.name for path in (self.b.root / "removed").glob("2*/*/*"))
+        return sorted(path.name.partition(".")[0] for path in (self.b.root / "removed").glob("2*/*/*"))
 
     def share(self, session: str = "one", lines: int = 5) -> str:
         """Both devices have a session; returns its space."""
@@ -92,7 +92,7 @@ def test_what_no_head_reaches_is_removed_when_it_is_old_and_kept_here(place: Pla
     done = place.remove()
     assert (done.removed, done.removed_size, done.young, done.restored) == (1, 9, 0, 0)
     assert place.blocks() == before
-    (path,) = (place.b.root / "removed").glob(f"2*/{space}/{LOST}")
+    (path,) = (place.b.root / "removed").glob(f"2*/{space}/{LOST}.*")
     assert path.read_bytes() == b"left over"
     assert place.remove() == Removal(
         done.found.__class__(1, 0, 0, 1, len(before), sum(map(len, before.values())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,8 @@ from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
 from sessionary.cli.sync.telling import PARTLY, cost_line
+from sessionary.cli.text import one_line
+from sessionary.errors import SessionaryError
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remote import collectable
@@ -24,6 +26,9 @@ from sessionary.sync.settings import Settings, load_settings
 
 LONGEST = 36500
 """Days: a hundred years. No clock goes back further than its first day."""
+
+FEW = 5
+"""So many files are named one by one."""
 
 _CANNOT = "nothing can be removed from this remote: it does not offer that"
 
@@ -99,7 +104,7 @@ def _removed(remote: PatientRemote, settings: Settings, older: timedelta) -> Rem
 def _document(found: Leftovers, done: Removal) -> dict[str, Any]:
     counts = asdict(done)
     del counts["found"], counts["can"]
-    return {**asdict(found), **counts}
+    return {**asdict(found), **counts, "spoilt": [error.as_dict() for error in done.spoilt]}
 
 
 def _lines(found: Leftovers) -> Iterator[str]:
@@ -129,6 +134,7 @@ def _told(done: Removal) -> Iterator[str]:
     if done.young:
         yield f"  {phrases.count(done.young, 'block')} that no session points to: too young"
     yield from _hindered(done)
+    yield from _spoilt(done.spoilt)
     if done.can:
         yield output.paint("✓", "green") + f" removed {_amount(done.removed, done.removed_size)}"
 
@@ -146,6 +152,17 @@ def _hindered(done: Removal) -> Iterator[str]:
         yield f"! {spaces} with its forks, and {blocks} beside, stay: a block there cannot be opened with this key"
     if done.undated:
         yield f"! {phrases.count(done.undated, 'block')} of unknown age stay; `sync init` by the owner may help"
+
+
+def _spoilt(errors: Sequence[SessionaryError]) -> Iterator[str]:
+    """What this disk does not give back of what was kept: each file, as long as there are few of them."""
+    if errors:
+        yield f"! {phrases.count(len(errors), 'block')} not put back, though a session may need that"
+    for error in errors[:FEW]:
+        yield f"    {one_line(error.message)}: {one_line(error.path or '')}"
+    if len(errors) > FEW:
+        yield f"    and {len(errors) - FEW} more; --json lists all"
+    yield from ("    " + one_line(hint) for hint in dict.fromkeys(error.hint for error in errors) if hint)
 
 
 def _amount(blocks: int, size: int) -> str:

@@ -217,7 +217,10 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
         return
     try:
         if blocks.open_run() is not None:
-            Remover(store, blocks, sleep=sleep).finish()
+            for error in Remover(store, blocks, sleep=sleep).finish().spoilt:
+                output.aside(
+                    harmless(f"sessionary: not put back on the remote: {error.message} ({error.path})")
+                )
     except (Locked, RemoteError):
         pass
     except StorageFailed as error:

@@ -1,0 +1,69 @@
+"""What is agreed goes into the next head: what the disk has changed of it is not believed, and told to nobody."""
+
+from pathlib import Path
+
+from sessionary.sync.heads import decode
+from sessionary.sync.remotes.memory import MemoryServer
+from sessionary.sync.report import Standing
+from sessionary.sync.state import States
+from sessionary.testing.sync_world import Device
+
+
+def agreed_file(device: Device) -> Path:
+    (path,) = device.state.glob("*.state.json")
+    return path
+
+
+def another_space(data: bytes) -> bytes:
+    """One digit of where the blocks lie: still a name, and there is nothing."""
+    at = data.index(b'"space":"') + len(b'"space":"')
+    return data[:at] + b"%x" % (int(data[at : at + 1], 16) ^ 1) + data[at + 1 :]
+
+
+def test_a_digit_that_the_disk_has_changed_comes_into_no_head(tmp_path: Path) -> None:
+    server = MemoryServer()
+    a, b = Device(tmp_path, "a"), Device(tmp_path, "b")
+    a.write("one", ["begins"])
+    a.engine(server.remote()).push()
+    ((name, (before, _)),) = server.tenants["me"].heads.items()
+    path = agreed_file(a)
+    path.write_bytes(another_space(path.read_bytes()))
+    a.write("one", ["goes on"])
+    for verb in (
+        "push",
+        "pull",
+        "push",
+    ):  # compared anew: of documents there may be two versions, a pull keeps both
+        getattr(a.engine(server.remote()), verb)()
+    after = decode(name, server.tenants["me"].heads[name][0])
+    assert after.count > decode(name, before).count
+    assert after.space == decode(name, before).space
+    assert [one.standing for one in b.engine(server.remote()).pull().outcomes] == [Standing.PULLED]
+    assert b.lines("one") == a.lines("one")
+
+
+def test_no_bit_of_what_is_remembered_can_be_another_one(tmp_path: Path) -> None:
+    server, a = MemoryServer(), Device(tmp_path, "a")
+    a.write("one", ["begins"])
+    a.engine(server.remote()).push()
+    path, states = agreed_file(a), States(str(a.state))
+    whole, name = path.read_bytes(), path.name.partition(".")[0]
+    known = states.agreed(name)
+    assert known is not None
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert states.agreed(name) is None, f"byte {at}"
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        assert states.agreed(name) in (None, known), f"cut off after {end} bytes"
+    path.write_bytes(whole)
+    assert states.agreed(name) == known
+
+
+def test_what_an_earlier_version_remembered_is_believed(tmp_path: Path) -> None:
+    server, a = MemoryServer(), Device(tmp_path, "a")
+    a.write("one", ["begins"])
+    a.engine(server.remote()).push()
+    path = agreed_file(a)
+    path.write_bytes(path.read_bytes().partition(b"\n")[0])
+    assert States(str(a.state)).agreed(path.name.partition(".")[0]) is not None
