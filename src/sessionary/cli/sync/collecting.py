@@ -145,7 +145,8 @@ def _hindered(done: Removal) -> Iterator[str]:
         yield "! nothing was removed: what could not be read may need any block; a newer version may read it"
     if done.missing:
         blocks = phrases.count(done.missing, "block")
-        yield f"! {blocks} that a session points to, but not there: nothing beside them was removed; push everywhere"
+        yield f"! {blocks} that a session points to, but not there: nothing beside them was removed"
+        yield "  a machine that has those sessions can push them to another remote, not to this one again"
     if done.found.closed or done.unkept:
         spaces = phrases.count(done.found.closed, "session")
         blocks = phrases.count(done.unkept, "block")
