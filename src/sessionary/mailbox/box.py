@@ -63,8 +63,7 @@ class Box:
         self.now = now or (lambda: datetime.now(UTC))
         self._clock = now
         seconds = time.time if now is None else lambda: now().timestamp()
-        if look(fs, folder) is None:
-            raise not_found(folder, f"There is no session in {folder}")
+        self._check_folder()
         self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
         self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
         self.folders = Folders(
@@ -91,7 +90,7 @@ class Box:
         """Learn what has come since the last time: messages, and what others have done with them.
 
         Raises:
-            StorageFailed: something cannot be read.
+            NotFound, StorageFailed: as `learn`.
         """
         self.learn()
         known = (self.ledger.restarts, self.attempts.revivals)
@@ -101,9 +100,18 @@ class Box:
         self.folders.refresh(self.ledger.names)
 
     def learn(self) -> None:
-        """Read what others have written about messages that we know."""
+        """Read what others have written about messages that we know.
+
+        Raises:
+            NotFound: the session has been moved or removed since the mailbox was opened.
+            StorageFailed: something cannot be read.
+        """
         self.ledger.refresh()
         self.attempts.refresh()
+        if (
+            not self.ledger.is_there
+        ):  # as nearly never: else an empty mailbox would be told of a session that is gone
+            self._check_folder()
 
     def wants(self, place: Place) -> bool:
         """False if a message was given up, or is known to be none; then it leaves the queue.
@@ -158,6 +166,10 @@ class Box:
         self.attempts.close()
         self.lock.close()
         self.session_lock.close()
+
+    def _check_folder(self) -> None:
+        if look(self.fs, self.folder) is None:
+            raise not_found(self.folder, f"There is no session in {self.folder}")
 
     def _is_still_bad(self, place: Place) -> bool:
         return self.attempts.bad[place.file] == mark_of(self.fs, place)

@@ -156,6 +156,9 @@ class Round:
         """The claim, if the message is ours now. Its last owner wrote down what became of it before letting go."""
         try:
             claim = Claim.take(self._box.fs, place.path)
+        except FileNotFoundError:  # somebody took it away, as `quarantine` does: nobody will apply it
+            self._box.folders.leave(place)
+            return None
         except StorageFailed as error:
             self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None

@@ -567,6 +567,47 @@ def test_a_shared_worker_lets_another_write_down_what_it_claimed_before_it_tries
     assert fs.opened == names[:1]
 
 
+def test_a_message_that_was_taken_away_waits_for_no_shared_worker(tmp_path: Path) -> None:
+    put(tmp_path, "gone", number=1)
+    put(tmp_path, "here", number=2)
+    second = Mailbox(tmp_path, shared=True)
+    assert len(second.pending()) == 2
+    next(path for path in tmp_path.rglob("*000001.json")).unlink()
+    report = second.consume(echo)
+    assert (report.applied, report.pending, report.problems) == (1, 0, [])
+
+
+def test_a_session_that_was_moved_away_is_told_by_a_mailbox_that_is_open(tmp_path: Path) -> None:
+    session, aside = tmp_path / "session", tmp_path / "aside"
+    session.mkdir()
+    put(session, "a", number=1)
+    put(session, "bad", number=2)
+    mailbox, shared = Mailbox(session), Mailbox(session, "other", shared=True)
+    assert (mailbox.consume(echo).applied, shared.consume(refuse).applied) == (2, 0)
+
+    def move(crumb: Breadcrumb) -> dict[str, Any]:
+        session.rename(aside)
+        return echo(crumb)
+
+    put(session, "b", number=3)
+    for call in (
+        lambda: mailbox.consume(move),
+        lambda: mailbox.consume(echo),
+        lambda: shared.consume(echo),
+        lambda: mailbox.run(echo),
+        mailbox.quarantine,
+        mailbox.revive,
+        mailbox.pending,
+        mailbox.status,
+        lambda: next(mailbox.watch()),
+    ):
+        with pytest.raises(NotFound, match=str(session)):
+            call()
+    assert list(tmp_path.iterdir()) == [aside]
+    assert Mailbox(aside).consume(echo).applied == 1
+    assert prompts(aside) == ["a", "bad", "b"]
+
+
 def test_an_exclusive_worker_and_shared_ones_exclude_each_other(tmp_path: Path) -> None:
     put(tmp_path, "a")
 

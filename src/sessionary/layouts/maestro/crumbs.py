@@ -14,7 +14,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sessionary.codec import (
     Undecodable,
@@ -58,6 +58,9 @@ from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
 """Seconds for which a file that cannot be parsed counts as not yet written."""
+
+Makes = Literal["all", "below", "nothing"]
+"""Which missing folders a writer makes: all, those below the session's own, or none."""
 
 _BLOCK = 1 << 16
 
@@ -136,13 +139,13 @@ def create_breadcrumb(
 
 
 def write_crumb(
-    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes_folder: bool = True
+    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes: Makes = "all"
 ) -> str:
     """Write a breadcrumb below the session folder `folder`; returns the path of its file.
 
     Where a file of that time is there already, the breadcrumb moves on by a microsecond at a time: its `timestamp`
-    then differs from what it was. Without `makes_folder` the folder of its depth must be there, else this fails with
-    ENOENT.
+    then differs from what it was. Where a folder is missing that is not to be made, as one of a session that was moved
+    away, this fails with ENOENT and has written nothing.
 
     Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
     file or none, and never a part of it.
@@ -163,17 +166,18 @@ def write_crumb(
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
-            if made or not makes_folder or error.errno != errno.ENOENT:
+            # With a name that was made, a missing folder was moved away since, and the breadcrumb with it.
+            if made or makes == "nothing" or error.errno != errno.ENOENT or error.outcome == "unknown":
                 raise
-            made = _make_folder(fs, parent, durable)
+            made = _make_folder(fs, parent, durable, None if makes == "all" else folder)
         else:
             return path
 
 
-def _make_folder(fs: Fs, folder: str, durable: bool) -> bool:
+def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
     """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
     try:
-        make_dirs(fs, folder, durable=durable)
+        make_dirs(fs, folder, durable=durable, within=within)
     except OSError as error:
         raise storage_failed(error, "create", folder) from error
     return True

@@ -41,10 +41,7 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
     """
     lock = FileLock(f"{folder}/{LOCK}", fs)
     try:
-        try:
-            lock.acquire(PATIENCE)
-        except FileNotFoundError:
-            raise not_found(folder, f"there is no folder {folder}") from None
+        lock.acquire(PATIENCE)
         try:
             atomic.sweep(folder, fs=fs)
             yield

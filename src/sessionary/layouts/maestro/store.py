@@ -25,7 +25,7 @@ from sessionary.errors import (
 )
 from sessionary.layouts.maestro import statuses, subwork
 from sessionary.layouts.maestro.costs import PRICES, Prices
-from sessionary.layouts.maestro.crumbs import write_crumb
+from sessionary.layouts.maestro.crumbs import Makes, write_crumb
 from sessionary.layouts.maestro.documents import (
     Clock,
     create_document,
@@ -49,6 +49,7 @@ LATEST = "latest"
 MIN_PREFIX = 4
 _SHOWN = 20
 _REMEMBERED = 10_000
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
 @dataclass(slots=True)
@@ -421,19 +422,29 @@ class WorkStore:
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id) if allow_unknown else None
-        if lay is not None:
-            try:
-                return write_crumb(lay, breadcrumb, fs=self.fs, makes_folder=False)
-            except StorageFailed as error:
-                if error.errno != errno.ENOENT:
-                    raise
-            self._lay.pop(session_id, None)  # it is gone from there, or has no breadcrumb of that depth yet
+        if lay is not None and (path := self._try(lay, breadcrumb, "nothing")) is not None:
+            return path  # else it is gone from there, or has no breadcrumb of that depth yet
+        self._lay.pop(session_id, None)
         folder = find_folder(self.fs, self._root, session_id)
-        if folder is not None:
+        if folder is not None and (path := self._try(folder, breadcrumb, "below")) is not None:
             self._remember(session_id, folder)
-        elif not allow_unknown:
+            return path
+        if folder is not None:  # moved between our look and our write, as it is not every time
+            folder = find_folder(self.fs, self._root, session_id)
+        if folder is not None:
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes="below")
+        if not allow_unknown:
             self._missing(session_id)
-        return write_crumb(folder or f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
+        return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
+
+    def _try(self, folder: str, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
+        """Leave a breadcrumb in the session in this folder; None if the session is not there any more."""
+        try:
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes)
+        except StorageFailed as error:
+            if error.errno not in _GONE or error.outcome == "unknown":
+                raise
+            return None
 
     def _remember(self, session_id: str, folder: str) -> None:
         """Where a session lay: to look for it before each breadcrumb takes as long as a tenth of its flushes."""

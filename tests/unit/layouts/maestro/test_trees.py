@@ -376,3 +376,75 @@ def test_a_link_is_followed_to_a_session_and_nowhere_else(tmp_path: Path) -> Non
     assert store.pause("kept").status == "paused"
     with pytest.raises(NotFound):
         store.load("other")
+
+
+class Moving(WrappedFs):
+    """Somebody moves a session away at the first call that `when` picks."""
+
+    def __init__(self, source: Path, target: Path, when: str) -> None:
+        super().__init__()
+        self.way: tuple[Path, Path] | None = (source, target)
+        self.when = when
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if name == self.when and self.way is not None:
+            source, target = self.way
+            self.way = None
+            source.rename(target)
+        return super().call(name, *arguments, **options)
+
+
+@pytest.mark.parametrize("allow_unknown", [True, False])
+@pytest.mark.parametrize("has_depth", [True, False])
+def test_a_session_that_is_moved_while_its_breadcrumb_is_written_is_not_made_anew_where_it_lay(
+    has_depth: bool, allow_unknown: bool, tmp_path: Path
+) -> None:
+    parent, child = put(tmp_path, "P"), put(tmp_path, "C")
+    if has_depth:
+        leave(child, 1)
+    fs = Moving(child, parent / "C", "open")  # the first file that is opened is the breadcrumb
+    store = WorkStore.over(fs, tmp_path)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    for _ in range(2):
+        path = store.write_breadcrumb(crumb, "C", allow_unknown=allow_unknown)
+        assert Path(path).parent == parent / "C" / "breadcrumbs" / "0"
+    assert fs.way is None
+    assert not child.exists()
+    assert len(store.list_breadcrumbs("C")) == 2 + has_depth
+
+
+def test_a_breadcrumb_that_moved_with_its_session_is_not_written_a_second_time(tmp_path: Path) -> None:
+    """It has its name already, and is whole; whether that survives a power cut is all that is not known."""
+    parent, child = put(tmp_path, "P"), put(tmp_path, "C")
+    store = WorkStore(tmp_path)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    store.write_breadcrumb(crumb, "C", allow_unknown=True)
+
+    class Named(Moving):
+        def name(self, fd: int, target: str) -> None:
+            super().name(fd, target)
+            self.when = "open"
+
+        def link(self, source: str, target: str) -> None:
+            super().link(source, target)
+            self.when = "open"
+
+    for lay in (child, parent / "C"):  # remembered, and not
+        store.fs = Named(lay, parent / "C" if lay == child else child, "no call yet")
+        with pytest.raises(StorageFailed) as told:
+            store.write_breadcrumb(
+                create_breadcrumb("p", "r", [], [], None, 0, "m", {}), "C", allow_unknown=True
+            )
+        assert told.value.outcome == "unknown"
+        assert not lay.exists()
+    assert len(store.list_breadcrumbs("C")) == 3
+
+
+def test_breadcrumbs_that_lie_nowhere_are_told_as_the_system_tells_it(tmp_path: Path) -> None:
+    """A link to a disk that is not there."""
+    child = put(tmp_path, "C")
+    (child / "breadcrumbs").symlink_to(tmp_path / "lost")
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match="Failed to create .*breadcrumbs/0"):
+            WorkStore(tmp_path).write_breadcrumb(crumb, "C", allow_unknown=True)
