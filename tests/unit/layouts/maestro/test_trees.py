@@ -446,5 +446,5 @@ def test_breadcrumbs_that_lie_nowhere_are_told_as_the_system_tells_it(tmp_path: 
     (child / "breadcrumbs").symlink_to(tmp_path / "lost")
     crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
     for _ in range(2):
-        with pytest.raises(StorageFailed, match="Failed to create .*breadcrumbs/0"):
+        with pytest.raises(StorageFailed, match=r"Failed to create .*breadcrumbs/0"):
             WorkStore(tmp_path).write_breadcrumb(crumb, "C", allow_unknown=True)
