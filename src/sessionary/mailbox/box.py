@@ -48,6 +48,9 @@ def check_consumer(name: str) -> str:
 class Box:
     """What one consumer of one session knows and has open.
 
+    Attributes:
+        met: when each message that others had during the last round was first met as theirs, by its path (monotonic).
+
     Raises:
         InvalidId: the consumer's name cannot be one.
         NotFound: there is no such folder.
@@ -75,6 +78,7 @@ class Box:
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
         self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done)
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
+        self.met: dict[str, float] = {}
         self._known = (0, 0)
         self._notices: Notices | None = None
         self._may_ask = fs is OS_FS  # the kernel knows nothing of doubles

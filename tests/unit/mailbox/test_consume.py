@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from sessionary.disk.lock import FileLock
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.claims import Claim
 from sessionary.mailbox.ledger import Ledger, entry
+from sessionary.mailbox.round import PAUSE, SLOW
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, lines, log, message, prompts, put
 
@@ -565,6 +567,25 @@ def test_a_shared_worker_lets_another_write_down_what_it_claimed_before_it_tries
     report = Mailbox.over(fs, tmp_path, shared=True).consume(refuse)
     assert (report.applied, report.pending, report.failures) == (0, 0, [])
     assert fs.opened == names[:1]
+
+
+def test_a_slow_handler_delays_no_shared_worker(tmp_path: Path) -> None:
+    """It is waited for while it may be about to write down what it has, and then no more."""
+    slow = put(tmp_path, "slow", number=0)
+    claim = Claim.take(OS_FS, str(tmp_path / "breadcrumbs" / "0" / f"{slow.timestamp}.json"))
+    assert claim is not None
+    mailbox = Mailbox(tmp_path, shared=True)
+    began = time.monotonic()
+    number, took = 0, PAUSE
+    while took >= PAUSE and time.monotonic() - began < 20 * SLOW:
+        number += 1
+        put(tmp_path, str(number), number=number)
+        before = time.monotonic()
+        assert mailbox.consume(echo).applied == 1
+        took = time.monotonic() - before
+    assert took < PAUSE
+    claim.let_go()
+    assert mailbox.consume(echo).applied == 1
 
 
 def test_a_message_that_was_taken_away_waits_for_no_shared_worker(tmp_path: Path) -> None:
