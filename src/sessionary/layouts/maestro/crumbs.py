@@ -62,6 +62,9 @@ YOUNG = 5.0
 Makes = Literal["all", "below", "nothing"]
 """Which missing folders a writer makes: all, those below the session's own, or none."""
 
+UNREADABLE = "unreadable_file"
+"""The code of what the system does not let us read."""
+
 _BLOCK = 1 << 16
 
 
@@ -230,33 +233,41 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
         raise
 
 
-def crumb_files(fs: Fs, folder: str) -> list[CrumbFile]:
+def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> list[CrumbFile]:
     """Every file below the session folder that may be a breadcrumb, in the order of names, then depths.
 
     For names that are times, as those of the specification are, that is the order in which they were written.
+
+    Args:
+        fs: the file system.
+        folder: the session folder.
+        closed: gets what is to be told of folders that cannot be looked into; without it the first one is raised.
 
     Raises:
         StorageFailed: a folder cannot be looked into.
     """
     found: list[CrumbFile] = []
     base = f"{folder}/{BREADCRUMBS}"
-    for name in _names(fs, base):
+    for name in _names(fs, base, closed):
         depth = depth_of(name)
         if depth is not None:
             below = f"{base}/{name}"
-            names = sorted(filter(is_crumb_name, _names(fs, below)))
+            names = sorted(filter(is_crumb_name, _names(fs, below, closed)))
             found += [CrumbFile(file, depth, f"{below}/{file}") for file in names]
     found.sort()  # a merge of what is in order by depth
     return found
 
 
-def _names(fs: Fs, folder: str) -> list[str]:
+def _names(fs: Fs, folder: str, closed: list[Problem] | None) -> list[str]:
     try:
         return fs.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        if closed is None:
+            raise storage_failed(error, "look into", folder) from error
+        closed.append(unreadable(folder, error))
+        return []
 
 
 def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | None = None) -> Crumb:
@@ -319,9 +330,7 @@ def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
 def unreadable(path: str, error: OSError) -> Problem:
     """What to tell of a file or folder that the system does not let us read."""
     words = f"cannot be read: {reason_of(error)}"
-    return Problem(
-        "unreadable_file", Severity.hides_data, path, None, None, words, "check owner, mode and disk"
-    )
+    return Problem(UNREADABLE, Severity.hides_data, path, None, None, words, "check owner, mode and disk")
 
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:

@@ -360,6 +360,35 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_session_that_can_be_seen(t
     assert list(layout.check(ref)) == []
 
 
+def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: Path) -> None:
+    folder = put(tmp_path, "a")
+    leave(folder, 1)
+    leave(folder, 2, depth=7)
+    store = WorkStore.over(Closed("7"), tmp_path)
+    found = store.breadcrumbs("a")
+    assert [crumb.prompt for crumb in found.breadcrumbs] == ["1"]
+    shut = str(folder / "breadcrumbs" / "7")
+    assert [(problem.code, problem.path) for problem in found.problems] == [("unreadable_file", shut)]
+    layout = MaestroLayout(tmp_path, Closed("7"))
+    ref = layout.at(folder)
+    assert ref is not None
+    assert [(problem.code, problem.path) for problem in layout.check(ref)] == [("unreadable_file", shut)]
+    with pytest.raises(
+        StorageFailed, match=shut
+    ):  # whoever carries the session away must not leave them behind
+        list(layout.parts(ref))
+
+
+def test_a_result_that_may_lie_in_a_closed_folder_is_not_handed_over_again(tmp_path: Path) -> None:
+    parent = WorkStore(tmp_path).create("work_task").session_id
+    child = WorkStore(tmp_path).start_subwork(parent, "look").session_id
+    assert WorkStore(tmp_path).close_subwork(child, "found").handed_over
+    store = WorkStore.over(Closed("0"), tmp_path)
+    with pytest.raises(StorageFailed, match="whether the parent has the result already"):
+        store.close_subwork(child, "found")
+    assert len(WorkStore(tmp_path).list_breadcrumbs(parent)) == 1
+
+
 def test_a_link_is_followed_to_a_session_and_nowhere_else(tmp_path: Path) -> None:
     """A link to `/` would make every session of the machine one of this project, and the search for them endless."""
     root = tmp_path / "root"
