@@ -49,6 +49,7 @@ from sessionary.layouts.maestro.names import (
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
+    check_crumb,
     crumb_document,
     missing_keys,
 )
@@ -155,6 +156,7 @@ def write_crumb(
 
     Raises:
         Invalid: the time or the depth is none.
+        SchemaError: a field is not of its type, or the id is empty, so that no reader would take it (ValueError).
         StorageFailed: the disk refused; with `outcome` ``unknown`` the file may be there: write the same breadcrumb
             again, its id stays the same.
     """
@@ -189,8 +191,11 @@ def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool
 def _encoded(crumb: Breadcrumb) -> bytes:
     document = crumb_document(crumb)
     if is_plain(document, passes=is_common):
+        check_crumb(document)
         return encode_common_document(document)
-    return encode_document(sanitize(document))
+    document = sanitize(document)
+    check_crumb(document)
+    return encode_document(document)
 
 
 def _stamp_from(text: Any) -> str:

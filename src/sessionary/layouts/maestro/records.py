@@ -219,18 +219,28 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
         crumb = Breadcrumb(**document)
     except TypeError:  # keys that nobody knows, or missing ones
         return _patiently(document, name)
-    return crumb if _is_sound(crumb) else _patiently(document, name)
+    return crumb if _is_sound(crumb.__dict__) else _patiently(document, name)
 
 
-def _is_sound(crumb: Breadcrumb) -> bool:
+def check_crumb(document: Mapping[str, Any]) -> None:
+    """Refuse to write what no reader would take for a breadcrumb: it would be acknowledged, and lost.
+
+    Raises:
+        SchemaError: `details["faults"]` names every fault.
+    """
+    if not _is_sound(document):
+        _patiently(document, "")
+
+
+def _is_sound(values: Mapping[str, Any]) -> bool:
     """True for the usual case; what is odd is judged by the table, which takes its time."""
-    values = crumb.__dict__
-    if len(values) != len(_USUAL) or not crumb.breadcrumb_id:
+    if len(values) != len(_USUAL) or not values["breadcrumb_id"]:
         return False
     for key, kinds in _USUAL.items():
         if type(values[key]) not in kinds:
             return False
-    return crumb.depth_level >= 0
+    depth: int = values["depth_level"]
+    return depth >= 0
 
 
 def _patiently(document: Any, name: str) -> Breadcrumb:
@@ -339,7 +349,8 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
     """The document to write: the keys of the original, then those that were read and are known to nobody."""
     values = vars(crumb)
-    if tuple(values) == CRUMB_KEYS:  # as nearly always: each field as it was first set, and nothing else
+    # As nearly always: each field as it was first set, and nothing else. A subclass may tell its fields otherwise.
+    if tuple(values) == CRUMB_KEYS and type(crumb) is Breadcrumb:
         return values.copy()
     document = dict(zip(CRUMB_KEYS, _crumb_values(crumb)))  # noqa: B905 - of one length by their making
     if crumb.unknown_keys:

@@ -419,6 +419,7 @@ class WorkStore:
         Raises:
             NotFound: there is no such session.
             Invalid: depth or time of the breadcrumb are none.
+            SchemaError: a field of it is not of its type, so that no reader would take it.
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id) if allow_unknown else None
