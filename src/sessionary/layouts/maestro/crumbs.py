@@ -63,9 +63,6 @@ YOUNG = 5.0
 Makes = Literal["all", "below", "nothing"]
 """Which missing folders a writer makes: all, those below the session's own, or none."""
 
-UNREADABLE = "unreadable_file"
-"""The code of what the system does not let us read."""
-
 _BLOCK = 1 << 16
 
 
@@ -335,7 +332,9 @@ def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
 def unreadable(path: str, error: OSError) -> Problem:
     """What to tell of a file or folder that the system does not let us read."""
     words = f"cannot be read: {reason_of(error)}"
-    return Problem(UNREADABLE, Severity.hides_data, path, None, None, words, "check owner, mode and disk")
+    return Problem(
+        "unreadable_file", Severity.hides_data, path, None, None, words, "check owner, mode and disk"
+    )
 
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
 from sessionary.layouts.maestro.costs import estimate_tokens
-from sessionary.layouts.maestro.crumbs import UNREADABLE, create_breadcrumb
+from sessionary.layouts.maestro.crumbs import create_breadcrumb
 from sessionary.layouts.maestro.documents import edit_session, locked
 from sessionary.layouts.maestro.names import SESSION
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
@@ -153,7 +153,7 @@ def _is_handed_over(store: WorkStore, session: WorkSession, parent: WorkSession 
     if any(crumb.breadcrumb_id == result_id for crumb in found.breadcrumbs):
         return True
     for problem in found.problems:
-        if problem.code == UNREADABLE:
+        if problem.code == "unreadable_file":
             raise StorageFailed(
                 f"whether the parent has the result already cannot be seen: {problem.path} {problem.message}",
                 operation="close",
