@@ -134,6 +134,15 @@ class Box:
             return False
         return True
 
+    def waiting(self) -> int:
+        """How many files wait that are not known to be no messages: another listing has brought those back.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        known = filter(None, map(self.folders.queued, self.attempts.bad))
+        return self.folders.waiting - sum(map(self._is_still_bad, known))
+
     def look_again(self) -> bool:
         """True if more messages have come since the last time.
 

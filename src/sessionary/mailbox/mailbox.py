@@ -171,7 +171,7 @@ class Mailbox:
             self._box.ledger.settle()
         finally:
             self._box.lock.release()
-        waiting = self._box.folders.waiting - turn.unwritten
+        waiting = self._box.waiting() - turn.unwritten
         problems = turn.problems + self._untold()
         return Report(turn.applied, max(0, waiting), problems, turn.failures, turn.unwritten)
 

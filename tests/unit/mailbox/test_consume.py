@@ -588,6 +588,20 @@ def test_a_slow_handler_delays_no_shared_worker(tmp_path: Path) -> None:
     assert mailbox.consume(echo).applied == 1
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_file_that_is_no_message_does_not_wait_beside_one_that_is(shared: bool, tmp_path: Path) -> None:
+    good = put(tmp_path, "good", number=5)
+    bad = tmp_path / "breadcrumbs" / "0" / "20260101_000000_000000.json"
+    bad.write_text("null")
+    mailbox = Mailbox(tmp_path, shared=shared)
+    report = mailbox.consume(echo)
+    assert (report.applied, report.pending, codes(report.problems)) == (1, 0, ["no_breadcrumb"])
+    bad.write_text(json.dumps({**vars(good), "breadcrumb_id": "another", "timestamp": bad.stem}))
+    put(tmp_path, "next", number=6)
+    report = mailbox.consume(echo)
+    assert (report.applied, report.pending, report.problems) == (2, 0, [])
+
+
 def test_a_message_that_was_taken_away_waits_for_no_shared_worker(tmp_path: Path) -> None:
     put(tmp_path, "gone", number=1)
     put(tmp_path, "here", number=2)
