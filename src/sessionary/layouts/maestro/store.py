@@ -28,6 +28,7 @@ from sessionary.layouts.maestro.costs import PRICES, Prices
 from sessionary.layouts.maestro.crumbs import Makes, write_crumb
 from sessionary.layouts.maestro.documents import (
     Clock,
+    checked,
     create_document,
     edit_session,
     locked,
@@ -145,10 +146,11 @@ class WorkStore:
         Raises:
             NotFound: there is no such parent.
             Invalid: the type, the status or the id of the parent is none.
+            SchemaError: a field is not of its type.
             Locked: another process holds the parent.
             StorageFailed: the disk refused.
         """
-        if not session_type.strip():
+        if type(session_type) is not str or not session_type.strip():
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
         session = self._new_session(session_type, statuses.check_status(status or "running"))
         session.related_entity = dict(related_entity or {})
@@ -190,7 +192,8 @@ class WorkStore:
     def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession:
         """Change the stored session under its lock: `change` gets it as it is now. Returns it as it is then.
 
-        Durability: as `save`. Raises as `load` and `save`, and whatever `change` raises; then nothing is written.
+        Durability: as `save`. Raises as `load` and `save`, for what the session was changed to as well, and whatever
+        `change` raises; then nothing is written.
         """
         path = self._path(session_id)
         with locked(self.fs, os.path.dirname(path)):
@@ -523,6 +526,7 @@ class WorkStore:
         """Make the folder of a new session and write its document, which is what makes it a session."""
         folder = f"{parent_folder}/{session.session_id}"
         session.breadcrumbs_dir = self._told(f"{folder}/{BREADCRUMBS}")
+        checked(session)  # refused while there is no folder yet
         try:
             make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
         except OSError as error:
