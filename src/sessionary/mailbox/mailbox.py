@@ -220,12 +220,13 @@ class Mailbox:
             NotFound: the session has been moved or removed.
             StorageFailed: a folder or the log cannot be read.
         """
-        seen: set[str] = set()
+        seen: set[str] = set()  # by id: a copy under another name is the same message
         for _ in self._wake_ups(interval, stop):
-            for place, crumb in self._peek():
-                if crumb.breadcrumb is not None and place.file not in seen:
-                    seen.add(place.file)
-                    yield crumb.breadcrumb
+            for _, crumb in self._peek():
+                message = crumb.breadcrumb
+                if message is not None and message.breadcrumb_id not in seen:
+                    seen.add(message.breadcrumb_id)
+                    yield message
 
     def run(
         self,
