@@ -129,6 +129,25 @@ def test_a_folder_that_takes_the_place_of_another_is_named_anew(tmp_path: Path) 
     assert not report.violations, report.describe()
 
 
+def test_a_folder_that_another_process_has_made_anew_is_named_when_that_shows(tmp_path: Path) -> None:
+    """What we made in it is gone, so somebody has removed it, or one of those above it."""
+
+    def operation(fs: RecordingFs) -> None:
+        store = WorkStore.over(fs, fs.root)
+        crumb = create_breadcrumb("p", "r", [], [], None, 3, "m", {})
+        store.write_breadcrumb(crumb, "one", allow_unknown=True)
+        fs.rename(os.path.join(fs.root, "one"), os.path.join(fs.root, "gone"))
+        fs.mkdir(os.path.join(fs.root, "one"), 0o700)
+        store.write_breadcrumb(crumb, "one", allow_unknown=True)
+        fs.mark("acknowledged")
+
+    def check(home: str, acked: tuple[Any, ...]) -> None:
+        assert not acked or noted(home)
+
+    report = crash_sweep(lambda home: None, operation, check, tmp_path, limit=40, models=["relaxed"])
+    assert not report.violations, report.describe()
+
+
 def test_no_folder_lies_too_deep(tmp_path: Path) -> None:
     """Work sessions lie in one another as deep as one likes."""
     deep = "/".join(["a"] * 12)

@@ -649,6 +649,26 @@ def test_consume_as_json_is_one_document(store: WorkStore, run: Run) -> None:
     }
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "words",
+    [["consume"], ["consume", "--json"], ["watch", "--json"], ["consume", "--exec", "echo done"]],
+    ids=" ".join,
+)
+def test_a_message_that_cannot_be_printed_is_neither_applied_nor_held_against(
+    words: list[str], store: WorkStore
+) -> None:
+    leave(store, ROOT_ID, 1)
+    command, *more = words
+    line = [*COMMAND, "work", command, ROOT_ID, "--root", str(store.root), "--max-attempts", "1", *more]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 16
+    assert "The result cannot be printed: " in done.stderr
+    status = Mailbox(store.folder(ROOT_ID)).status()
+    assert (status.applied, status.pending, status.failing, status.dead) == (0, 1, {}, [])
+
+
 def test_each_consumer_sees_every_message(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1)
     assert run("consume", ROOT_ID, "--json").json["applied"] == 1

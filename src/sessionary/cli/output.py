@@ -234,6 +234,28 @@ def value(document: Any) -> None:
     line(_indented(encoded) if sys.stdout.isatty() else encoded)
 
 
+class Growing:
+    """One JSON object on one line, with a list in it that is written out item by item, as they come."""
+
+    def __init__(self, first: dict[str, Any], name: str) -> None:
+        self._head = f'{_encode(first, sys.stdout)[:-1]},"{name}":['
+        self._lead = self._head
+
+    def add(self, item: Any) -> None:
+        """Write out one more item of the list. Flush it yourself."""
+        self._print(self._lead + _encode(item, sys.stdout))
+        self._lead = ","
+
+    def end(self, rest: dict[str, Any]) -> None:
+        """Write the rest of the object."""
+        head = self._head if self._lead == self._head else ""
+        self._print(f"{head}],{_encode(rest, sys.stdout)[1:]}\n")
+
+    def _print(self, text: str) -> None:
+        with refusals():
+            _result().write(text)
+
+
 def values(documents: Iterable[Any]) -> None:
     """A stream of JSON documents, one per line."""
     for document in documents:

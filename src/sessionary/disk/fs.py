@@ -344,7 +344,7 @@ def name_folders(fs: Fs, folder: str) -> None:
 
     Whoever made it may have been killed before its name was flushed, and a power cut takes a folder without a name
     along with all that lies in it. So who promises what he wrote into a folder sees to its name: once in a process.
-    A folder that another process removes and makes anew in the meantime is not noticed.
+    A folder that another process removes and makes anew in the meantime, with all that we write into, is not noticed.
 
     Raises:
         OSError: the system refused. Folders above it that may not be read are left to those who may.
@@ -372,7 +372,7 @@ def is_named(fs: Fs, folder: str) -> bool:
 
 
 def forget_names(fs: Fs) -> None:
-    """A folder was moved or removed: another one that gets its name is not named yet."""
+    """A folder was moved or removed: another one that gets its name, or one below it, is not named yet."""
     _named(fs).clear()
 
 
@@ -382,14 +382,17 @@ def _named(fs: Fs) -> set[str]:
     return named
 
 
-def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
+def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = None) -> bool:
     """Make a folder and its missing parents, private (0700). True if anything was made.
+
+    With `within`, a folder above it, only those below that one are made.
 
     Durability: the folder and every folder made is named durably in its parent before this returns (unless `durable`
     is False).
 
     Raises:
-        OSError: the system refused; also where a link on the way leads nowhere, as to a disk that is not there.
+        OSError: the system refused; also where a link on the way leads nowhere, as to a disk that is not there, and
+            where `within` is not there.
     """
     wanted = [path]
     seen: set[str] = set()
@@ -402,11 +405,12 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True) -> bool:
             wanted.pop()
         except FileNotFoundError:
             above = os.path.dirname(wanted[-1])
-            if above in seen:  # it is there, and takes no folder: a link that leads nowhere, or /proc
+            if above in seen or above == within:  # it takes no folder: a link that leads nowhere, or /proc
                 raise
             seen.add(above)
             wanted.append(above)
-    _named(fs).difference_update(made)
+    if not _named(fs).isdisjoint(made):  # somebody has removed it, or one of those above it
+        forget_names(fs)
     if durable:
         name_folders(fs, path)
     return bool(made)

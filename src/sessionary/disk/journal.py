@@ -146,7 +146,7 @@ class Journal:
 
         Raises:
             Locked: somebody else held it all the time.
-            FileNotFoundError: the folder is not there.
+            NotFound: the folder is not there (FileNotFoundError).
             StorageFailed: the system does not tell.
         """
         while True:

@@ -36,6 +36,7 @@ from sessionary.disk.fs import (
     SHARED,
     UNLOCK,
     Fs,
+    not_found,
     storage_failed,
     write_all,
 )
@@ -91,7 +92,7 @@ class FileLock:
 
         Raises:
             Locked: somebody else held it all the time; `details` says who, as far as the system can tell.
-            FileNotFoundError: the folder is not there.
+            NotFound: the folder is not there (FileNotFoundError).
             StorageFailed: the lock file cannot be opened.
         """
         if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
@@ -197,7 +198,8 @@ class FileLock:
         try:
             self._fd = self._fs.open(self.path, _OPEN, FILE_MODE)
         except FileNotFoundError:
-            raise
+            folder = os.path.dirname(self.path)
+            raise not_found(folder, f"there is no folder {folder}") from None
         except OSError as error:
             raise storage_failed(error, "open the lock", self.path) from error
         found = self._fs.fstat(self._fd)

@@ -48,6 +48,9 @@ def check_consumer(name: str) -> str:
 class Box:
     """What one consumer of one session knows and has open.
 
+    Attributes:
+        met: when each message that others had during the last round was first met as theirs, by its path (monotonic).
+
     Raises:
         InvalidId: the consumer's name cannot be one.
         NotFound: there is no such folder.
@@ -63,8 +66,7 @@ class Box:
         self.now = now or (lambda: datetime.now(UTC))
         self._clock = now
         seconds = time.time if now is None else lambda: now().timestamp()
-        if look(fs, folder) is None:
-            raise not_found(folder, f"There is no session in {folder}")
+        self._check_folder()
         self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
         self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
         self.folders = Folders(
@@ -76,6 +78,7 @@ class Box:
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
         self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done)
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
+        self.met: dict[str, float] = {}
         self._known = (0, 0)
         self._notices: Notices | None = None
         self._may_ask = fs is OS_FS  # the kernel knows nothing of doubles
@@ -91,7 +94,7 @@ class Box:
         """Learn what has come since the last time: messages, and what others have done with them.
 
         Raises:
-            StorageFailed: something cannot be read.
+            NotFound, StorageFailed: as `learn`.
         """
         self.learn()
         known = (self.ledger.restarts, self.attempts.revivals)
@@ -101,9 +104,18 @@ class Box:
         self.folders.refresh(self.ledger.names)
 
     def learn(self) -> None:
-        """Read what others have written about messages that we know."""
+        """Read what others have written about messages that we know.
+
+        Raises:
+            NotFound: the session has been moved or removed since the mailbox was opened.
+            StorageFailed: something cannot be read.
+        """
         self.ledger.refresh()
         self.attempts.refresh()
+        if (
+            not self.ledger.is_there
+        ):  # as nearly never: else an empty mailbox would be told of a session that is gone
+            self._check_folder()
 
     def wants(self, place: Place) -> bool:
         """False if a message was given up, or is known to be none; then it leaves the queue.
@@ -121,6 +133,15 @@ class Box:
             self.folders.leave(place)
             return False
         return True
+
+    def waiting(self) -> int:
+        """How many files wait that are not known to be no messages: another listing has brought those back.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        known = filter(None, map(self.folders.queued, self.attempts.bad))
+        return self.folders.waiting - sum(map(self._is_still_bad, known))
 
     def look_again(self) -> bool:
         """True if more messages have come since the last time.
@@ -158,6 +179,10 @@ class Box:
         self.attempts.close()
         self.lock.close()
         self.session_lock.close()
+
+    def _check_folder(self) -> None:
+        if look(self.fs, self.folder) is None:
+            raise not_found(self.folder, f"There is no session in {self.folder}")
 
     def _is_still_bad(self, place: Place) -> bool:
         return self.attempts.bad[place.file] == mark_of(self.fs, place)

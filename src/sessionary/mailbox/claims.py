@@ -28,15 +28,16 @@ class Claim:
 
     @classmethod
     def take(cls, fs: Fs, path: str) -> Claim | None:
-        """Claim a message; None if another process has it, or the file is gone.
+        """Claim a message; None if another process has it.
 
         Raises:
+            FileNotFoundError: the file is gone.
             StorageFailed: the file cannot be opened, or its file system has no locks.
         """
         try:
             claim = cls(fs, fs.open(path, READ))
         except FileNotFoundError:
-            return None
+            raise
         except OSError as error:
             raise storage_failed(error, "claim", path) from error
         try:

@@ -179,7 +179,7 @@ class Folders:
 
     @property
     def waiting(self) -> int:
-        """How many messages stand in the queue."""
+        """How many files stand in the queue."""
         return sum(len(depth.queued) for depth in self._depths.values())
 
     def refresh(self, done: dict[str, set[str]]) -> bool:
@@ -215,6 +215,14 @@ class Folders:
         for place in self._queue[self._first :]:
             if self._is_queued(place):
                 yield place
+
+    def queued(self, file: str) -> Place | None:
+        """The place of a file, by ``<depth>/<name>``, if it stands in the queue."""
+        label, _, name = file.rpartition("/")
+        depth = self._depths.get(label)
+        if depth is None or name not in depth.queued:
+            return None
+        return Place(name, depth.depth, label, f"{depth.path}{os.sep}{name}")
 
     def is_contested(self, place: Place) -> bool:
         """True if several messages had the name, so that nothing can be concluded from it."""

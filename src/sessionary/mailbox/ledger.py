@@ -107,6 +107,11 @@ class Ledger:
         """How often the file was replaced by another."""
         return self._followed.restarts
 
+    @property
+    def is_there(self) -> bool:
+        """True if there was a log at the last look."""
+        return self._followed.found is not None
+
     def holds(self, label: str, name: str) -> bool:
         """True if the message of that name was applied."""
         return name in self.names.get(label, ())

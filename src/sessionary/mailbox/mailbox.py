@@ -154,6 +154,8 @@ class Mailbox:
             Invalid: an argument makes no sense.
             Conflict: another device consumes this mailbox, and this one is not to take over.
             Locked: another process of this consumer worked all the time.
+            NotFound: the session has been moved or removed; what was handled and not written down yet is delivered
+                again by whoever opens it where it lies now.
             StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or not, and
                 the next call finds out.
         """
@@ -170,7 +172,7 @@ class Mailbox:
             self._box.ledger.settle()
         finally:
             self._box.lock.release()
-        waiting = self._box.folders.waiting - turn.unwritten
+        waiting = self._box.waiting() - turn.unwritten
         problems = turn.problems + self._untold(turn.unread + self._box.ledger.problems)
         return Report(turn.applied, max(0, waiting), problems, turn.failures, turn.unwritten)
 
@@ -180,6 +182,7 @@ class Mailbox:
         What cannot be read is not among them; `status` tells of it.
 
         Raises:
+            NotFound: the session has been moved or removed.
             StorageFailed: a folder or the log cannot be read.
         """
         return [crumb.breadcrumb for _, crumb in self._peek() if crumb.breadcrumb is not None]
@@ -188,6 +191,7 @@ class Mailbox:
         """How this consumer stands. Takes no lock and changes nothing.
 
         Raises:
+            NotFound: the session has been moved or removed.
             StorageFailed: a folder or the log cannot be read.
         """
         crumbs = [crumb for _, crumb in self._peek()]
@@ -214,14 +218,16 @@ class Mailbox:
             stop: an event, or a function, that ends it.
 
         Raises:
+            NotFound: the session has been moved or removed.
             StorageFailed: a folder or the log cannot be read.
         """
-        seen: set[str] = set()
+        seen: set[str] = set()  # by id: a copy under another name is the same message
         for _ in self._wake_ups(interval, stop):
-            for place, crumb in self._peek():
-                if crumb.breadcrumb is not None and place.file not in seen:
-                    seen.add(place.file)
-                    yield crumb.breadcrumb
+            for _, crumb in self._peek():
+                message = crumb.breadcrumb
+                if message is not None and message.breadcrumb_id not in seen:
+                    seen.add(message.breadcrumb_id)
+                    yield message
 
     def run(
         self,
@@ -270,10 +276,11 @@ class Mailbox:
         Durability: when this returns, they are pending whatever happens.
 
         Raises:
+            NotFound: the session has been moved or removed.
             StorageFailed: the disk refused.
         """
         attempts = self._box.attempts
-        attempts.refresh()
+        self._box.learn()
         chosen = [known for known in breadcrumb_ids or tuple(attempts.dead) if known in attempts.dead]
         for known in chosen:
             attempts.revive(known)
@@ -286,6 +293,7 @@ class Mailbox:
         Durability: each move survives a power cut when this returns, and is whole at every moment.
 
         Raises:
+            NotFound: the session has been moved or removed.
             Locked: the consumer is at work, or somebody held the session all the time.
             StorageFailed: the disk refused; some may have been moved.
         """

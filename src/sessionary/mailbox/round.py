@@ -8,7 +8,8 @@ before its flush has returned.
 
 Under load it pays to wait. While messages keep coming, a batch waits 8 ms at a time for more of them. Of several
 processes that consume at once, one that meets a message of another waits as long before it tries the next ones: until
-then the other has mostly written down all that it has.
+then the other has mostly written down all that it has. One that it has had for longer is with a slow handler, which
+nobody waits for.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ LINES = 64
 SECONDS = 0.05
 PAUSE = 0.008
 """Seconds to wait for others, if there are any: producers who go on, or a consumer who is about to flush."""
+SLOW = 2 * SECONDS
+"""Seconds after which whoever still has a message is not about to write it down: its handler is at work."""
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 Delivery = Literal["at_least_once", "at_most_once"]
@@ -91,6 +94,7 @@ class Round:
         self._last: Place | None = None
         self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
         self._claims: list[Claim] = []
+        self._met: dict[str, float] = {}
         self._began = 0.0
         self._is_busy = False
         self._has_stood_back = False
@@ -112,6 +116,7 @@ class Round:
                 self._box.attempts.flush()
             finally:
                 self._let_go()
+                self._box.met = self._met
 
     def _pass(self, limit: int | None) -> None:
         for place in self._box.folders.queue():
@@ -158,11 +163,14 @@ class Round:
         """The claim, if the message is ours now. Its last owner wrote down what became of it before letting go."""
         try:
             claim = Claim.take(self._box.fs, place.path)
+        except FileNotFoundError:  # somebody took it away, as `quarantine` does: nobody will apply it
+            self._box.folders.leave(place)
+            return None
         except StorageFailed as error:
             self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
             return None
         if claim is None:
-            self._stand_back()
+            self._stand_back(place)
             return None
         self._box.learn()
         held = self._box.ledger.holds(place.label, place.name)
@@ -171,9 +179,11 @@ class Round:
             return None
         return claim
 
-    def _stand_back(self) -> None:
+    def _stand_back(self, place: Place) -> None:
         """Another process has a message: let it write down what it has, once, rather than try all that it claimed."""
-        if not (self._batch or self._has_stood_back):
+        now = time.monotonic()
+        since = self._met[place.path] = self._box.met.get(place.path, now)
+        if now - since < SLOW and not (self._batch or self._has_stood_back):
             self._has_stood_back = True
             time.sleep(PAUSE)
             self._box.learn()

@@ -14,6 +14,16 @@ def test_a_link_to_a_disk_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
+def test_a_folder_within_which_others_are_made_is_not_made_itself(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    with pytest.raises(FileNotFoundError):
+        make_dirs(OS_FS, str(top / "a" / "b"), within=str(top))
+    assert list(tmp_path.iterdir()) == []
+    top.mkdir()
+    assert make_dirs(OS_FS, str(top / "a" / "b"), within=str(top)) is True
+    assert (top / "a" / "b").is_dir()
+
+
 def test_missing_parents_are_made_and_what_is_there_is_taken(tmp_path: Path) -> None:
     wanted = tmp_path / "a" / "b" / "c"
     assert make_dirs(OS_FS, str(wanted)) is True

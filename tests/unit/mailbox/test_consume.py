@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from sessionary.disk.lock import FileLock
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.claims import Claim
 from sessionary.mailbox.ledger import Ledger, entry
+from sessionary.mailbox.round import PAUSE, SLOW
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, lines, log, message, prompts, put
 
@@ -565,6 +567,80 @@ def test_a_shared_worker_lets_another_write_down_what_it_claimed_before_it_tries
     report = Mailbox.over(fs, tmp_path, shared=True).consume(refuse)
     assert (report.applied, report.pending, report.failures) == (0, 0, [])
     assert fs.opened == names[:1]
+
+
+def test_a_slow_handler_delays_no_shared_worker(tmp_path: Path) -> None:
+    """It is waited for while it may be about to write down what it has, and then no more."""
+    slow = put(tmp_path, "slow", number=0)
+    claim = Claim.take(OS_FS, str(tmp_path / "breadcrumbs" / "0" / f"{slow.timestamp}.json"))
+    assert claim is not None
+    mailbox = Mailbox(tmp_path, shared=True)
+    began = time.monotonic()
+    number, took = 0, PAUSE
+    while took >= PAUSE and time.monotonic() - began < 20 * SLOW:
+        number += 1
+        put(tmp_path, str(number), number=number)
+        before = time.monotonic()
+        assert mailbox.consume(echo).applied == 1
+        took = time.monotonic() - before
+    assert took < PAUSE
+    claim.let_go()
+    assert mailbox.consume(echo).applied == 1
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_file_that_is_no_message_does_not_wait_beside_one_that_is(shared: bool, tmp_path: Path) -> None:
+    good = put(tmp_path, "good", number=5)
+    bad = tmp_path / "breadcrumbs" / "0" / "20260101_000000_000000.json"
+    bad.write_text("null")
+    mailbox = Mailbox(tmp_path, shared=shared)
+    report = mailbox.consume(echo)
+    assert (report.applied, report.pending, codes(report.problems)) == (1, 0, ["no_breadcrumb"])
+    bad.write_text(json.dumps({**vars(good), "breadcrumb_id": "another", "timestamp": bad.stem}))
+    put(tmp_path, "next", number=6)
+    report = mailbox.consume(echo)
+    assert (report.applied, report.pending, report.problems) == (2, 0, [])
+
+
+def test_a_message_that_was_taken_away_waits_for_no_shared_worker(tmp_path: Path) -> None:
+    put(tmp_path, "gone", number=1)
+    put(tmp_path, "here", number=2)
+    second = Mailbox(tmp_path, shared=True)
+    assert len(second.pending()) == 2
+    next(path for path in tmp_path.rglob("*000001.json")).unlink()
+    report = second.consume(echo)
+    assert (report.applied, report.pending, report.problems) == (1, 0, [])
+
+
+def test_a_session_that_was_moved_away_is_told_by_a_mailbox_that_is_open(tmp_path: Path) -> None:
+    session, aside = tmp_path / "session", tmp_path / "aside"
+    session.mkdir()
+    put(session, "a", number=1)
+    put(session, "bad", number=2)
+    mailbox, shared = Mailbox(session), Mailbox(session, "other", shared=True)
+    assert (mailbox.consume(echo).applied, shared.consume(refuse).applied) == (2, 0)
+
+    def move(crumb: Breadcrumb) -> dict[str, Any]:
+        session.rename(aside)
+        return echo(crumb)
+
+    put(session, "b", number=3)
+    for call in (
+        lambda: mailbox.consume(move),
+        lambda: mailbox.consume(echo),
+        lambda: shared.consume(echo),
+        lambda: mailbox.run(echo),
+        mailbox.quarantine,
+        mailbox.revive,
+        mailbox.pending,
+        mailbox.status,
+        lambda: next(mailbox.watch()),
+    ):
+        with pytest.raises(NotFound, match=str(session)):
+            call()
+    assert list(tmp_path.iterdir()) == [aside]
+    assert Mailbox(aside).consume(echo).applied == 1
+    assert prompts(aside) == ["a", "bad", "b"]
 
 
 def test_an_exclusive_worker_and_shared_ones_exclude_each_other(tmp_path: Path) -> None:

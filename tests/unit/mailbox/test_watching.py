@@ -120,6 +120,15 @@ def test_what_is_applied_while_it_is_watched_is_not_shown_again(tmp_path: Path) 
     assert seen == ["a", "c"]
 
 
+def test_a_copy_with_an_older_name_is_not_shown_again(tmp_path: Path) -> None:
+    message = put(tmp_path, "a", number=2)
+    watching = Mailbox(tmp_path).watch(interval=0.01)
+    assert next(watching).prompt == "a"
+    put(tmp_path, "a", number=1, known=message.breadcrumb_id)
+    put(tmp_path, "b", number=3)
+    assert next(watching).prompt == "b"
+
+
 def test_an_event_or_a_function_ends_it(tmp_path: Path, together: Any) -> None:
     stop = threading.Event()
     together(later(stop.set))

@@ -10,7 +10,7 @@ import click
 from sessionary.cli import output
 from sessionary.cli.phrases import count
 from sessionary.cli.work import delivering, places
-from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
+from sessionary.layouts.maestro.records import crumb_document
 from sessionary.mailbox.mailbox import Mailbox, Report
 
 
@@ -63,8 +63,8 @@ def consume_command(
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
-    messages: list[dict[str, Any]] = []
-    handler = _handler(command, session_id, messages if json_ else None)
+    document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
+    handler = _handler(command, session_id, document if json_ else None)
     with Mailbox(store.folder(session_id), consumer, shared=shared) as box, delivering.ending_in_order():
         report = box.consume(
             handler,
@@ -75,7 +75,11 @@ def consume_command(
             take_over=take_over,
         )
     if json_:
-        output.value(_object(session_id, consumer, report, None if command else messages))
+        facts = _facts(report)
+        if command is None:
+            document.end(facts)
+        else:
+            output.value({"session_id": session_id, "consumer": consumer, "messages": None, **facts})
     else:
         delivering.told(report.problems)
         waiting = f", {report.pending:,} pending" if report.pending else ""
@@ -89,28 +93,18 @@ def code_of(report: Report) -> int:
     return places.PARTLY if failed else 0
 
 
-def _handler(
-    command: str | None, session_id: str, messages: list[dict[str, Any]] | None
-) -> delivering.Handler:
-    """What is done with a message; with `messages`, nothing is printed before the end, and they go there."""
+def _handler(command: str | None, session_id: str, document: output.Growing | None) -> delivering.Handler:
+    """What is done with a message; with `document`, it becomes a part of that."""
     if command is not None:
-        return delivering.running(command, session_id, output.line if messages is None else output.aside)
-    if messages is None:
+        return delivering.running(command, session_id, output.line if document is None else output.aside)
+    if document is None:
         return delivering.printing(delivering.for_people)
-
-    def keep(crumb: Breadcrumb) -> None:
-        messages.append(crumb_document(crumb))
-
-    return keep
+    return delivering.printing(lambda crumb: document.add(crumb_document(crumb)))
 
 
-def _object(
-    session_id: str, consumer: str, report: Report, messages: list[dict[str, Any]] | None
-) -> dict[str, Any]:
+def _facts(report: Report) -> dict[str, Any]:
     """With the field names of docs/cli-json.md."""
     return {
-        "session_id": session_id,
-        "consumer": consumer,
         "applied": report.applied,
         "pending": report.pending,
         "unwritten": report.unwritten,
@@ -124,5 +118,4 @@ def _object(
             for each in report.failures
         ],
         "problems": [problem.as_dict() for problem in report.problems],
-        "messages": messages,
     }

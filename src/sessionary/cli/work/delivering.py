@@ -20,6 +20,7 @@ from sessionary.cli.numbers import Finite
 from sessionary.cli.text import harmless
 from sessionary.cli.work import entries, places
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
+from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.mailbox.box import WORK
 from sessionary.mailbox.mailbox import ATTEMPTS, TIMEOUT
@@ -34,8 +35,18 @@ class CommandFailed(Exception):
     """The command on a message did not end well."""
 
 
-class ReaderLeft(BaseException):
-    """Whoever reads what we print has gone. No failure of the message, so no handler's exception."""
+class NotPrinted(BaseException):
+    """What we print cannot be written out: its reader has gone, or a disk is full.
+
+    No failure of the message, so no handler's exception: it would be given up in the end, for nothing that it did.
+
+    Attributes:
+        cause: what was raised.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 exec_ = click.option(
@@ -92,7 +103,8 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
         code, printed = _run(command, message, surroundings)
         result = _object(printed) if code == 0 else None
         if printed and result is None:
-            say(harmless(printed.decode("utf-8", "backslashreplace")))
+            with _written_out():
+                say(harmless(printed.decode("utf-8", "backslashreplace")))
         if code:
             raise CommandFailed(f"the command ended with {_ending(code)}")
         return result
@@ -104,13 +116,20 @@ def printing(show: Callable[[Breadcrumb], None]) -> Handler:
     """A handler that has the message printed, and lets it count as applied when it has been written out."""
 
     def handle(crumb: Breadcrumb) -> None:
-        try:
+        with _written_out():
             show(crumb)
             output.flush()
-        except BrokenPipeError:
-            raise ReaderLeft from None
 
     return handle
+
+
+@contextmanager
+def _written_out() -> Iterator[None]:
+    """A block that prints; that it cannot ends the consumer."""
+    try:
+        yield
+    except (BrokenPipeError, StorageFailed) as error:
+        raise NotPrinted(error) from None
 
 
 def for_people(crumb: Breadcrumb) -> None:
@@ -135,8 +154,8 @@ def ending_in_order() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
-    except ReaderLeft:
-        raise BrokenPipeError from None
+    except NotPrinted as error:
+        raise error.cause from None
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -11,7 +11,14 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sessionary.disk.fs import Fs, make_dirs, storage_failed
-from sessionary.layouts.maestro.documents import Clock, create_document, edit_session, locked, read_session
+from sessionary.layouts.maestro.documents import (
+    Clock,
+    checked,
+    create_document,
+    edit_session,
+    locked,
+    read_session,
+)
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
 from sessionary.layouts.maestro.placement import find_folder, no_session
 from sessionary.layouts.maestro.records import WorkSession, state_of
@@ -48,6 +55,7 @@ def place(fs: Fs, root: str, session: WorkSession, parent_folder: str) -> None:
     """
     folder = f"{parent_folder}/{session.session_id}"
     session.breadcrumbs_dir = _told(root, f"{folder}/{BREADCRUMBS}")
+    checked(session)  # refused while there is no folder yet
     try:
         make_dirs(fs, f"{folder}/{BREADCRUMBS}")
     except OSError as error:

@@ -14,7 +14,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sessionary.codec import (
     Undecodable,
@@ -49,6 +49,7 @@ from sessionary.layouts.maestro.names import (
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
+    check_crumb,
     crumb_document,
     missing_keys,
 )
@@ -58,6 +59,9 @@ from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
 """Seconds for which a file that cannot be parsed counts as not yet written."""
+
+Makes = Literal["all", "below", "nothing"]
+"""Which missing folders a writer makes: all, those below the session's own, or none."""
 
 _BLOCK = 1 << 16
 
@@ -136,19 +140,20 @@ def create_breadcrumb(
 
 
 def write_crumb(
-    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes_folder: bool = True
+    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes: Makes = "all"
 ) -> str:
     """Write a breadcrumb below the session folder `folder`; returns the path of its file.
 
     Where a file of that time is there already, the breadcrumb moves on by a microsecond at a time: its `timestamp`
-    then differs from what it was. Without `makes_folder` the folder of its depth must be there, else this fails with
-    ENOENT.
+    then differs from what it was. Where a folder is missing that is not to be made, as one of a session that was moved
+    away, this fails with ENOENT and has written nothing.
 
     Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
     file or none, and never a part of it.
 
     Raises:
         Invalid: the time or the depth is none.
+        SchemaError: a field is not of its type, or the id is empty, so that no reader would take it (ValueError).
         StorageFailed: the disk refused; with `outcome` ``unknown`` the file may be there: write the same breadcrumb
             again, its id stays the same.
     """
@@ -163,17 +168,18 @@ def write_crumb(
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
-            if made or not makes_folder or error.errno != errno.ENOENT:
+            # With a name that was made, a missing folder was moved away since, and the breadcrumb with it.
+            if made or makes == "nothing" or error.errno != errno.ENOENT or error.outcome == "unknown":
                 raise
-            made = _make_folder(fs, parent, durable)
+            made = _make_folder(fs, parent, durable, None if makes == "all" else folder)
         else:
             return path
 
 
-def _make_folder(fs: Fs, folder: str, durable: bool) -> bool:
+def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
     """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
     try:
-        make_dirs(fs, folder, durable=durable)
+        make_dirs(fs, folder, durable=durable, within=within)
     except OSError as error:
         raise storage_failed(error, "create", folder) from error
     return True
@@ -182,8 +188,11 @@ def _make_folder(fs: Fs, folder: str, durable: bool) -> bool:
 def _encoded(crumb: Breadcrumb) -> bytes:
     document = crumb_document(crumb)
     if is_plain(document, passes=is_common):
+        check_crumb(document)
         return encode_common_document(document)
-    return encode_document(sanitize(document))
+    document = sanitize(document)
+    check_crumb(document)
+    return encode_document(document)
 
 
 def _stamp_from(text: Any) -> str:
@@ -226,33 +235,41 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
         raise
 
 
-def crumb_files(fs: Fs, folder: str) -> list[CrumbFile]:
+def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> list[CrumbFile]:
     """Every file below the session folder that may be a breadcrumb, in the order of names, then depths.
 
     For names that are times, as those of the specification are, that is the order in which they were written.
+
+    Args:
+        fs: the file system.
+        folder: the session folder.
+        closed: gets what is to be told of folders that cannot be looked into; without it the first one is raised.
 
     Raises:
         StorageFailed: a folder cannot be looked into.
     """
     found: list[CrumbFile] = []
     base = f"{folder}/{BREADCRUMBS}"
-    for name in _names(fs, base):
+    for name in _names(fs, base, closed):
         depth = depth_of(name)
         if depth is not None:
             below = f"{base}/{name}"
-            names = sorted(filter(is_crumb_name, _names(fs, below)))
+            names = sorted(filter(is_crumb_name, _names(fs, below, closed)))
             found += [CrumbFile(file, depth, f"{below}/{file}") for file in names]
     found.sort()  # a merge of what is in order by depth
     return found
 
 
-def _names(fs: Fs, folder: str) -> list[str]:
+def _names(fs: Fs, folder: str, closed: list[Problem] | None) -> list[str]:
     try:
         return fs.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        if closed is None:
+            raise storage_failed(error, "look into", folder) from error
+        closed.append(unreadable(folder, error))
+        return []
 
 
 def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | None = None) -> Crumb:

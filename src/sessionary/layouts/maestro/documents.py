@@ -41,10 +41,7 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
     """
     lock = FileLock(f"{folder}/{LOCK}", fs)
     try:
-        try:
-            lock.acquire(PATIENCE)
-        except FileNotFoundError:
-            raise not_found(folder, f"there is no folder {folder}") from None
+        lock.acquire(PATIENCE)
         try:
             atomic.sweep(folder, fs=fs)
             yield
@@ -100,20 +97,20 @@ def save_session(session: WorkSession, path: str, *, fs: Fs = OS_FS, now: Clock 
 
     Raises:
         NotFound: the folder of `path` is not there.
-        SchemaError: another kind of file lies there, or the session breaks the format.
+        SchemaError: another kind of file lies there, or another session, or the session breaks the format.
+        Invalid: its status is none.
         TransitionError: the stored session has ended since, and its status was changed to something else.
         Locked: another process holds the session.
         StorageFailed: the disk refused; `outcome` says what became of the write.
     """
-    check_status(session.status)
-    mine = sanitize(document_of(session))
-    session_of(mine)
+    mine = checked(session)
     with locked(fs, os.path.dirname(path) or "."):
         theirs = _stored(fs, path)
         merged = dict(mine) if theirs is None else merge(_base(session), mine, theirs)
         if theirs is not None and same(merged, theirs):
             return False
-        _check_end(session, theirs, merged)
+        if theirs is not None:
+            _check_change(theirs, merged, path)
         _finish(merged, theirs, mine, now)
         atomic.replace(path, (encode_document(merged),), fs=fs)
     session.modified = mine["modified"] = merged["modified"]
@@ -134,14 +131,21 @@ def edit_session(
 
     Raises:
         NotFound, Corrupt, SchemaError: as `read_session`.
+        SchemaError, Invalid, TransitionError: what the session was changed to is refused, as by `save_session`.
         StorageFailed: the disk refused.
     """
     session = read_session(path, fs=fs)
     before = sanitize(document_of(session))
     change(session)
-    after = sanitize(document_of(session))
+    after = checked(session)
     if not same(before, after):
-        session.modified = after["modified"] = iso(now())
+        _check_change(before, after, path)
+        _finish(after, before, after, now)
+        session.modified, session.state, session.closed_at = (
+            after["modified"],
+            after["state"],
+            after["closed_at"],
+        )
         data = encode_document(after)
         atomic.replace(path, (data,), fs=fs)
         session.baseline = data
@@ -153,13 +157,25 @@ def create_document(session: WorkSession, path: str, *, fs: Fs = OS_FS) -> None:
 
     Raises:
         AlreadyExists: there is one.
+        SchemaError, Invalid: as `checked`.
         StorageFailed: the disk refused.
     """
-    document = sanitize(document_of(session))
-    session_of(document)
-    data = encode_document(document)
+    data = encode_document(checked(session))
     atomic.create(path, data, fs=fs)
     session.baseline = data
+
+
+def checked(session: WorkSession) -> dict[str, Any]:
+    """The document to write: one that no reader takes would hide the session from every list.
+
+    Raises:
+        Invalid: its status is none.
+        SchemaError: it breaks the format otherwise.
+    """
+    check_status(session.status)
+    document: dict[str, Any] = sanitize(document_of(session))
+    session_of(document)
+    return document
 
 
 def _base(session: WorkSession) -> dict[str, Any]:
@@ -184,12 +200,19 @@ def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
         raise
 
 
-def _check_end(session: WorkSession, theirs: dict[str, Any] | None, merged: dict[str, Any]) -> None:
-    """Refuse to reopen what has ended. Other ways may have led through several statuses in memory."""
-    if theirs is None or theirs["status"] not in FINAL or merged["status"] == theirs["status"]:
-        return
-    stored = session_of(theirs)
-    raise refusal(stored, session.status)
+def _check_change(theirs: dict[str, Any], merged: dict[str, Any], path: str) -> None:
+    """Refuse to reopen what has ended, and to put one session into the file of another.
+
+    Other ways from status to status may have led through several of them in memory.
+    """
+    stored, wanted = theirs["session_id"], merged["session_id"]
+    if stored != wanted:
+        words = f"{path} is the file of the session {stored}, not of {wanted}"
+        raise SchemaError(
+            words, operation="save", path=path, hint="it was left as it is; save under another name"
+        )
+    if theirs["status"] in FINAL and merged["status"] != theirs["status"]:
+        raise refusal(session_of(theirs), merged["status"])
 
 
 def _finish(merged: dict[str, Any], theirs: dict[str, Any] | None, mine: dict[str, Any], now: Clock) -> None:

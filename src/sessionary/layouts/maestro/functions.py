@@ -156,6 +156,7 @@ def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyP
 
     Raises:
         Invalid: the time, the depth or the id is none (ValueError).
+        SchemaError: a field is not of its type, so that no reader would take it (ValueError).
         StorageFailed: the disk refused (OSError).
     """
     return _store(sessions_dir).write_breadcrumb(breadcrumb, session_id, allow_unknown=True)

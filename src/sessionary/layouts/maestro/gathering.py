@@ -33,7 +33,7 @@ class Breadcrumbs:
 def gather(
     fs: Fs, folders: Iterable[str], *, depth: int | None = None, date_range: DateRange | None = None
 ) -> Breadcrumbs:
-    """Read the breadcrumbs below these session folders; one that is bad hides none of the others.
+    """Read the breadcrumbs below these session folders; one that is bad, or a closed folder, hides none of the others.
 
     Args:
         fs: the file system.
@@ -43,13 +43,12 @@ def gather(
 
     Raises:
         Invalid: an end of the range is no time.
-        StorageFailed: a folder cannot be looked into.
     """
     first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
     found: list[Breadcrumb] = []
     problems: list[Problem] = []
     for folder in folders:
-        for file in crumb_files(fs, folder):
+        for file in crumb_files(fs, folder, problems):
             crumb = read_crumb(fs, file)
             problems += crumb.problems
             if crumb.breadcrumb is not None:

@@ -146,7 +146,7 @@ class MaestroLayout:
         yield from checking.mailbox_problems(self._root, ref.folder, boxes)
         files, ids = [], []
         for box in boxes:
-            for file in crumb_files(self._fs, box):
+            for file in crumb_files(self._fs, box, []):  # the summary has told of closed folders
                 crumb = read_crumb(self._fs, file, now=self._now()).breadcrumb
                 if crumb is not None:
                     files.append(file)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from itertools import product
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -185,6 +186,8 @@ _USUAL: Final[dict[str, frozenset[type]]] = {
     key: frozenset(wanted if isinstance(wanted, tuple) else (wanted,))
     for key, (wanted, _) in _CRUMB_TYPES.items()
 }
+# The same of all keys at once, in their order: a writer has no time to look at one after the other.
+_USUAL_KINDS: Final = frozenset(product(*_USUAL.values()))
 _SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
     "status": (str, lambda: SessionStatus.RUNNING.value),
     "created": (str, str),
@@ -220,6 +223,16 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
     except TypeError:  # keys that nobody knows, or missing ones
         return _patiently(document, name)
     return crumb if _is_sound(crumb) else _patiently(document, name)
+
+
+def check_crumb(document: Mapping[str, Any]) -> None:
+    """Refuse to write what no reader would take for a breadcrumb: it would be acknowledged, and lost.
+
+    Raises:
+        SchemaError: `details["faults"]` names every fault.
+    """
+    if tuple(map(type, document.values())) not in _USUAL_KINDS or not document["breadcrumb_id"]:
+        _patiently(document, "")
 
 
 def _is_sound(crumb: Breadcrumb) -> bool:
@@ -339,7 +352,8 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
     """The document to write: the keys of the original, then those that were read and are known to nobody."""
     values = vars(crumb)
-    if tuple(values) == CRUMB_KEYS:  # as nearly always: each field as it was first set, and nothing else
+    # As nearly always: each field as it was first set, and nothing else. A subclass may tell its fields otherwise.
+    if tuple(values) == CRUMB_KEYS and type(crumb) is Breadcrumb:
         return values.copy()
     document = dict(zip(CRUMB_KEYS, _crumb_values(crumb)))  # noqa: B905 - of one length by their making
     if crumb.unknown_keys:

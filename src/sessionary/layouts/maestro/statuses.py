@@ -35,7 +35,7 @@ def check_status(status: str) -> str:
     Raises:
         Invalid: it is none.
     """
-    if status not in STATUSES:
+    if type(status) is not str or status not in STATUSES:
         raise Invalid(
             f"{status!r} is no status of a work session", hint=f"use one of {', '.join(sorted(STATUSES))}"
         )

@@ -25,7 +25,7 @@ from sessionary.errors import (
 )
 from sessionary.layouts.maestro import creating, statuses, subwork
 from sessionary.layouts.maestro.costs import PRICES, Prices
-from sessionary.layouts.maestro.crumbs import write_crumb
+from sessionary.layouts.maestro.crumbs import Makes, write_crumb
 from sessionary.layouts.maestro.documents import (
     Clock,
     edit_session,
@@ -48,6 +48,7 @@ LATEST = "latest"
 MIN_PREFIX = 4
 _SHOWN = 20
 _REMEMBERED = 10_000
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
 @dataclass(slots=True)
@@ -143,10 +144,11 @@ class WorkStore:
         Raises:
             NotFound: there is no such parent.
             Invalid: the type, the status or the id of the parent is none.
+            SchemaError: a field is not of its type.
             Locked: another process holds the parent.
             StorageFailed: the disk refused.
         """
-        if not session_type.strip():
+        if type(session_type) is not str or not session_type.strip():
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
         status = statuses.check_status(status or "running")
         session = creating.new_session(self.new_id(), session_type, status, self.now())
@@ -197,7 +199,8 @@ class WorkStore:
     def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession:
         """Change the stored session under its lock: `change` gets it as it is now. Returns it as it is then.
 
-        Durability: as `save`. Raises as `load` and `save`, and whatever `change` raises; then nothing is written.
+        Durability: as `save`. Raises as `load` and `save`, for what the session was changed to as well, and whatever
+        `change` raises; then nothing is written.
         """
         path = self._path(session_id)
         with locked(self.fs, os.path.dirname(path)):
@@ -428,22 +431,33 @@ class WorkStore:
         Raises:
             NotFound: there is no such session.
             Invalid: depth or time of the breadcrumb are none.
+            SchemaError: a field of it is not of its type, so that no reader would take it.
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id) if allow_unknown else None
-        if lay is not None:
-            try:
-                return write_crumb(lay, breadcrumb, fs=self.fs, makes_folder=False)
-            except StorageFailed as error:
-                if error.errno != errno.ENOENT:
-                    raise
-            self._lay.pop(session_id, None)  # it is gone from there, or has no breadcrumb of that depth yet
+        if lay is not None and (path := self._try(lay, breadcrumb, "nothing")) is not None:
+            return path  # else it is gone from there, or has no breadcrumb of that depth yet
+        self._lay.pop(session_id, None)
         folder = find_folder(self.fs, self._root, session_id)
-        if folder is not None:
+        if folder is not None and (path := self._try(folder, breadcrumb, "below")) is not None:
             self._remember(session_id, folder)
-        elif not allow_unknown:
+            return path
+        if folder is not None:  # moved between our look and our write, as it is not every time
+            folder = find_folder(self.fs, self._root, session_id)
+        if folder is not None:
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes="below")
+        if not allow_unknown:
             raise no_session(self._root, session_id)
-        return write_crumb(folder or f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
+        return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
+
+    def _try(self, folder: str, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
+        """Leave a breadcrumb in the session in this folder; None if the session is not there any more."""
+        try:
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes)
+        except StorageFailed as error:
+            if error.errno not in _GONE or error.outcome == "unknown":
+                raise
+            return None
 
     def _remember(self, session_id: str, folder: str) -> None:
         """Where a session lay: to look for it before each breadcrumb takes as long as a tenth of its flushes."""

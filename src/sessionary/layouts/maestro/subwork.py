@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionary.errors import Invalid, NotFound, TransitionError
+from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.crumbs import create_breadcrumb
 from sessionary.layouts.maestro.documents import edit_session, locked
@@ -141,11 +141,26 @@ def _find_parent(store: WorkStore, done: Closed) -> None:
 
 
 def _is_handed_over(store: WorkStore, session: WorkSession, parent: WorkSession | None) -> bool:
-    """True if an earlier call wrote the result. Without an id in the child none did, and nothing is read."""
+    """True if an earlier call wrote the result. Without an id in the child none did, and nothing is read.
+
+    Raises:
+        StorageFailed: it may lie where the system does not let us read.
+    """
     result_id = session.metadata.get(RESULT_ID)
     if parent is None or result_id is None:
         return False
-    return any(crumb.breadcrumb_id == result_id for crumb in store.list_breadcrumbs(parent.session_id))
+    found = store.breadcrumbs(parent.session_id)
+    if any(crumb.breadcrumb_id == result_id for crumb in found.breadcrumbs):
+        return True
+    for problem in found.problems:
+        if problem.code == "unreadable_file":
+            raise StorageFailed(
+                f"whether the parent has the result already cannot be seen: {problem.path} {problem.message}",
+                operation="close",
+                path=problem.path,
+                hint=problem.repair,
+            )
+    return False
 
 
 def _check(store: WorkStore, session: WorkSession, result: str) -> None:

@@ -200,3 +200,46 @@ def test_every_way_from_status_to_status(before: str, after: str, tmp_path: Path
         with pytest.raises(ValueError, match=f"cannot become {after}"):
             move(session.session_id)
         assert store.load(session.session_id) == session
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("breadcrumb_id", "", "breadcrumb_id is missing"),
+        ("breadcrumb_id", 5, "breadcrumb_id is a number"),
+        ("prompt", {"a": "question"}, "prompt is a object"),
+        ("prompt", b"bytes", "prompt is a object"),
+        ("cost", True, "cost is a boolean"),
+        ("payload", ["a", "list"], "payload is a list"),
+        ("tools_called", {"tool": "x"}, "tools_called is a object"),
+    ],
+)
+def test_what_no_reader_would_take_is_not_written(field: str, value: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=told):
+        write_crumb(str(tmp_path), crumb(**{field: value}))
+    assert list(tmp_path.rglob("*")) == []
+
+
+@pytest.mark.parametrize("field", ["prompt", "tools_called", "token_count", "kind", "tags"])
+def test_what_says_nothing_is_written_and_read_as_what_stands_for_it(field: str, tmp_path: Path) -> None:
+    nothing: dict[str, Any] = {field: None}
+    path = write_crumb(str(tmp_path), crumb(**nothing))
+    assert json.loads(Path(path).read_bytes())[field] is None
+    assert getattr(load_breadcrumb(path), field) in ("", [], {}, "note")
+
+
+def test_a_subclass_is_written_as_it_tells_its_fields(tmp_path: Path) -> None:
+    class Tagged(Breadcrumb):
+        unknown_keys = {"sender": "other"}  # noqa: RUF012 - that of the class it stands in for is a mapping too
+
+    class Loud(Breadcrumb):
+        def __getattribute__(self, name: str) -> Any:
+            value = super().__getattribute__(name)
+            return value.upper() if name == "prompt" else value
+
+    values = vars(crumb("hello"))
+    wholes = [
+        json.loads(Path(write_crumb(str(tmp_path), kind(**values))).read_bytes()) for kind in (Tagged, Loud)
+    ]
+    assert wholes[0]["sender"] == "other"
+    assert wholes[1]["prompt"] == "HELLO"

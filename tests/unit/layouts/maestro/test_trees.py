@@ -360,6 +360,35 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_session_that_can_be_seen(t
     assert list(layout.check(ref)) == []
 
 
+def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: Path) -> None:
+    folder = put(tmp_path, "a")
+    leave(folder, 1)
+    leave(folder, 2, depth=7)
+    store = WorkStore.over(Closed("7"), tmp_path)
+    found = store.breadcrumbs("a")
+    assert [crumb.prompt for crumb in found.breadcrumbs] == ["1"]
+    shut = str(folder / "breadcrumbs" / "7")
+    assert [(problem.code, problem.path) for problem in found.problems] == [("unreadable_file", shut)]
+    layout = MaestroLayout(tmp_path, Closed("7"))
+    ref = layout.at(folder)
+    assert ref is not None
+    assert [(problem.code, problem.path) for problem in layout.check(ref)] == [("unreadable_file", shut)]
+    with pytest.raises(
+        StorageFailed, match=shut
+    ):  # whoever carries the session away must not leave them behind
+        list(layout.parts(ref))
+
+
+def test_a_result_that_may_lie_in_a_closed_folder_is_not_handed_over_again(tmp_path: Path) -> None:
+    parent = WorkStore(tmp_path).create("work_task").session_id
+    child = WorkStore(tmp_path).start_subwork(parent, "look").session_id
+    assert WorkStore(tmp_path).close_subwork(child, "found").handed_over
+    store = WorkStore.over(Closed("0"), tmp_path)
+    with pytest.raises(StorageFailed, match="whether the parent has the result already"):
+        store.close_subwork(child, "found")
+    assert len(WorkStore(tmp_path).list_breadcrumbs(parent)) == 1
+
+
 def test_a_link_is_followed_to_a_session_and_nowhere_else(tmp_path: Path) -> None:
     """A link to `/` would make every session of the machine one of this project, and the search for them endless."""
     root = tmp_path / "root"
@@ -376,3 +405,75 @@ def test_a_link_is_followed_to_a_session_and_nowhere_else(tmp_path: Path) -> Non
     assert store.pause("kept").status == "paused"
     with pytest.raises(NotFound):
         store.load("other")
+
+
+class Moving(WrappedFs):
+    """Somebody moves a session away at the first call that `when` picks."""
+
+    def __init__(self, source: Path, target: Path, when: str) -> None:
+        super().__init__()
+        self.way: tuple[Path, Path] | None = (source, target)
+        self.when = when
+
+    def call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if name == self.when and self.way is not None:
+            source, target = self.way
+            self.way = None
+            source.rename(target)
+        return super().call(name, *arguments, **options)
+
+
+@pytest.mark.parametrize("allow_unknown", [True, False])
+@pytest.mark.parametrize("has_depth", [True, False])
+def test_a_session_that_is_moved_while_its_breadcrumb_is_written_is_not_made_anew_where_it_lay(
+    has_depth: bool, allow_unknown: bool, tmp_path: Path
+) -> None:
+    parent, child = put(tmp_path, "P"), put(tmp_path, "C")
+    if has_depth:
+        leave(child, 1)
+    fs = Moving(child, parent / "C", "open")  # the first file that is opened is the breadcrumb
+    store = WorkStore.over(fs, tmp_path)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    for _ in range(2):
+        path = store.write_breadcrumb(crumb, "C", allow_unknown=allow_unknown)
+        assert Path(path).parent == parent / "C" / "breadcrumbs" / "0"
+    assert fs.way is None
+    assert not child.exists()
+    assert len(store.list_breadcrumbs("C")) == 2 + has_depth
+
+
+def test_a_breadcrumb_that_moved_with_its_session_is_not_written_a_second_time(tmp_path: Path) -> None:
+    """It has its name already, and is whole; whether that survives a power cut is all that is not known."""
+    parent, child = put(tmp_path, "P"), put(tmp_path, "C")
+    store = WorkStore(tmp_path)
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    store.write_breadcrumb(crumb, "C", allow_unknown=True)
+
+    class Named(Moving):
+        def name(self, fd: int, target: str) -> None:
+            super().name(fd, target)
+            self.when = "open"
+
+        def link(self, source: str, target: str) -> None:
+            super().link(source, target)
+            self.when = "open"
+
+    for lay in (child, parent / "C"):  # remembered, and not
+        store.fs = Named(lay, parent / "C" if lay == child else child, "no call yet")
+        with pytest.raises(StorageFailed) as told:
+            store.write_breadcrumb(
+                create_breadcrumb("p", "r", [], [], None, 0, "m", {}), "C", allow_unknown=True
+            )
+        assert told.value.outcome == "unknown"
+        assert not lay.exists()
+    assert len(store.list_breadcrumbs("C")) == 3
+
+
+def test_breadcrumbs_that_lie_nowhere_are_told_as_the_system_tells_it(tmp_path: Path) -> None:
+    """A link to a disk that is not there."""
+    child = put(tmp_path, "C")
+    (child / "breadcrumbs").symlink_to(tmp_path / "lost")
+    crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"Failed to create .*breadcrumbs/0"):
+            WorkStore(tmp_path).write_breadcrumb(crumb, "C", allow_unknown=True)

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sessionary.errors import AmbiguousId, NotFound, TransitionError
+from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
 from sessionary.layouts.maestro import (
     WorkStore,
     create_breadcrumb,
@@ -18,7 +19,7 @@ from sessionary.layouts.maestro import (
     save_session,
     write_breadcrumb,
 )
-from sessionary.layouts.maestro.records import CRUMB_KEYS, Breadcrumb
+from sessionary.layouts.maestro.records import CRUMB_KEYS, Breadcrumb, WorkSession
 from tests.lanes import shared_folder
 
 
@@ -168,3 +169,64 @@ def test_the_sample_tree_gives_its_facts() -> None:
         found = store.list_breadcrumbs(facts["id"])
         assert [crumb.breadcrumb_id for crumb in found] == facts["order"]
         assert (by_id[facts["id"]].status, by_id[facts["id"]].parent) == (facts["status"], facts["parent"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("status", "bogus", Invalid),
+        ("status", ["running"], Invalid),
+        ("session_type", "", SchemaError),
+        ("metadata", ["a", "list"], SchemaError),
+        ("purpose", 7, SchemaError),
+        ("session_id", "another", SchemaError),
+    ],
+)
+def test_a_session_is_not_changed_into_what_no_list_would_show(
+    field: str, value: Any, error: type[Exception], tmp_path: Path
+) -> None:
+    store = WorkStore(tmp_path)
+    session = store.create("fix", purpose="whole")
+    path = tmp_path / session.session_id / "session.json"
+    before = path.read_bytes()
+    with pytest.raises(error):
+        store.update(session.session_id, lambda stored: setattr(stored, field, value))
+    setattr(session, field, value)
+    with pytest.raises(error):
+        save_session(session, path)
+    assert path.read_bytes() == before
+    assert [each.purpose for each in store.list_sessions()] == ["whole"]
+
+
+def test_an_update_does_not_reopen_what_has_ended_and_says_when_something_ended(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    session = store.create("fix").session_id
+    ended = store.update(session, lambda stored: setattr(stored, "status", "completed"))
+    assert ended.state == store.load(session).state == "closed"
+    assert ended.closed_at == store.load(session).closed_at == ended.modified
+    with pytest.raises(TransitionError, match="cannot become running"):
+        store.update(session, lambda stored: setattr(stored, "status", "running"))
+    assert store.load(session).status == "completed"
+
+
+def test_a_session_is_not_saved_over_another(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    one, other = store.create("fix", purpose="one"), store.create("fix", purpose="other")
+    made = WorkSession("by hand", "fix")
+    path = tmp_path / one.session_id / "session.json"
+    for stranger in (made, other):
+        stranger.session_id = made.session_id
+        with pytest.raises(SchemaError, match=f"is the file of the session {one.session_id}"):
+            save_session(stranger, path)
+    assert store.load(one.session_id).purpose == "one"
+
+
+@pytest.mark.parametrize("wrong", [{"purpose": 7}, {"status": "bogus"}, {"session_type": 5}])
+def test_a_session_that_is_refused_leaves_no_folder(wrong: dict[str, Any], tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    parent = store.create("fix").session_id
+    before = sorted(tmp_path.rglob("*"))
+    for above in (None, parent):
+        with pytest.raises(ValueError, match=r"."):
+            store.create(**{"session_type": "fix", "parent": above, **wrong})
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == before
