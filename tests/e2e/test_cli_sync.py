@@ -17,6 +17,7 @@ import pytest
 from sessionary import FeatureStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.sync.removed import Removed
 from sessionary.sync.settings import load_settings
 from sessionary.testing.s3_server import S3Server
 from tests.servers import objects
@@ -437,13 +438,14 @@ def test_what_is_old_is_removed_and_what_was_cut_off_is_looked_after_by_the_next
         raw.execute(f"UPDATE sessionary.blocks SET put_at = now() - interval '40 days' {mine}", [tenant])
         told = desk.run("gc", "--remove")
         assert (told.code, told.out.splitlines()[-1]) == (0, "✓ removed 1 block (9 B)")
-        (copy,) = (desk.root / "state").rglob(lost)
+        (copy,) = (desk.root / "state").rglob(f"{lost}.*")
         assert copy.read_bytes() == b"left over"
         found = raw.execute(f"SELECT id, data FROM sessionary.blocks {mine}", [tenant]).fetchall()
         assert [name for name, _ in found] == [needed]
         # As if another block had been removed, and the process killed before it looked again.
-        (copy.parent / needed).write_bytes(found[0][1])
-        (copy.parents[2] / "open").write_text(copy.parents[1].name)
+        run = copy.parents[1]
+        Removed(str(run.parent)).keep(run.name, space, needed, found[0][1])
+        (run.parent / "open").write_text(run.name)
         raw.execute(f"DELETE FROM sessionary.blocks {mine}", [tenant])
     remote.close()
     assert laptop.run("pull", "--json").code == 3
