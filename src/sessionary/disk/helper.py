@@ -23,8 +23,8 @@ WORTH = 2000
 """Fewer looks than these are taken alone: a child costs about as much as a thousand of them."""
 
 
-SHARE = 0.7
-"""The child's part of the looks. What a list has to do here meanwhile takes about as long as half of them."""
+SHARE = 0.8
+"""The child's part of the looks. What a list has to do here meanwhile takes longer than half of them."""
 
 
 PIECE = 100
