@@ -635,13 +635,8 @@ def test_the_same_id_in_two_projects_is_told_apart_by_its_folder(make: Make, run
     assert len(run("show", str(folder), "--json").json["messages"]) == 1
 
 
-@pytest.mark.parametrize("command", ["list", "check"])
-def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
-    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    make(ROOT)
-    make(OTHER, project="-closed")
-    closed = str(home / "projects" / "-closed" / "sessions")
+def _close(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
+    """Let one folder be closed to us, for root too."""
 
     class Closed(OsFs):
         def listdir(self, path: str) -> list[str]:  # type: ignore[override]
@@ -653,6 +648,16 @@ def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
         "sessionary.workspace.AmplifierLayout",
         lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
     )
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_what_could_not_be_looked_into_is_named_and_the_rest_is_done(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    make(ROOT)
+    make(OTHER, project="-closed")
+    closed = str(home / "projects" / "-closed" / "sessions")
+    _close(monkeypatch, closed)
     result = run(command)
     assert result.code == 3
     assert closed in result.err
@@ -676,17 +681,7 @@ def test_of_a_project_that_may_not_be_looked_into_nobody_says_that_there_is_none
     make(ROOT)
     make(OTHER, project="-home-u-shut")
     closed = str(home / "projects" / "-home-u-shut" / "sessions")
-
-    class Closed(OsFs):
-        def listdir(self, path: str) -> list[str]:  # type: ignore[override]
-            if path == closed:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-            return os.listdir(path)
-
-    monkeypatch.setattr(
-        "sessionary.workspace.AmplifierLayout",
-        lambda home, fs, **options: AmplifierLayout(home, Closed(), **options),
-    )
+    _close(monkeypatch, closed)
     result = run(*arguments)
     assert (result.code, result.out) == (StorageFailed.exit_code, "")
     assert closed in result.err

@@ -120,9 +120,7 @@ class _Draft:
 
     def make(self, likely: list[Summary]) -> None:
         """Make it of what is likely to be found."""
-        with suppress(
-            SessionaryError
-        ):  # of what is really there it may be none, and if it is, that will be told
+        with suppress(SessionaryError):  # what is really there may be no failure; if it is, that is told then
             self._likely, self._made = likely, self._make(likely)
 
     def final(self, found: list[Summary]) -> _Listed:
