@@ -655,14 +655,23 @@ def test_consume_as_json_is_one_document(store: WorkStore, run: Run) -> None:
     [["consume"], ["consume", "--json"], ["watch", "--json"], ["consume", "--exec", "echo done"]],
     ids=" ".join,
 )
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_a_message_that_cannot_be_printed_is_neither_applied_nor_held_against(
-    words: list[str], store: WorkStore
+    words: list[str], unbuffered: str, store: WorkStore
 ) -> None:
     leave(store, ROOT_ID, 1)
     command, *more = words
     line = [*COMMAND, "work", command, ROOT_ID, "--root", str(store.root), "--max-attempts", "1", *more]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            line,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        )
     assert done.returncode == 16
     assert "The result cannot be printed: " in done.stderr
     status = Mailbox(store.folder(ROOT_ID)).status()

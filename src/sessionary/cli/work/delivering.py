@@ -118,16 +118,16 @@ def printing(show: Callable[[Breadcrumb], None]) -> Handler:
     def handle(crumb: Breadcrumb) -> None:
         with _written_out():
             show(crumb)
-            output.flush()
 
     return handle
 
 
 @contextmanager
 def _written_out() -> Iterator[None]:
-    """A block that prints; that it cannot ends the consumer."""
+    """A block that prints, and ends when all of it is written out; that it cannot be ends the consumer."""
     try:
         yield
+        output.flush()
     except (BrokenPipeError, StorageFailed) as error:
         raise NotPrinted(error) from None
 
