@@ -6,6 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,14 @@ from sessionary.cli.choice import all_refs, among_found, chosen, project_name, t
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
-from sessionary.layouts.base import Capability
+from sessionary.layouts.base import Capability, Layout
 from sessionary.model import SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
 
 LIMIT = 50
 _ROLES = (PERSON, "user", "assistant", "tool", "system", "developer", "command", "idea", "party", "panel")
-_OLDEST = datetime.min.replace(tzinfo=UTC)
+_OLDEST = float("-inf")
 _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
 
 
@@ -184,34 +186,48 @@ class _Hits:
                 yield hit
 
 
-def _file_of(ref: SessionRef) -> str:
-    """The file that holds the conversation, of a session that keeps it in one."""
-    if ref.kind != "feature":
-        return f"{ref.folder}/{TRANSCRIPT}"
-    from sessionary.layouts.orchestrator.names import HISTORY  # here, as only projects with features need it
-
-    return f"{ref.folder}/{HISTORY}"
-
-
 def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
     """Where to look, the conversation that changed last first."""
-    places = []
+    places: list[Place] = []
+    for kind, those in groupby(refs, attrgetter("kind")):
+        some = list(those)
+        layout = workspace.layout_of(some[0])
+        if Capability.APPENDS in layout.capabilities:
+            places += _in_files(layout, some, _conversation(kind))
+        else:  # many small files: they are read one by one
+            summaries = map(layout.summary, some)
+            places += [Place(one.ref, layout, None, _seconds(one.updated), one.size) for one in summaries]
+    places.sort(key=_newest, reverse=True)
+    return places
+
+
+def _in_files(layout: Layout, refs: list[SessionRef], name: str) -> Iterator[Place]:
+    """Sessions that keep their conversation in one file of this name."""
     for ref in refs:
-        layout = workspace.layout_of(ref)
-        if Capability.APPENDS not in layout.capabilities:  # many small files: they are read one by one
-            summary = layout.summary(ref)
-            places.append(Place(ref, layout, None, summary.updated, summary.size))
-            continue
-        path = _file_of(ref)
-        changed, size = None, 0
+        path = f"{ref.folder}/{name}"
         try:
             found = os.stat(path)
-            changed, size = datetime.fromtimestamp(found.st_mtime, UTC), found.st_size
-        except (OSError, ValueError, OverflowError):
-            pass  # the search itself tells what cannot be read
-        places.append(Place(ref, layout, path, changed, size))
-    places.sort(key=lambda place: (place.changed or _OLDEST, place.ref.session_id), reverse=True)
-    return places
+        except (OSError, ValueError):
+            yield Place(ref, layout, path, None, 0)  # the search itself tells what cannot be read
+        else:
+            yield Place(ref, layout, path, found.st_mtime, found.st_size)
+
+
+def _conversation(kind: str) -> str:
+    """The file that holds the conversation, in sessions that keep it in one."""
+    if kind != "feature":
+        return TRANSCRIPT
+    from sessionary.layouts.orchestrator.names import HISTORY  # here, as only projects with features need it
+
+    return HISTORY
+
+
+def _newest(place: Place) -> tuple[float, str]:
+    return (_OLDEST if place.changed is None else place.changed, place.ref.session_id)
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
 
 
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:

@@ -99,16 +99,19 @@ def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
 def wrap(text: str, width: int) -> Iterator[str]:
     """The lines of the text, each at most `width` cells; broken at blanks where there are any.
 
-    The blanks at the start of a line stay, for code and its like.
+    The blanks at the start of a line stay, for code and its like, unless they leave no room for what follows.
     """
-    for line in text.split("\n"):
+    for line in map(str.rstrip, text.split("\n")):
         if cells(line) <= width:
-            yield line.rstrip()
+            yield line
         else:
             yield from _broken(line, max(width, 2))
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
+    words = line.lstrip()
+    if cells(line[: len(line) - len(words)]) > width - 2:  # a character may take two
+        line = words
     current, used = "", 0
     for match in re.finditer(_WORDS, line):  # not findall: a line may have millions of words
         word = match.group()

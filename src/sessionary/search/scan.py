@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.disk.fs import OS_FS, READ, Fs, reason_of, regular
@@ -29,7 +29,7 @@ WINDOW = 1 << 18
 AROUND = 240
 PERSON = "person"
 # Clocks of two machines differ, and a file may have been closed a little before its last message says.
-_SLACK = timedelta(days=1)
+_SLACK = 24 * 3600.0
 
 
 class Place(NamedTuple):
@@ -39,14 +39,14 @@ class Place(NamedTuple):
         ref: its session.
         layout: the layout to which that belongs.
         path: its file; None if it is not one file of records, and so must be read record by record.
-        changed: when that last changed; None if nobody knows.
+        changed: when that last changed, in seconds since 1970; None if nobody knows.
         size: the bytes of the file.
     """
 
     ref: SessionRef
     layout: Layout
     path: str | None
-    changed: datetime | None
+    changed: float | None
     size: int
 
 
@@ -154,8 +154,9 @@ class Search:
             passed: told the bytes of each conversation that is done.
         """
         since = self._query.since
+        oldest = None if since is None else since.timestamp() - _SLACK
         for place in places:
-            if since is not None and place.changed is not None and place.changed < since - _SLACK:
+            if oldest is not None and place.changed is not None and place.changed < oldest:
                 self.told.older += 1
                 continue
             yield from self._in_file(place)
@@ -257,7 +258,9 @@ class Search:
         since, until = self._query.since, self._query.until
         if time is not None:
             return (since is None or time >= since) and (until is None or time < until)
-        if since is None and (until is None or (place.changed is not None and place.changed < until)):
+        if since is None and (
+            until is None or (place.changed is not None and place.changed < until.timestamp())
+        ):
             return True
         self.told.undated += 1
         return False

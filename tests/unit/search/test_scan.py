@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
 def put(home: Path) -> Put:
     """Make a session with this transcript, and give the place to search."""
 
-    def put(data: bytes, name: str = "s1", changed: datetime | None = None) -> Place:
+    def put(data: bytes, name: str = "s1", changed: float | None = None) -> Place:
         folder = home / "projects" / "-p" / "sessions" / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "transcript.jsonl").write_bytes(data)
@@ -39,7 +39,7 @@ def put(home: Path) -> Put:
     return put
 
 
-def place_of(home: Path, folder: Path, changed: datetime | None = None) -> Place:
+def place_of(home: Path, folder: Path, changed: float | None = None) -> Place:
     path = folder / "transcript.jsonl"
     ref = SessionRef("amplifier", folder.name, str(folder), "-p")
     return Place(ref, AmplifierLayout(home), str(path), changed, path.stat().st_size)
@@ -236,7 +236,7 @@ def test_times_are_those_of_the_message_or_of_the_last_one_that_bears_one(put: P
 
 
 def test_a_message_before_every_time_is_told_where_it_is_left_out(put: Put) -> None:
-    place = put(lines(said("race")), changed=START)
+    place = put(lines(said("race")), changed=START.timestamp())
     assert indexes(query("race", until=START + timedelta(days=1)), place) == [0]
     hits, told = search(query("race", since=START - timedelta(days=1)), place)
     assert (hits, told.undated) == ([], 1)
@@ -245,7 +245,7 @@ def test_a_message_before_every_time_is_told_where_it_is_left_out(put: Put) -> N
 
 
 def test_a_conversation_that_ended_before_is_not_read(put: Put) -> None:
-    place = put(b"", changed=START)
+    place = put(b"", changed=START.timestamp())
     _, told = search(query("race", since=START + timedelta(days=3)), place)
     assert (told.older, told.sessions) == (1, 0)
 
