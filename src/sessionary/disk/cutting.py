@@ -14,7 +14,7 @@ from typing import Any
 
 from sessionary.codec import split_glued
 from sessionary.disk import atomic
-from sessionary.disk.fs import APPEND, READ, Fs, read_bytes, write_all
+from sessionary.disk.fs import APPEND, READ, Fs, read_at, read_bytes, write_all
 from sessionary.disk.journal import is_json_text
 from sessionary.disk.scan import LineFile
 
@@ -28,7 +28,7 @@ LOOKS = 4
 def known_by(fs: Fs, fd: int, offset: int) -> str:
     """The last bytes before an offset, by which a journal is known again. Raises OSError."""
     start = max(0, offset - KNOWN_BY)
-    return fs.pread(fd, offset - start, start).hex()
+    return read_at(fs, fd, offset - start, start).hex()
 
 
 def continues(log: LineFile, cut: Mapping[str, Any], kept: Iterable[bytes]) -> bool:
@@ -188,7 +188,7 @@ def common(fs: Fs, fd: int, offset: int, paths: list[str]) -> int:
     same = 0
     for path in paths:
         for block in content(fs, path):
-            found = fs.pread(fd, len(block), offset + same)
+            found = read_at(fs, fd, len(block), offset + same)
             if found != block:
                 return same + _alike(found, block)
             same += len(block)

@@ -290,14 +290,22 @@ def read_all(fs: Fs, fd: int, limit: int = maxsize) -> bytes:
     size = regular(fs.fstat(fd)).st_size
     if size > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-    data = fs.pread(fd, size, 0)
-    if len(data) == size:
+    return read_at(fs, fd, size, 0)
+
+
+def read_at(fs: Fs, fd: int, length: int, offset: int) -> bytes:
+    """The bytes at an offset of an open file; fewer only where the file ends.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    data = fs.pread(fd, length, offset)
+    if len(data) == length or not data:
         return data
-    parts: list[bytes] = [data]  # pread stops at 2 GiB on Linux, and may be short on others
-    have = len(data)
-    while have < size and (chunk := fs.pread(fd, size - have, have)):
-        parts.append(chunk)
-        have += len(chunk)
+    parts, have = [data], len(data)  # pread stops at 2 GiB on Linux, and may be short on others
+    while have < length and (more := fs.pread(fd, length - have, offset + have)):
+        parts.append(more)
+        have += len(more)
     return b"".join(parts)
 
 

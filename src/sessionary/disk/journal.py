@@ -33,6 +33,7 @@ from sessionary.disk.fs import (
     READ,
     Fs,
     name_folders,
+    read_at,
     regular,
     storage_failed,
     sync_dir,
@@ -317,7 +318,7 @@ class Journal:
             half = self._fs.fstat(fd).st_size - size
             if half == 0:
                 return True
-            if half <= len(data) and self._fs.pread(fd, half, size) == data[:half]:
+            if half <= len(data) and read_at(self._fs, fd, half, size) == data[:half]:
                 self._fs.truncate(fd, size)
                 return True
         except OSError:
@@ -331,7 +332,7 @@ class Journal:
         if self.tail is Tail.SEAL:
             return size, b"\n" + data
         start = self._line_start(fd, size)
-        torn = self._fs.pread(fd, size - start, start)
+        torn = read_at(self._fs, fd, size - start, start)
         if is_json_text(torn):
             return size, b"\n" + data  # a whole record that only lacks its newline
         self.torn = atomic.save_aside(self.path, "torn", torn, fs=self._fs, now=self._now())
@@ -343,7 +344,7 @@ class Journal:
         end = size
         while end > 0:
             begin = max(0, end - TAIL_BLOCK)
-            at = self._fs.pread(fd, end - begin, begin).rfind(b"\n")
+            at = read_at(self._fs, fd, end - begin, begin).rfind(b"\n")
             if at >= 0:
                 return begin + at + 1
             end = begin

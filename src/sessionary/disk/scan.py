@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 import stringzilla
 
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, regular, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_at, regular, storage_failed
 from sessionary.errors import Invalid
 
 # Small enough to stay in the cache of the processor from the read to the search.
@@ -109,16 +109,9 @@ class LineFile:
     def read(self, byte: int, length: int) -> bytes:
         """The bytes at an offset; fewer only where the file ends."""
         try:
-            data = self._fs.pread(self._fd, length, byte)
-            if len(data) == length or not data:
-                return data
-            parts, have = [data], len(data)
-            while have < length and (more := self._fs.pread(self._fd, length - have, byte + have)):
-                parts.append(more)
-                have += len(more)
+            return read_at(self._fs, self._fd, length, byte)
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
-        return b"".join(parts)
 
     def heads(self, *, width: int = WIDTH, start: int = 0, stop: int | None = None) -> Iterator[Head]:
         """The lines in order.

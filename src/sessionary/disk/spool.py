@@ -22,6 +22,7 @@ from sessionary.disk.fs import (
     OS_FS,
     Fs,
     make_dirs,
+    read_at,
     storage_failed,
     write_all,
 )
@@ -109,12 +110,9 @@ class Spool:
         if self._fd is None:
             return bytes(self._held[slot.at : slot.at + slot.length])
         try:
-            data = self._fs.pread(self._fd, slot.length, slot.at)
-            while len(data) < slot.length:
-                more = self._fs.pread(self._fd, slot.length - len(data), slot.at + len(data))
-                if not more:
-                    raise OSError(f"{slot.length - len(data)} bytes are missing")
-                data += more
+            data = read_at(self._fs, self._fd, slot.length, slot.at)
+            if len(data) < slot.length:
+                raise OSError(f"{slot.length - len(data)} bytes are missing")
         except OSError as error:
             raise storage_failed(error, "read bytes back from", self._place()) from error
         return data

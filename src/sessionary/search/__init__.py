@@ -3,6 +3,7 @@
 needle   words -> the bytes that may give them away, and their places in a text
 words    a message -> the texts that are looked into
 clean    which lines are plainly records
+ahead    conversations -> those that plainly hold nothing, found by threads
 scan     conversations -> hits
 """
 

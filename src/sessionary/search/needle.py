@@ -124,6 +124,10 @@ class Probe:
             yield Span(begin, stop)
             at = stop + 1
 
+    def finds(self, data: bytes, end: int) -> bool:
+        """Whether there are any such lines."""
+        return self.blind or self._plain(data, 0, end) < end or self._escaped(data, 0, end) < end
+
     def _plain(self, data: bytes, at: int, end: int) -> int:
         found: int = self._search(data, self._bytes, at, end)
         return end if found < 0 else found

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event
 from typing import Any, NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs, reason_of, regular
+from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
+from sessionary.search.ahead import looked_ahead
 from sessionary.search.clean import NotClean, count_clean, last_time, plain_record, time_of
 from sessionary.search.needle import Needle, Probe, Span, one_spaced
 from sessionary.search.words import CALL, Piece, pieces
@@ -155,15 +157,28 @@ class Search:
         """
         since = self._query.since
         oldest = None if since is None else since.timestamp() - _SLACK
+        wanted = []
         for place in places:
             if oldest is not None and place.changed is not None and place.changed < oldest:
                 self.told.older += 1
-                continue
-            yield from self._in_file(place)
+            else:
+                wanted.append((place.size, place))
+        for place, quiet in looked_ahead(wanted, self._is_quiet):
+            if not quiet:
+                yield from self._in_file(place)
             self.told.sessions += 1
             self.told.bytes += place.size
             if passed is not None:
                 passed(place.size)
+
+    def _is_quiet(self, place: Place, nobody: Event) -> bool:
+        """True if no line of a conversation may be a hit, and nothing about it needs to be told."""
+        if place.path is None:
+            return False
+        try:
+            return _File(self, place, place.path, self._fs).is_quiet(nobody)
+        except (NotClean, OSError):
+            return False
 
     def _in_file(self, place: Place) -> Iterator[Hit]:
         """The hits of one conversation, by the short way as far as that leads."""
@@ -212,6 +227,10 @@ class Search:
     def candidates(self, data: bytes, end: int) -> Iterator[Span]:
         """The lines of ``data[:end]`` that may be hits."""
         return self._probe.lines(data, end)
+
+    def has_candidates(self, data: bytes, end: int) -> bool:
+        """Whether there are any."""
+        return self._probe.finds(data, end)
 
     def match(self, message: dict[str, Any]) -> _Found | None:
         """Where a message holds the words, if it does and is otherwise wanted; its time is another matter."""
@@ -289,7 +308,6 @@ class _File:
         """
         self._fd = self._fs.open(self._path, READ)
         try:
-            regular(self._fs.fstat(self._fd))
             for low, data, end in self._windows():
                 for begin, stop in self._search.candidates(data, end):
                     found = self._search.match(plain_record(data, begin, stop))
@@ -301,22 +319,33 @@ class _File:
         finally:
             self._fs.close(self._fd)
 
+    def is_quiet(self, nobody: Event) -> bool:
+        """True if it has no candidates; False also if nobody wants to know any more. Raises as `hits`."""
+        self._fd = self._fs.open(self._path, READ)
+        try:
+            for _, data, end in self._windows():
+                if nobody.is_set() or self._search.has_candidates(data, end):
+                    return False
+            return True
+        finally:
+            self._fs.close(self._fd)
+
     def _windows(self) -> Iterator[tuple[int, bytes, int]]:
         """The file piece by piece: an offset, bytes from there on, and how many of them are whole lines.
 
-        What follows the last newline of a piece is read again with the next one: cheaper than joining the two.
+        What follows the last newline of a piece is read again with the next one: cheaper than joining the two. What is
+        appended meanwhile is left to the next search.
         """
+        total = regular(self._fs.fstat(self._fd)).st_size
         low, size = 0, WINDOW
-        while True:
-            data = self._fs.pread(self._fd, size, low)
-            if not low and data and not data.startswith(b"{"):
+        while low < total:
+            wanted = min(size, total - low)
+            data = read_at(self._fs, self._fd, wanted, low)
+            if not low and not data.startswith(b"{"):
                 raise NotClean  # perhaps no text at all
-            if len(data) < size:
-                if more := self._fs.pread(self._fd, size, low + len(data)):
-                    data += more  # it was not the end
-                else:
-                    yield low, data, len(data)
-                    return
+            if len(data) < wanted or low + wanted == total:  # it may have become shorter meanwhile
+                yield low, data, len(data)
+                return
             end = data.rfind(b"\n") + 1
             if end:
                 yield low, data, end
@@ -326,7 +355,7 @@ class _File:
         """Count the records before the line that begins at `byte`."""
         size = WINDOW
         while self._counted < byte:
-            data = self._fs.pread(self._fd, min(size, byte - self._counted), self._counted)
+            data = read_at(self._fs, self._fd, min(size, byte - self._counted), self._counted)
             end = data.rfind(b"\n") + 1
             if not end:
                 if not data:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
-from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, scan
+from sessionary.search import Hit, Needle, Place, Query, Search, ahead, one_spaced, pieces, scan
 from sessionary.testing import strategies
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -66,6 +67,14 @@ def indexes(wanted: Query, *places: Place) -> list[int]:
     return [hit.index for hit in search(wanted, *places)[0]]
 
 
+def always_ahead(patch: pytest.MonkeyPatch) -> None:
+    """Threads look through everything first, however little it is and on however many cores."""
+    patch.setattr(ahead, "ALONE", 0)
+    patch.setattr(ahead, "WORTH", 0)
+    patch.setattr(ahead, "PART", 1)
+    patch.setattr(ahead, "_cores", lambda: 3)
+
+
 # exactness
 
 MANY = said("nothing here " * 40)
@@ -110,9 +119,15 @@ def by_reading_everything(place: Place, needle: str, case: bool) -> Iterator[int
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=files(), draw=st.data(), case=st.booleans(), window=st.sampled_from([16, 300, 1 << 18]))
+@given(
+    data=files(),
+    draw=st.data(),
+    case=st.booleans(),
+    window=st.sampled_from([16, 300, 1 << 18]),
+    threads=st.booleans(),
+)
 def test_the_hits_are_those_of_reading_everything(
-    put: Put, data: bytes, draw: st.DataObject, case: bool, window: int
+    put: Put, data: bytes, draw: st.DataObject, case: bool, window: int, threads: bool
 ) -> None:
     place = put(data)
     texts = [piece.text for entry in place.layout.entries(place.ref) for piece in pieces(entry.record.value)]
@@ -122,6 +137,8 @@ def test_the_hits_are_those_of_reading_everything(
     needle = needle if one_spaced(needle) else "a"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "WINDOW", window)
+        if threads:
+            always_ahead(patch)
         found = indexes(query(needle, case=case), place)
     assert found == list(by_reading_everything(place, needle, case))
 
@@ -356,6 +373,78 @@ def test_a_session_without_a_conversation(put: Put) -> None:
     Path(str(place.path)).unlink()
     hits, told = search(query("race"), place)
     assert (hits, told.problems, told.sessions) == ([], [], 1)
+
+
+def test_threads_that_look_ahead_change_nothing_that_is_told(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, found = lines(said("nothing")), lines(said("nothing"), said("a race"))
+    torn = b'{"role": "user", "content": "race tw\n'
+    contents = [
+        good,
+        found,
+        torn + good,
+        b"",
+        good[:-1],
+        found[:-1],
+        good + torn + found,
+        b"race".ljust(9, b"\0"),
+    ]
+    places = [put(data, f"{number}-{kind}") for number in range(5) for kind, data in enumerate(contents)]
+    places.append(put(good, "gone"))
+    Path(str(places[-1].path)).unlink()
+    places.append(put(good, "folder"))
+    Path(str(places[-1].path)).unlink()
+    Path(str(places[-1].path)).mkdir()
+    alone = search(query("race"), *places)
+    assert (len(alone[0]), alone[1].sessions, len(alone[1].damaged)) == (15, 42, 21)
+    asked: list[str] = []
+
+    def told(self: Search, place: Place, nobody: threading.Event) -> bool:
+        assert threading.current_thread() is not threading.main_thread()
+        asked.append(place.ref.session_id)
+        return quiet(self, place, nobody)
+
+    quiet = Search._is_quiet
+    monkeypatch.setattr(Search, "_is_quiet", told)
+    always_ahead(monkeypatch)
+    assert search(query("race"), *places) == alone
+    assert sorted(asked) == sorted(place.ref.session_id for place in places)
+
+
+def test_whoever_has_enough_ends_the_threads(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    always_ahead(monkeypatch)
+    places = [put(lines(said("race")), f"{number}") for number in range(100)]
+    before = threading.active_count()
+    hits = iter(Search(query("race")).hits(places))
+    assert next(hits).ref.session_id == "0"
+    assert threading.active_count() > before
+    del hits
+    assert threading.active_count() == before
+
+
+def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_nobody_waits_for(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "WINDOW", 64)
+    place = put(lines(*[said("nothing")] * 100))
+    one, nobody = Search(query("race")), threading.Event()
+    assert one._is_quiet(place, nobody)
+    nobody.set()
+    assert not one._is_quiet(place, nobody)
+
+
+@pytest.mark.parametrize(("sizes", "cores"), [([1, 1], 2), ([ahead.WORTH, ahead.WORTH], 1)])
+def test_little_and_one_core_take_no_threads(
+    sizes: list[int], cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "_cores", lambda: cores)
+    items = [(size, str(number)) for number, size in enumerate(sizes * 20)]
+
+    def never(item: str, nobody: threading.Event) -> bool:
+        raise AssertionError(item)
+
+    assert list(ahead.looked_ahead(items, never)) == [(item, False) for _, item in items]
 
 
 def test_what_was_passed_is_told_as_it_goes(put: Put) -> None:

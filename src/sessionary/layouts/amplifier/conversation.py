@@ -26,7 +26,7 @@ from stringzilla import count
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
-from sessionary.disk.fs import READ, Fs, not_found, regular, storage_failed
+from sessionary.disk.fs import READ, Fs, not_found, read_at, regular, storage_failed
 from sessionary.model import Cursor, Entry, Problem
 from sessionary.turns.outline import Outline
 
@@ -214,7 +214,7 @@ def _window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, 
     """
     wanted = min(length, size - byte + 1) if byte <= size else length
     while True:
-        data = fs.pread(fd, wanted, byte)
+        data = read_at(fs, fd, wanted, byte)
         if len(data) < wanted:
             return data, True
         if cut := data.rfind(b"\n") + 1:
@@ -258,7 +258,7 @@ def _places(fs: Fs, fd: int, spans: Sequence[_Span], indices: set[int]) -> dict[
     places: dict[int, tuple[int, int]] = {}
     for at, wanted in groupby(sorted(indices), lambda index: bisect(spans, index, key=itemgetter(0)) - 1):
         span = spans[at]
-        reading = read_lines(fs.pread(fd, span.length, span.byte), line=span.line, byte=span.byte)
+        reading = read_lines(read_at(fs, fd, span.length, span.byte), line=span.line, byte=span.byte)
         records = list(reading.records())
         for index in wanted:
             if index - span.first < len(records):

@@ -19,7 +19,7 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, intent
-from sessionary.disk.fs import READ, Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import READ, Fs, look, make_dirs, read_at, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import StorageFailed
@@ -135,7 +135,7 @@ class TranscriptFile:
         try:
             fd = self._fs.open(self.path, READ)
             try:
-                return self._fs.pread(fd, 1 << 16, 0)
+                return read_at(self._fs, fd, 1 << 16, 0)
             finally:
                 self._fs.close(fd)
         except OSError as error:

@@ -17,7 +17,7 @@ from stringzilla import count, find
 
 from sessionary.codec import read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
-from sessionary.disk.fs import READ, Fs, read_all, storage_failed
+from sessionary.disk.fs import READ, Fs, read_all, read_at, storage_failed
 from sessionary.turns import boundaries, is_real_user
 from sessionary.turns.messages import SPEAKERS
 
@@ -105,7 +105,7 @@ def _windows(fs: Fs, fd: int, end: int | None = None) -> Iterator[bytes]:
     """The file (up to `end`) in pieces that end with a line; only the last one may lack its newline."""
     at, size = 0, WINDOW
     end = fs.fstat(fd).st_size if end is None else end
-    while at < end and (block := fs.pread(fd, min(size, end - at), at)):
+    while at < end and (block := read_at(fs, fd, min(size, end - at), at)):
         cut = block.rfind(b"\n") + 1
         if cut == 0 and at + len(block) < end:
             size *= 2  # a line longer than the window

@@ -34,6 +34,7 @@ from sessionary.disk.fs import (
     make_dirs,
     not_found,
     read_all,
+    read_at,
     reason_of,
     storage_failed,
 )
@@ -349,7 +350,7 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
 
 
 def _read(fs: Fs, path: str) -> bytes:
-    """The bytes of a small file in three calls; a large one takes two more. Raises OSError."""
+    """The bytes of a small file in four calls; a large one takes two more. Raises OSError."""
     fd = fs.open(path, READ)
     try:
         return _content(fs, fd)
@@ -358,7 +359,7 @@ def _read(fs: Fs, path: str) -> bytes:
 
 
 def _content(fs: Fs, fd: int) -> bytes:
-    data = fs.pread(fd, _BLOCK, 0)
+    data = read_at(fs, fd, _BLOCK, 0)
     return data if len(data) < _BLOCK else read_all(fs, fd, LARGEST)
 
 
