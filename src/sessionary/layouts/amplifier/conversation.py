@@ -214,7 +214,9 @@ def _window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, 
     """
     wanted = min(length, size - byte + 1) if byte <= size else length
     while True:
-        data = read_at(fs, fd, wanted, byte)
+        data = fs.pread(fd, wanted, byte)
+        if len(data) < min(wanted, size - byte):  # some file systems hand out little at a time
+            data += read_at(fs, fd, wanted - len(data), byte + len(data))
         if len(data) < wanted:
             return data, True
         if cut := data.rfind(b"\n") + 1:

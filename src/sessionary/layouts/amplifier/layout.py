@@ -83,12 +83,10 @@ class AmplifierLayout:
 
     def discover(self) -> Iterator[SessionRef]:
         for project, sessions, names in self._sessions():
-            with held_open(self._fs, sessions) as fd:
-                here = f"{sessions}/" if fd is None else ""
-                for name in names:
-                    folder = f"{sessions}/{name}"
-                    if self._speaks(f"{here}{name}/{TRANSCRIPT}", fd) or self._is_session(folder):
-                        yield SessionRef(self.name, name, folder, project)
+            for name in names:
+                folder = f"{sessions}/{name}"
+                if self._is_talk(f"{folder}/{TRANSCRIPT}") or self._is_session(folder):
+                    yield SessionRef(self.name, name, folder, project)
 
     def stores(self) -> Iterator[tuple[str, str]]:
         """Every project that can be looked into and its folder of sessions, also where that holds none but a trash.
@@ -236,10 +234,10 @@ class AmplifierLayout:
             first.details["folders"] = [error.path for error in closed]
             raise first
 
-    def _speaks(self, path: str, dir_fd: int | None) -> bool:
+    def _is_talk(self, path: str) -> bool:
         """Whether there is a transcript: the answer for most folders, for a third of what their names cost."""
         try:
-            self._fs.stat(path, dir_fd=dir_fd)
+            self._fs.stat(path)
         except OSError:
             return False
         return True
