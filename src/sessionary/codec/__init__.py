@@ -4,6 +4,7 @@ sanitize     anything a program holds     -> JSON-able value     (the table of f
 is_plain     anything a program holds     -> whether sanitize would leave it as it is
 encode_line  JSON-able value              -> one line            encode_document: -> a whole file
 decode       one line or file             -> value, or Undecodable
+object_lines lines of JSON             -> how many, if plainly one object each
 read_lines   a whole JSON Lines file      -> Reading: records, and the problems in between
 split_glued  a damaged line               -> where whole records lie on it
 snapshot     JSON-able value              -> a copy that tells by ``==`` whether the value has changed since
@@ -17,7 +18,7 @@ much), `yaml_write` (value -> bytes), `yaml_edit` (bytes and value -> bytes, wit
 from sessionary.codec.damage import split_glued
 from sessionary.codec.decode import Undecodable, decode, original_accepts
 from sessionary.codec.encode import encode_common_document, encode_document, encode_line, is_common
-from sessionary.codec.lines import Reading, read_lines
+from sessionary.codec.lines import Reading, object_lines, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
 from sessionary.codec.sanitize import is_plain, sanitize
 from sessionary.codec.snapshot import NotPlain, snapshot
@@ -36,6 +37,7 @@ __all__ = [
     "for_strict_reader",
     "is_common",
     "is_plain",
+    "object_lines",
     "original_accepts",
     "problem",
     "read_lines",

@@ -105,14 +105,22 @@ class Known:
     by_id: dict[str, int] = field(default_factory=dict)
 
 
-def clean_records(data: bytes) -> list[dict[str, Any]] | None:
-    """The records of lines about which there is nothing else to say; None if there may be.
+def object_lines(data: bytes) -> int:
+    """How many lines these are, if each begins and ends as an object does; else 0.
 
-    Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if all
-    lines meet like that, and there are as many values as lines, each line is one object with at least one key.
+    Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if it finds
+    as many values as there are such lines, each line is one object with at least one key.
     """
-    lines = count(data, b"\n")
-    if not (data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1):
+    lines: int = count(data, b"\n")
+    if data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1:
+        return lines
+    return 0
+
+
+def clean_records(data: bytes) -> list[dict[str, Any]] | None:
+    """The records of lines about which there is nothing else to say; None if there may be."""
+    lines = object_lines(data)
+    if not lines:
         return None
     if b"\r" in data:
         return None  # between two tokens it is a blank to us, and the end of a line to others

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
@@ -51,6 +52,14 @@ class Place(NamedTuple):
     def file(self) -> str:
         """``<depth>/<name>``, by which the ledger knows the message."""
         return f"{self.label}/{self.name}"
+
+
+_Waiting = tuple[str, int, str]
+"""A place in the queue: name, depth and label. Most leave it before anybody wants to know more."""
+
+
+def _key(place: Place) -> _Waiting:
+    return place.name, place.depth, place.label
 
 
 class Surroundings(NamedTuple):
@@ -170,7 +179,9 @@ class Folders:
         self._around = around
         self._roots = [(root, _Listed(root.path, around)) for root in roots]
         self._depths: dict[str, _Depth] = {}
-        self._queue: list[Place] = []  # sorted; what the depths do not have as queued any more is passed over
+        self._queue: list[
+            _Waiting
+        ] = []  # sorted; what the depths do not have as queued any more is passed over
         self._first = 0
 
     def paths(self) -> list[str]:
@@ -205,44 +216,44 @@ class Folders:
         self._queue.sort()
         return True
 
-    def queue(self) -> Iterator[Place]:
-        """The messages in order, as they stand in the queue when their turn comes."""
-        while self._queue and not self._is_queued(self._queue[self._first]):
+    def queue(self, after: Place | None = None) -> Iterator[Place]:
+        """The messages in order, those behind a place, as they stand in the queue when their turn comes."""
+        while self._queue and self._placed(self._queue[self._first]) is None:
             self._first += 1
             if self._first == len(self._queue):
                 self._queue.clear()
                 self._first = 0
-        for place in self._queue[self._first :]:
-            if self._is_queued(place):
+        first = self._first if after is None else max(self._first, bisect_right(self._queue, _key(after)))
+        for waiting in self._queue[first:]:
+            place = self._placed(waiting)
+            if place is not None:
                 yield place
 
     def queued(self, file: str) -> Place | None:
         """The place of a file, by ``<depth>/<name>``, if it stands in the queue."""
         label, _, name = file.rpartition("/")
         depth = self._depths.get(label)
-        if depth is None or name not in depth.queued:
-            return None
-        return Place(name, depth.depth, label, f"{depth.path}{os.sep}{name}")
+        return None if depth is None else self._placed((name, depth.depth, label))
 
     def is_contested(self, place: Place) -> bool:
         """True if several messages had the name, so that nothing can be concluded from it."""
         return place.name in self._depths[place.label].contested
 
-    def done(self, label: str, name: str) -> None:
-        """The message of that name was applied: it leaves the queue."""
+    def done(self, label: str, names: Iterable[str]) -> None:
+        """The messages of these names were applied: they leave the queue."""
         depth = self._depths.get(label)
         if depth is not None:
-            depth.queued.discard(name)
+            depth.queued.difference_update(names)
 
     def ignore(self, place: Place) -> None:
         """The message leaves the queue, and does not come back to it with another listing."""
-        self.done(place.label, place.name)
+        self.done(place.label, (place.name,))
         self._depths[place.label].ignored.add(place.name)
 
     def leave(self, place: Place) -> None:
         """The file leaves the queue, until another listing shows it."""
-        self.done(place.label, place.name)
-        self._queue.remove(place)
+        self.done(place.label, (place.name,))
+        self._queue.remove(_key(place))
 
     def forget(self) -> None:
         """Begin anew: what was done with may not be so any more."""
@@ -253,8 +264,11 @@ class Folders:
             depth.ignored.clear()
             depth.forget()
 
-    def _is_queued(self, place: Place) -> bool:
-        return place.name in self._depths[place.label].queued
+    def _placed(self, waiting: _Waiting) -> Place | None:
+        """Where a message lies that stands in the queue; None if it is done with."""
+        name, number, label = waiting
+        depth = self._depths[label]
+        return Place(name, number, label, f"{depth.path}{os.sep}{name}") if name in depth.queued else None
 
     def _enqueue(self, depth: _Depth, names: Iterable[str], done: Set[str]) -> None:
         listed = set(names)
@@ -264,9 +278,7 @@ class Folders:
         unknown = listed.difference(done) | (depth.contested & listed)
         fresh = [name for name in unknown.difference(depth.queued, depth.ignored) if self._is_message(name)]
         depth.queued.update(fresh)
-        self._queue += (
-            Place(name, depth.depth, depth.label, f"{depth.path}{os.sep}{name}") for name in fresh
-        )
+        self._queue += [(name, depth.depth, depth.label) for name in fresh]
 
     def _add_depth(self, root: Root, name: str) -> None:
         number = self._depth_of(name)

@@ -26,6 +26,22 @@ whole one of its length, so the size alone would not do."""
 NOTHING: State = (0, 0, 0, 0)
 
 
+class Piece(NamedTuple):
+    """Some lines as they lie in the file: number and offset of the first one, and the bytes of all of them."""
+
+    number: int
+    byte: int
+    data: bytes
+
+    def lines(self) -> Iterator[Line]:
+        """The lines one by one, but for blank ones."""
+        number, byte = self.number, self.byte
+        for raw in self.data.removesuffix(b"\n").split(b"\n"):
+            if raw:
+                yield Line(number, byte, raw)
+            number, byte = number + 1, byte + len(raw) + 1
+
+
 class Line(NamedTuple):
     """One line: its number from 1, the offset of its first byte, its bytes without the newline."""
 
@@ -83,6 +99,15 @@ class Follower:
         Raises:
             StorageFailed: the file cannot be read.
         """
+        for piece in self.pieces():
+            yield from piece.lines()
+
+    def pieces(self) -> Iterator[Piece]:
+        """The same, many lines at once.
+
+        Raises:
+            StorageFailed: the file cannot be read.
+        """
         try:
             fd = self._fs.open(self.path, READ)
         except FileNotFoundError:
@@ -94,7 +119,7 @@ class Follower:
             if (found.st_dev, found.st_ino) == self.state[
                 :2
             ]:  # else replaced since: the next look will see it
-                yield from self._lines_of(fd)
+                yield from self._pieces_of(fd)
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
         finally:
@@ -116,20 +141,20 @@ class Follower:
         self._number += count
         return True
 
-    def _lines_of(self, fd: int) -> Iterator[Line]:
+    def _pieces_of(self, fd: int) -> Iterator[Piece]:
         rest = b""
         at, end = self._offset, self.state[2]
         while at < end and (block := self._fs.pread(fd, min(BLOCK, end - at), at)):
             at += len(block)
-            *whole, rest = (rest + block).split(b"\n")
-            for raw in whole:
-                line = Line(self._number + 1, self._offset, raw)
-                self._number += 1
-                self._offset += len(raw) + 1
-                if raw:
-                    yield line
+            ended = (rest + block).rpartition(b"\n")
+            whole, rest = ended[0] + ended[1], ended[2]
+            if whole:
+                piece = Piece(self._number + 1, self._offset, whole)
+                self._number += whole.count(b"\n")
+                self._offset += len(whole)
+                yield piece
         if self.unended and rest.endswith(b"}") and _is_object(rest):
-            yield Line(self._number + 1, self._offset, rest)
+            yield Piece(self._number + 1, self._offset, rest)
 
 
 def _state(found: os.stat_result | None) -> State:

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.codec import Undecodable, decode, encode_line, object_lines
+from sessionary.codec.decode import REFUSED
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.mailbox.following import NOTHING, Follower, Line, State
+from sessionary.mailbox.following import NOTHING, Follower, Line, Piece, State
 from sessionary.model import Problem, Severity
 
 
@@ -33,7 +34,9 @@ class _Applied(msgspec.Struct):
     file: str | None = None
 
 
-_read_line = msgspec.json.Decoder(_Applied).decode
+_decoder = msgspec.json.Decoder(_Applied)
+_read_line = _decoder.decode
+_read_lines = _decoder.decode_lines
 
 
 class Entry(NamedTuple):
@@ -74,7 +77,7 @@ class Ledger:
         lock: the lock of the session, under which lines are appended.
         fs: the file system.
         now: the time, for the name of torn bytes.
-        applied: is told label and name of each message that the ledger turns out to hold.
+        applied: is told the names, and the label, of the messages that the ledger turns out to hold.
 
     Attributes:
         path: the file.
@@ -90,7 +93,7 @@ class Ledger:
         lock: FileLock,
         fs: Fs = OS_FS,
         now: Callable[[], datetime] | None = None,
-        applied: Callable[[str, str], object] = lambda label, name: None,
+        applied: Callable[[str, Sequence[str]], object] = lambda label, names: None,
     ) -> None:
         self.path = path
         self.ids: set[str] = set()
@@ -127,8 +130,8 @@ class Ledger:
         if self.restarts != before:
             self._forget()
         if changed:
-            for line in self._followed.lines():
-                self._take(line)
+            for piece in self._followed.pieces():
+                self._take_all(piece)
         return changed or self.restarts != before
 
     def append(self, entries: Sequence[Entry]) -> int:
@@ -147,10 +150,9 @@ class Ledger:
             fresh = [new for new in entries if new.breadcrumb_id not in self.ids]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
             self._remember(fresh)
-            for (
-                new
-            ) in entries:  # one that others wrote down under another name is done with under this one too
-                self._add(new.breadcrumb_id, new.file)
+            self._add_all(
+                entries
+            )  # what others wrote down under another name is done with under this one too
             state = self._followed.state
         finally:
             self._lock.release()
@@ -184,21 +186,42 @@ class Ledger:
         self.names.clear()
         self.problems.clear()
 
+    def _take_all(self, piece: Piece) -> None:
+        """Take what was appended: at once where each line is plainly one object, as nearly always."""
+        count = object_lines(piece.data)
+        if count:
+            try:
+                lines = _read_lines(piece.data)
+            except REFUSED:
+                lines = []
+            if len(lines) == count:
+                self._add_all([line for line in lines if line.breadcrumb_id is not None])
+                return
+        for line in piece.lines():
+            self._take(line)
+
     def _take(self, line: Line) -> None:
         try:
             applied = _read_line(line.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except REFUSED:
             applied = self._decipher(line)
         if applied.breadcrumb_id is None:
             return  # whatever else somebody wrote into the log of the session
-        self._add(applied.breadcrumb_id, applied.file)
+        self._add_all([applied])
 
-    def _add(self, breadcrumb_id: str, file: str | None) -> None:
-        self.ids.add(breadcrumb_id)
-        if file is not None:
-            label, _, name = file.rpartition("/")
-            self.names.setdefault(label, set()).add(name)
-            self._applied(label, name)
+    def _add_all(self, applied: Sequence[_Applied | Entry]) -> None:
+        self.ids.update([one.breadcrumb_id for one in applied if one.breadcrumb_id is not None])
+        names: dict[str, list[str]] = {}
+        for one in applied:
+            if one.file is not None:
+                label, _, name = one.file.rpartition("/")
+                if label in names:
+                    names[label].append(name)
+                else:
+                    names[label] = [name]
+        for label, some in names.items():
+            self.names.setdefault(label, set()).update(some)
+            self._applied(label, some)
 
     def _decipher(self, line: Line) -> _Applied:
         """A line that the fast reader refuses: odd JSON that Python reads, or damage, which is told."""

@@ -20,7 +20,7 @@ import struct
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from sessionary.disk.mounts import weakness
@@ -110,27 +110,36 @@ class Notices:
         """Take in what the kernel has to tell."""
         try:
             while self._fd >= 0 and (data := os.read(self._fd, _BUFFER)):
-                for number, mask, name in _events(data):
-                    self._came = self._take_in(number, mask, name) or self._came
+                self._take_in(data)
                 if len(data) < _BUFFER - _LONGEST:
                     return  # there would have been room for another one
         except BlockingIOError:
             pass
 
-    def _take_in(self, number: int, mask: int, name: str) -> bool:
-        """Note one event; True if it matters."""
-        if mask & _OVERFLOW:
-            self._forget()
-            return True
-        if mask & _IGNORED:  # the folder is gone; another one may get its name
-            self._names.pop(self._folders.pop(number, ""), None)
-            return True
-        if not self._concerns(name):
-            return False
-        known = self._names.get(self._folders.get(number, ""))
-        if known is not None:
-            known.add(name)
-        return True
+    def _take_in(self, data: bytes) -> None:
+        """Note the events in a buffer, as inotify(7) lays them out: watch, mask, cookie, and a name with its length.
+
+        Most are passed over: every producer makes a temporary file, writes it and closes it. Such a name is hidden, and
+        one that has no name yet is called by ``#`` and its number.
+        """
+        at, end = 0, len(data)
+        while at < end:
+            number, mask, _, length = _HEAD.unpack_from(data, at)
+            begin = at + _HEAD.size
+            at = begin + length
+            if mask & _OVERFLOW:
+                self._forget()
+                self._came = True
+            elif mask & _IGNORED:  # the folder is gone; another one may get its name
+                self._names.pop(self._folders.pop(number, ""), None)
+                self._came = True
+            elif length and data[begin] not in _NOBODYS:
+                name = os.fsdecode(data[begin:at].rstrip(b"\0"))
+                if self._concerns(name):
+                    self._came = True
+                    known = self._names.get(self._folders.get(number, ""))
+                    if known is not None:
+                        known.add(name)
 
     def _forget(self) -> None:
         """What was missed cannot be known: all folders are as if they were not watched."""
@@ -152,21 +161,6 @@ def notices(folder: str, concerns: Callable[[str], bool]) -> Notices | None:
         return Notices(concerns)
     except (OSError, AttributeError):
         return None
-
-
-def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Watch, mask and name of the events in a buffer, as inotify(7) lays them out. Hidden names are left out.
-
-    Most events are of such: every producer makes a temporary file, writes it and closes it. One that has no name yet
-    is called by ``#`` and its number.
-    """
-    at, end = 0, len(data)
-    while at < end:
-        number, mask, _, length = _HEAD.unpack_from(data, at)
-        name = at + _HEAD.size
-        at = name + length
-        if not length or data[name] not in _NOBODYS:
-            yield number, mask, os.fsdecode(data[name:at].rstrip(b"\0"))
 
 
 def _after_fork_in_child() -> None:

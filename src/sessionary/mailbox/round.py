@@ -119,14 +119,12 @@ class Round:
                 self._box.met = self._met
 
     def _pass(self, limit: int | None) -> None:
-        for place in self._box.folders.queue():
+        # Who comes late, with an older name, waits for the next round.
+        for place in self._box.folders.queue(self._last):
             if limit is not None and self._handled >= limit:
                 break
-            if (
-                self._last is None or place > self._last
-            ):  # who comes late, with an older name, waits for the next round
-                self._last = place
-                self._visit(place)
+            self._last = place
+            self._visit(place)
 
     def _may_grow(self, limit: int | None) -> bool:
         """True while what has come meanwhile may share the flush of the first batch; the rest is for later rounds."""

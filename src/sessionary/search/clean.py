@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import stringzilla
 
+from sessionary.codec import object_lines
 from sessionary.codec.decode import REFUSED
 from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 
@@ -50,17 +51,14 @@ def plain_record(data: bytes, begin: int, stop: int) -> dict[str, Any]:
 def count_clean(data: bytes) -> int:
     """How many records whole lines hold, each of which is plainly one; nothing of them is built.
 
-    Within one JSON value no newline stands between ``}`` and ``{``, so if all lines meet like that, and there are as
-    many values as lines, each line is one object with at least one key. What msgspec does not look at in a value that
-    it passes over is looked at here: that text is UTF-8, and that no integer is too long for Python.
+    What msgspec does not look at in a value that it passes over is looked at here: that text is UTF-8, and that no
+    integer is too long for Python.
 
     Raises:
         NotClean: they are not all like that.
     """
-    lines: int = stringzilla.count(data, b"\n")
-    if not (data.startswith(b'{"') and data.endswith(b"}\n")):
-        raise NotClean
-    if stringzilla.count(data, b'}\n{"') != lines - 1 or _has_long_number(data):
+    lines = object_lines(data)
+    if not lines or _has_long_number(data):
         raise NotClean
     try:
         values = len(_skip_lines(data))

@@ -145,8 +145,8 @@ def test_the_queue_keeps_order_and_forgets_what_is_done(tmp_path: Path) -> None:
     folders = folders_of(tmp_path, FaultFs(OS_FS), clock)
     folders.refresh({"2": {"c.json"}})
     assert [place.file for place in folders.queue()] == ["2/b.json", "10/b.json", "0/d.json"]
-    folders.done("2", "b.json")
-    folders.done("77", "never seen.json")
+    folders.done("2", ["b.json"])
+    folders.done("77", ["never seen.json"])
     ignored = Place("b.json", 10, "10", str(tmp_path / "10" / "b.json"))
     folders.ignore(ignored)
     assert ([place.file for place in folders.queue()], folders.waiting) == (["0/d.json"], 1)

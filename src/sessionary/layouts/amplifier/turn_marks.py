@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from stringzilla import count, find
 
-from sessionary.codec import read_lines
+from sessionary.codec import object_lines, read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
 from sessionary.disk.fs import READ, Fs, read_all, read_at, storage_failed
 from sessionary.turns import boundaries, is_real_user
@@ -79,8 +79,8 @@ def _plain_marks(fs: Fs, fd: int) -> Marks | None:
     starts: list[tuple[int, int]] = []
     messages = size = 0
     for data in _windows(fs, fd):
-        lines = count(data, b"\n")
-        if not (data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1):
+        lines = object_lines(data)
+        if not lines:
             return None
         if find(data, _ESCAPE) >= 0 and any(find(data, escape) >= 0 for escape in _LETTER_ESCAPES):
             return None
