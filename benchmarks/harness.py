@@ -123,10 +123,11 @@ def settle() -> None:
 
 
 def spread(place: Path) -> None:
-    """Give each folder made below `place` a group of inodes of its own, where the file system is ext4.
+    """Give each folder that `unlike` makes below `place` a group of inodes of its own, where the file system is ext4.
 
-    It looks long for a free inode in a group in which many files were deleted within the last minutes, as other
-    benchmarks do; whoever makes files would pay for that, ours and not theirs.
+    Without a journal it passes over inodes that were freed within the last minutes, one by one, so that it looks long
+    in a group in which many files were deleted, as benchmarks do. Whoever makes files would pay for that, ours and not
+    theirs.
     """
     flags = bytearray(8)
     fd = os.open(place, os.O_RDONLY)
@@ -139,3 +140,10 @@ def spread(place: Path) -> None:
         pass  # another file system, which does not look like that
     finally:
         os.close(fd)
+
+
+def unlike(place: Path, name: str) -> Path:
+    """A new folder, whose name no earlier run has used: ext4 chooses the group of such a folder by its name."""
+    folder = place / f"{name}-{os.urandom(4).hex()}"
+    folder.mkdir()
+    return folder

@@ -26,6 +26,7 @@ from benchmarks.harness import (
     settle,
     spread,
     timed,
+    unlike,
 )
 from sessionary import Mailbox
 from sessionary.codec import encode_document
@@ -64,7 +65,6 @@ class _Floor:
     """What the disk itself needs: for three flushes, and for a message that is a file and a line that answers it."""
 
     def __init__(self, place: Path) -> None:
-        place.mkdir()
         self.place = place
         self.fds = [os.open(place / str(n), os.O_WRONLY | os.O_CREAT | os.O_APPEND) for n in range(3)]
         self.names = itertools.count()
@@ -91,8 +91,7 @@ class _Floor:
 
 def _one(place: Path) -> list[Measurement]:
     spread(place)
-    session = place / "session"
-    session.mkdir()
+    session = unlike(place, "session")
     folder = str(session)
     mailbox = Mailbox(session)
 
@@ -112,7 +111,7 @@ def _one(place: Path) -> list[Measurement]:
             write_crumb(folder, _crumb())
             mailbox.consume(_apply)
 
-    floor = _Floor(place / "floor")
+    floor = _Floor(unlike(place, "floor"))
     settle()
     works = [consume, timed(floor.three_flushes), timed(put_and_consume), timed(floor.file_and_line)]
     consumed, flushes, both, raw = by_turns(works, ROUNDS)
@@ -289,7 +288,6 @@ def _worker(produces: bool, orders: Connection, taken: Any) -> None:
 
 def _race(workers: Sequence[Connection], kind: str, place: Path, taken: Any) -> float:
     """Messages that went through in a second."""
-    place.mkdir()
     taken.value = 0
     _KINDS[kind](str(place))  # makes its tables before eight processes try to
     settle()
@@ -321,8 +319,10 @@ def _many(place: Path) -> list[Measurement]:
     rates: dict[str, list[float]] = {kind: [] for kind in _KINDS}
     for number in range(RACES):
         for kind in _KINDS:
-            rates[kind].append(_race(workers, kind, place / f"{kind}-{number}", taken))
-        _nothing_lost(place / f"ours-{number}")
+            folder = unlike(place, f"{kind}-{number}")
+            rates[kind].append(_race(workers, kind, folder, taken))
+            if kind == "ours":
+                _nothing_lost(folder)
     for worker in workers:
         worker.send(None)
     for process in processes:

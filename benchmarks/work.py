@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import time
@@ -12,7 +11,18 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.harness import Benchmark, Limit, Measurement, Row, by_turns, compared, settle, spread, timed
+from benchmarks.harness import (
+    Benchmark,
+    Limit,
+    Measurement,
+    Row,
+    by_turns,
+    compared,
+    settle,
+    spread,
+    timed,
+    unlike,
+)
 from sessionary import WorkStore
 from sessionary.layouts.base import SETTLED
 from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
@@ -49,7 +59,6 @@ def _put(place: Path) -> list[Measurement]:
     spread(place)
     store = WorkStore(root)
     data = b"x" * 1000
-    floors = itertools.count()
 
     def ours() -> float:
         session = store.create("work_task").session_id
@@ -61,8 +70,7 @@ def _put(place: Path) -> list[Measurement]:
         return time.perf_counter() - start
 
     def theirs() -> float:
-        folder = place / f"floor-{next(floors)}"
-        folder.mkdir()
+        folder = unlike(place, "floor")
         _raw_put(folder, "first.json", data)
         start = time.perf_counter()
         for number in range(BATCH):

@@ -5,7 +5,8 @@ over it, then the folder is flushed: whoever looks, before or after a power cut,
 one.  Without the first flush a power cut leaves an empty file on common file systems; without the last one the
 acknowledged version may be gone.
 
-A file that is new may do without a temp name: it is written and flushed before it is named at all.
+A file that is new may do without a temp name: it is written and flushed before it is named at all (on ext4 without a
+journal: written, named and flushed, see `mounts.flushes_links`).
 
 Temp names begin with a dot and end in `.tmp`, never in a suffix that a reader of the folder looks for.
 They are made only under the lock of the folder, so one that is found under the lock belongs to a dead writer.
@@ -20,6 +21,7 @@ import stat as stat_module
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from enum import Enum
 
 from sessionary.disk.fs import (
     CREATE,
@@ -38,6 +40,7 @@ from sessionary.disk.fs import (
     sync_dir,
     write_all,
 )
+from sessionary.disk.mounts import flushes_links
 from sessionary.errors import AlreadyExists, NotFound, Outcome
 
 COPY_BLOCK = 1 << 20
@@ -77,7 +80,8 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     folder two changes, and a killed writer leaves nothing. Elsewhere it is written under a temporary name.
 
     Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part, unless the
-    file system has no hard links: there it is written under its own name.
+    file system has no hard links: there it is written under its own name. On ext4 without a journal it may be found in
+    part, or empty, after a power cut that came before this returned.
 
     Raises:
         AlreadyExists: a file of that name is there; it was left as it is.
@@ -87,40 +91,61 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     is_safe = is_named(fs, folder)
     named = False
     try:
-        if not (O_TMPFILE and _create_nameless(fs, folder, path, data, durable)):
+        found = _create_nameless(fs, folder, path, data, durable) if O_TMPFILE else _Made.NOT
+        if found is _Made.NOT:
             _create_linked(fs, path, data, durable)
         named = True
-        if durable:
+        if durable and found is not _Made.WITH_NAME:
             sync_dir(fs, folder)
-            if not is_safe:
-                name_folders(fs, folder)
+        if durable and not is_safe:
+            name_folders(fs, folder)
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
     except OSError as error:
         raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
 
 
-def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool) -> bool:
-    """Write a file without a name in the folder, then name it; False where this cannot be done. Raises OSError."""
+class _Made(Enum):
+    """What has become of a file that was to be made without a name first."""
+
+    NOT = "it cannot be done here"
+    WITHOUT_NAME = "it is there, but its name may not be durable"
+    WITH_NAME = "it and its name are"
+
+
+def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool) -> _Made:
+    """Write a file without a name in the folder, then name it. Raises OSError.
+
+    Flushed before it is named, it has no name on the disk. Where the flush of the folder does not change that, the file
+    is named first; and there, on ext4 without a journal, the flush of a file that has a new name makes this durable.
+    """
     try:
         fd = fs.open(folder, NAMELESS, FILE_MODE)
     except OSError as error:
         if error.errno in NO_NAMELESS:
-            return False
+            return _Made.NOT
         raise
     try:
+        lasts = (
+            flushes_links(folder) if durable and fs is OS_FS else True
+        )  # the kernel knows nothing of doubles
+        if lasts is None:
+            return _Made.NOT
         write_all(fs, fd, data)
-        if durable:
+        if durable and lasts:
             fs.fsync(fd)
         try:
             fs.name(fd, path)
         except OSError as error:
             if error.errno in NO_NAMING:
-                return False
+                return _Made.NOT
             raise
+        if lasts:
+            return _Made.WITHOUT_NAME
+        _flush_or_discard(fs, fd, path)
+        return _Made.WITH_NAME
     finally:
         fs.close(fd)
-    return True
 
 
 def _create_linked(fs: Fs, path: str, data: bytes, durable: bool) -> None:
@@ -150,6 +175,15 @@ def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool) -> None
         raise
     finally:
         fs.close(fd)
+
+
+def _flush_or_discard(fs: Fs, fd: int, path: str) -> None:
+    """Flush a file that has its name already, or take the name away. Raises OSError."""
+    try:
+        fs.fsync(fd)
+    except BaseException:
+        _discard(fs, path)
+        raise
 
 
 def replace(

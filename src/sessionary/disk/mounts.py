@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sessionary.model import Problem, Severity
 
@@ -25,6 +26,8 @@ _WEAK = {
     "vboxsf": "a VirtualBox share: host and guest do not share locks",
     "afs": "AFS: a file is stored on close, and the last close wins",
 }
+_ONE_CHANGE = frozenset({"xfs", "btrfs", "tmpfs", "ramfs"})
+"""Here a new name and what it leads to become durable together, whatever of them is flushed."""
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
@@ -79,14 +82,45 @@ def weakness(path: str | os.PathLike[str]) -> str | None:
 
     Only Linux tells (and tmpfs counts: what is there does not outlive the machine).
     """
+    mount = _mount_under(path)
+    return None if mount is None else mount.weakness()
+
+
+def _mount_under(path: str | os.PathLike[str]) -> Mount | None:
     if not sys.platform.startswith("linux"):
         return None
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-            mount = mount_of(os.path.realpath(path), parse_mountinfo(table.read()))
+            return mount_of(os.path.realpath(path), parse_mountinfo(table.read()))
     except OSError:
         return None
-    return None if mount is None else mount.weakness()
+
+
+@lru_cache(maxsize=1024)
+def flushes_links(folder: str) -> bool | None:
+    """Whether the flush of a folder makes durable also that the files which got their names in it have one.
+
+    A file that was made without a name has none on the disk either, and who flushed it before it was named has flushed
+    that, too. In a journal the name and the count of the names are one change. ext4 without a journal writes the count
+    when it likes, and after a power cut its check takes a file without names away. None where it cannot be told.
+
+    Args:
+        folder: one that is there; it is looked at once.
+    """
+    mount = _mount_under(folder)
+    if mount is None:
+        return None
+    return _has_journal(folder) if mount.kind == "ext4" else mount.kind in _ONE_CHANGE or None
+
+
+def _has_journal(folder: str) -> bool | None:
+    try:
+        device = os.stat(folder).st_dev
+        name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
+        with open(f"/proc/fs/ext4/{name}/options", encoding="ascii", errors="replace") as options:
+            return any(line.startswith("data=") for line in options)  # how data and the journal go together
+    except OSError:
+        return None
 
 
 def problem(path: str, why: str) -> Problem:
