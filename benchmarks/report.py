@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness import Measurement, Row
+from sessionary.disk.mounts import flushes_links
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- figures: written by `make bench` -->"
@@ -75,7 +76,7 @@ def machine_of(place: Path) -> str:
         (
             f"{os.cpu_count()} cores ({platform.machine()})",
             f"{platform.system()} {kernel.group() if kernel else ''}",
-            file_system_of(place),
+            file_system_of(place) + (" without a journal" if flushes_links(str(place)) is False else ""),
             f"{platform.python_implementation()} {platform.python_version()}",
         )
     )

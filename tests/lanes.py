@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -63,6 +64,45 @@ def run_on_tiny_disk(code: str, mountpoint: Path, *, size: str = "256k") -> subp
     script = f'mount -t tmpfs -o size={size} none "$1" && exec "$2" -c "$3" "$1"'
     command = [*prefix, "sh", "-c", script, "sh", str(mountpoint), sys.executable, code]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def after_a_power_cut(write: str, read: str, folder: Path, *features: str) -> tuple[str, str]:
+    """Run Python code on an ext4 of its own, and other code on what its disk held then; returns what both print.
+
+    Nothing is unmounted before the disk is copied, so what was never flushed is mostly not there; the copy is mended by
+    the check of the file system. Both find the mount point in ``sys.argv[1]``. `features` are those of
+    ``mkfs.ext4 -O``. Only for tests of the lane ``power-cut``.
+
+    Raises:
+        subprocess.CalledProcessError: one of the programs failed.
+    """
+    options = ["-O", ",".join(features)] if features else []
+    mounted = 'mkdir -p there && mount -o loop "$1" there && "$2" -c "$3" "$PWD/there"'
+    _run(folder, "mkfs.ext4", "-q", "-F", *options, "disk", "32M")
+    written = _run(
+        folder, "unshare", "-m", "sh", "-ec", f"{mounted}; cp disk cut", "sh", "disk", sys.executable, write
+    )
+    _run(folder, "e2fsck", "-f", "-y", "cut", passes=1)  # with 1 it says that something was mended
+    found = _run(folder, "unshare", "-m", "sh", "-ec", mounted, "sh", "cut", sys.executable, read)
+    return written, found
+
+
+def _run(folder: Path, *command: str, passes: int = 0) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    if done.returncode > passes:
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    return done.stdout
+
+
+def _probe_power_cut() -> str | None:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            after_a_power_cut("", "", Path(folder))
+        except FileNotFoundError as error:
+            return f"there is no {error.filename}"
+        except (OSError, subprocess.SubprocessError) as error:
+            return f"no file system can be made in a file and mounted: {getattr(error, 'stderr', '') or error}".strip()
+    return None
 
 
 def _probe_samples() -> str | None:
@@ -116,6 +156,7 @@ def _probe_cosmos_real() -> str | None:
 PROBES: dict[str, Callable[[], str | None]] = {
     "samples": _probe_samples,  # public sample sessions of the original programs
     "disk-full": _probe_disk_full,  # a real file system small enough to fill
+    "power-cut": _probe_power_cut,  # a real ext4 on a disk of its own, copied while it is mounted
     "sigkill": _probe_sigkill,  # real processes, really killed
     "postgres": _probe_postgres,  # a PostgreSQL server that the tests start themselves
     "postgres-of-system": _probe_postgres_of_system,  # another one, of another version, from the system's packages

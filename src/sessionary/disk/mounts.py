@@ -110,15 +110,19 @@ def flushes_links(folder: str) -> bool | None:
     mount = _mount_under(folder)
     if mount is None:
         return None
-    return _has_journal(folder) if mount.kind == "ext4" else mount.kind in _ONE_CHANGE or None
+    if mount.kind != "ext4":
+        return mount.kind in _ONE_CHANGE or None
+    options = _options_of_ext4(folder)
+    return None if options is None else "\ndata=" in options  # how data go with the journal, if there is one
 
 
-def _has_journal(folder: str) -> bool | None:
+def _options_of_ext4(folder: str) -> str | None:
+    """What the kernel says of the ext4 under a folder, a line for each option."""
     try:
         device = os.stat(folder).st_dev
         name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
-        with open(f"/proc/fs/ext4/{name}/options", encoding="ascii", errors="replace") as options:
-            return any(line.startswith("data=") for line in options)  # how data and the journal go together
+        with open(f"/proc/fs/ext4/{name}/options", encoding="utf-8", errors="replace") as options:
+            return options.read()
     except OSError:
         return None
 

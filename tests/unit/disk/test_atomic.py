@@ -12,6 +12,7 @@ import pytest
 from sessionary.disk import atomic
 from sessionary.disk.fs import FILE_MODE, O_TMPFILE, OsFs
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
+from sessionary.testing.faults import Fault, FaultFs
 
 NOW = datetime(2025, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
 
@@ -177,3 +178,56 @@ def test_temp_names_fit_and_look_like_nobodys_file() -> None:
     name = os.path.basename(atomic.temp_name("/x/" + "語" * 80 + ".jsonl"))
     assert re.fullmatch(r"\..+\.tmp", name)
     assert len(name.encode()) <= 255
+
+
+# the order in which a file without a name gets one
+
+
+def calls(fs: FaultFs) -> list[str]:
+    return [
+        word for word in (line.split()[0] for line in fs.log) if word in ("write", "fsync", "name", "link")
+    ]
+
+
+def as_the_system(monkeypatch: pytest.MonkeyPatch, lasts: bool | None, *plan: Fault) -> FaultFs:
+    """A file system that counts as the one of the machine, which says what the flush of a folder makes durable."""
+    fs = FaultFs(OsFs(), plan)
+    monkeypatch.setattr(atomic, "OS_FS", fs)
+    monkeypatch.setattr(atomic, "flushes_links", lambda folder: lasts)
+    return fs
+
+
+@pytest.mark.skipif(not O_TMPFILE, reason="no files without names here")
+@pytest.mark.parametrize(
+    ("lasts", "order"),
+    [
+        (True, ["write", "fsync", "name", "fsync"]),
+        (False, ["write", "name", "fsync"]),
+        (None, ["write", "fsync", "link", "fsync"]),
+    ],
+)
+def test_a_file_is_flushed_when_it_has_its_name_unless_the_folder_brings_it_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasts: bool | None, order: list[str]
+) -> None:
+    (tmp_path / "s").mkdir()
+    fs = as_the_system(monkeypatch, lasts)
+    atomic.create(
+        str(tmp_path / "s" / "first"), b"one", fs=fs
+    )  # the names of the folders above are flushed, once
+    fs.log.clear()
+    atomic.create(str(tmp_path / "s" / "second"), b"two", fs=fs)
+    assert calls(fs) == order
+    fs.log.clear()
+    atomic.create(str(tmp_path / "s" / "third"), b"three", fs=fs, durable=False)
+    assert calls(fs) == ["write", "name"]
+    assert sorted(os.listdir(tmp_path / "s")) == ["first", "second", "third"]
+
+
+@pytest.mark.skipif(not O_TMPFILE, reason="no files without names here")
+def test_a_file_that_cannot_be_flushed_loses_the_name_that_it_had_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = as_the_system(monkeypatch, False, Fault("fsync", 1, errno.EIO))
+    with pytest.raises(StorageFailed) as caught:
+        atomic.create(str(tmp_path / "a"), b"one", fs=fs)
+    assert (caught.value.outcome, os.listdir(tmp_path)) == ("not_committed", [])

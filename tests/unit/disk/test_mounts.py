@@ -1,10 +1,14 @@
 """File systems on which the promises do not hold are recognised by their type and options."""
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sessionary.disk.mounts import mount_of, parse_mountinfo, weakness
+from sessionary.disk import mounts
+from sessionary.disk.mounts import flushes_links, mount_of, parse_mountinfo, weakness
 
 TABLE = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -46,3 +50,42 @@ def test_the_type_of_the_mount_decides(path: Any, kind: Any, word: Any) -> None:
 def test_a_real_folder_can_be_asked(tmp_path: Any) -> None:
     assert weakness(tmp_path) is None or isinstance(weakness(tmp_path), str)
     assert weakness("/proc/self") is None
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Nothing is known of any folder, before and after."""
+    flushes_links.cache_clear()
+    yield
+    flushes_links.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize(
+    ("path", "options", "expected"),
+    [
+        ("/mac/inner/x", None, True),
+        ("/dev/shm/x", None, True),
+        ("/ok", None, None),
+        ("/home/ana b/sessions", None, None),
+        ("/home/x", "rw\ndelalloc\ndata=ordered\n", True),
+        ("/home/x", "rw\ndelalloc\nnojournal_checksum\n", False),
+        ("/home/x", None, None),
+    ],
+)
+def test_whether_the_flush_of_a_folder_brings_along_what_its_names_lead_to(
+    path: str, options: str | None, expected: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "_mount_under", lambda folder: mount_of(folder, parse_mountinfo(TABLE)))
+    monkeypatch.setattr(mounts, "_options_of_ext4", lambda folder: options)
+    assert flushes_links(path) is expected
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_the_folder_of_an_unknown_mount_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mounts, "_mount_under", lambda folder: None)
+    assert flushes_links(str(tmp_path)) is None
+    assert mounts._options_of_ext4(str(tmp_path / "missing")) is None
