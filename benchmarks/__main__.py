@@ -66,8 +66,8 @@ ALL: tuple[Benchmark, ...] = (
     *startup.BENCHMARKS,
 )
 
-# Measured before anything else: after many files were deleted, ext4 looks long for the inode of a new one (`forget_freed`),
-# and most of the others delete or replace what they have made.
+# Measured before anything else: after many files were deleted, ext4 looks long for the inode of a new one (see
+# `forget_freed`), and most of the others delete or replace what they have made.
 MAKING_FILES = frozenset(("work-put", "mailbox-one", "mailbox-throughput"))
 
 
