@@ -72,11 +72,12 @@ def write(results: Sequence[Result], machine: str, page: Path = PAGE) -> None:
 def machine_of(place: Path) -> str:
     """What the figures depend on: cores, kernel, file system, Python."""
     kernel = re.match(r"[\d.]*\d", platform.release())
+    has_no_journal = flushes_links(str(place), place.stat().st_dev) is False
     return ", ".join(
         (
             f"{os.cpu_count()} cores ({platform.machine()})",
             f"{platform.system()} {kernel.group() if kernel else ''}",
-            file_system_of(place) + (" without a journal" if flushes_links(str(place)) is False else ""),
+            file_system_of(place) + (" without a journal" if has_no_journal else ""),
             f"{platform.python_implementation()} {platform.python_version()}",
         )
     )

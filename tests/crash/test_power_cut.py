@@ -88,10 +88,10 @@ import sys
 from sessionary import (
     BrainstormStore, FeatureStore, Mailbox, SessionStore, WorkStore, create_breadcrumb,
 )
-from sessionary.disk import atomic
+from sessionary.disk import mounts
 root = sys.argv[1] + "/project/sessions"
 """
-PLANTED = "atomic.flushes_links = lambda folder: True\n"
+PLANTED = "mounts.flushes_links = lambda folder, device: True\n"
 JOURNALS = {"journal": (), "no journal": ("^has_journal",)}
 
 

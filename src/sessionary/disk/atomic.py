@@ -40,7 +40,6 @@ from sessionary.disk.fs import (
     sync_dir,
     write_all,
 )
-from sessionary.disk.mounts import flushes_links
 from sessionary.errors import AlreadyExists, NotFound, Outcome
 
 COPY_BLOCK = 1 << 20
@@ -91,11 +90,13 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     is_safe = is_named(fs, folder)
     named = False
     try:
-        found = _create_nameless(fs, folder, path, data, durable) if O_TMPFILE else _Made.NOT
-        if found is _Made.NOT:
+        made = _create_nameless(fs, folder, path, data, durable) if O_TMPFILE else _Made.NOT
+        if made is _Made.NOT:
             _create_linked(fs, path, data, durable)
         named = True
-        if durable and found is not _Made.WITH_NAME:
+        if made is _Made.UNFLUSHED:
+            _flush(fs, path)  # on ext4 without a journal, which flushes the name of a new file along with it
+        elif durable:
             sync_dir(fs, folder)
         if durable and not is_safe:
             name_folders(fs, folder)
@@ -109,15 +110,15 @@ class _Made(Enum):
     """What has become of a file that was to be made without a name first."""
 
     NOT = "it cannot be done here"
-    WITHOUT_NAME = "it is there, but its name may not be durable"
-    WITH_NAME = "it and its name are"
+    FLUSHED = "it is on the disk, but for its name"
+    UNFLUSHED = "it has its name, and both are to be flushed"
 
 
 def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool) -> _Made:
     """Write a file without a name in the folder, then name it. Raises OSError.
 
     Flushed before it is named, it has no name on the disk. Where the flush of the folder does not change that, the file
-    is named first; and there, on ext4 without a journal, the flush of a file that has a new name makes this durable.
+    is named first.
     """
     try:
         fd = fs.open(folder, NAMELESS, FILE_MODE)
@@ -126,9 +127,11 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool)
             return _Made.NOT
         raise
     try:
-        lasts = (
-            flushes_links(folder) if durable and fs is OS_FS else True
-        )  # the kernel knows nothing of doubles
+        lasts: bool | None = True
+        if durable and fs is OS_FS:  # the kernel knows nothing of doubles
+            from sessionary.disk.mounts import flushes_links  # here, since a list makes no files
+
+            lasts = flushes_links(folder, fs.fstat(fd).st_dev)
         if lasts is None:
             return _Made.NOT
         write_all(fs, fd, data)
@@ -140,10 +143,7 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool)
             if error.errno in NO_NAMING:
                 return _Made.NOT
             raise
-        if lasts:
-            return _Made.WITHOUT_NAME
-        _flush_or_discard(fs, fd, path)
-        return _Made.WITH_NAME
+        return _Made.FLUSHED if lasts else _Made.UNFLUSHED
     finally:
         fs.close(fd)
 
@@ -177,13 +177,13 @@ def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool) -> None
         fs.close(fd)
 
 
-def _flush_or_discard(fs: Fs, fd: int, path: str) -> None:
-    """Flush a file that has its name already, or take the name away. Raises OSError."""
+def _flush(fs: Fs, path: str) -> None:
+    """Flush a file. Raises OSError."""
+    fd = fs.open(path, READ)
     try:
         fs.fsync(fd)
-    except BaseException:
-        _discard(fs, path)
-        raise
+    finally:
+        fs.close(fd)
 
 
 def replace(

@@ -97,7 +97,7 @@ def _mount_under(path: str | os.PathLike[str]) -> Mount | None:
 
 
 @lru_cache(maxsize=1024)
-def flushes_links(folder: str) -> bool | None:
+def flushes_links(folder: str, device: int) -> bool | None:
     """Whether the flush of a folder makes durable also that the files which got their names in it have one.
 
     A file that was made without a name has none on the disk either, and who flushed it before it was named has flushed
@@ -105,21 +105,21 @@ def flushes_links(folder: str) -> bool | None:
     when it likes, and after a power cut its check takes a file without names away. None where it cannot be told.
 
     Args:
-        folder: one that is there; it is looked at once.
+        folder: where the file is made.
+        device: the number of its file system, since another one may be mounted there later.
     """
     mount = _mount_under(folder)
     if mount is None:
         return None
     if mount.kind != "ext4":
         return mount.kind in _ONE_CHANGE or None
-    options = _options_of_ext4(folder)
+    options = _options_of_ext4(device)
     return None if options is None else "\ndata=" in options  # how data go with the journal, if there is one
 
 
-def _options_of_ext4(folder: str) -> str | None:
-    """What the kernel says of the ext4 under a folder, a line for each option."""
+def _options_of_ext4(device: int) -> str | None:
+    """What the kernel says of the ext4 on a device, a line for each option."""
     try:
-        device = os.stat(folder).st_dev
         name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
         with open(f"/proc/fs/ext4/{name}/options", encoding="utf-8", errors="replace") as options:
             return options.read()

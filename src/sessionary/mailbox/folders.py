@@ -224,8 +224,10 @@ class Folders:
                 self._queue.clear()
                 self._first = 0
         first = self._first if after is None else max(self._first, bisect_right(self._queue, _key(after)))
+        before = None  # a name that is contested comes again with each listing
         for waiting in self._queue[first:]:
-            place = self._placed(waiting)
+            place = None if waiting == before else self._placed(waiting)
+            before = waiting
             if place is not None:
                 yield place
 

@@ -24,6 +24,8 @@ State = tuple[int, int, int, int]
 """Device, inode, size and time: equal as long as nothing was written. Half a line that is cut off may give way to a
 whole one of its length, so the size alone would not do."""
 NOTHING: State = (0, 0, 0, 0)
+_CUT_OFF: State = (-1, -1, -1, -1)
+"""While lines are taken: whoever is interrupted in that, or cannot read on, begins anew at the next look."""
 
 
 class Piece(NamedTuple):
@@ -108,6 +110,7 @@ class Follower:
         Raises:
             StorageFailed: the file cannot be read.
         """
+        seen, self.state = self.state, _CUT_OFF
         try:
             fd = self._fs.open(self.path, READ)
         except FileNotFoundError:
@@ -116,14 +119,13 @@ class Follower:
             raise storage_failed(error, "read", self.path) from error
         try:
             found = self._fs.fstat(fd)
-            if (found.st_dev, found.st_ino) == self.state[
-                :2
-            ]:  # else replaced since: the next look will see it
-                yield from self._pieces_of(fd)
+            if (found.st_dev, found.st_ino) == seen[:2]:  # else replaced since: the next look will see it
+                yield from self._pieces_of(fd, seen[2])
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
         finally:
             self._fs.close(fd)
+        self.state = seen
 
     def skip(self, found: os.stat_result, length: int, count: int) -> bool:
         """Pass over lines that the caller has just appended itself; False if there is anything else to read.
@@ -141,9 +143,9 @@ class Follower:
         self._number += count
         return True
 
-    def _pieces_of(self, fd: int) -> Iterator[Piece]:
+    def _pieces_of(self, fd: int, end: int) -> Iterator[Piece]:
         rest = b""
-        at, end = self._offset, self.state[2]
+        at = self._offset
         while at < end and (block := self._fs.pread(fd, min(BLOCK, end - at), at)):
             at += len(block)
             ended = (rest + block).rpartition(b"\n")

@@ -50,19 +50,22 @@ def looked_ahead(
     nobody = Event()
     parts = _parts(rest)
     with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
+
+        def ask(part: list[Item]) -> Callable[[], list[tuple[Item, bool]]]:
+            try:
+                return pool.submit(lambda: [(item, quiet(item, nobody)) for item in part]).result
+            except RuntimeError:  # so many threads this person, or this container, may not have
+                return lambda: [(item, False) for item in part]
+
         try:
-            begun = deque(pool.submit(_ask, quiet, part, nobody) for part in islice(parts, 3 * threads))
+            begun = deque(map(ask, islice(parts, 3 * threads)))
             while begun:
-                found = begun.popleft().result()
-                begun.extend(pool.submit(_ask, quiet, part, nobody) for part in islice(parts, 1))
+                found = begun.popleft()()
+                begun.extend(map(ask, islice(parts, 1)))
                 yield from found
         finally:
             nobody.set()
             pool.shutdown(cancel_futures=True)
-
-
-def _ask(quiet: Callable[[Item, Event], bool], part: list[Item], nobody: Event) -> list[tuple[Item, bool]]:
-    return [(item, quiet(item, nobody)) for item in part]
 
 
 def _parts(items: Iterable[tuple[int, Item]]) -> Iterator[list[Item]]:

@@ -173,7 +173,7 @@ class Search:
 
     def _is_quiet(self, place: Place, nobody: Event) -> bool:
         """True if no line of a conversation may be a hit, and nothing about it needs to be told."""
-        if place.path is None:
+        if place.path is None or self._probe.blind:
             return False
         try:
             return _File(self, place, place.path, self._fs).is_quiet(nobody)

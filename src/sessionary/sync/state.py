@@ -26,7 +26,6 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spool import Spool
-from sessionary.errors import AlreadyExists
 from sessionary.sync.blocks import Piece
 from sessionary.sync.copies import Copies
 from sessionary.sync.heads import Head
@@ -102,12 +101,10 @@ class States:
         Durability: a name that was returned once survives a power cut.
         """
         path = os.path.join(self.folder, "device")
-        if (known := read_bytes(self._fs, path)) is None:
-            try:
-                atomic.create(path, new_id().encode(), fs=self._fs)
-            except AlreadyExists:
-                pass
-            known = read_bytes(self._fs, path) or b""
+        known = read_bytes(self._fs, path)
+        if not known:  # missing, or left empty by a power cut before the name was ever returned
+            known = new_id().encode()
+            atomic.replace(path, (known,), fs=self._fs)
         return known.decode()
 
     def spool(self) -> Spool:

@@ -77,8 +77,8 @@ def test_whether_the_flush_of_a_folder_brings_along_what_its_names_lead_to(
     path: str, options: str | None, expected: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mounts, "_mount_under", lambda folder: mount_of(folder, parse_mountinfo(TABLE)))
-    monkeypatch.setattr(mounts, "_options_of_ext4", lambda folder: options)
-    assert flushes_links(path) is expected
+    monkeypatch.setattr(mounts, "_options_of_ext4", lambda device: options)
+    assert flushes_links(path, 1) is expected
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -87,5 +87,12 @@ def test_the_folder_of_an_unknown_mount_is_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mounts, "_mount_under", lambda folder: None)
-    assert flushes_links(str(tmp_path)) is None
-    assert mounts._options_of_ext4(str(tmp_path / "missing")) is None
+    assert flushes_links(str(tmp_path), tmp_path.stat().st_dev) is None
+    assert mounts._options_of_ext4(0) is None
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_another_file_system_in_the_same_place_is_judged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = ["/mac/inner", "/ok"]
+    monkeypatch.setattr(mounts, "_mount_under", lambda folder: mount_of(there.pop(0), parse_mountinfo(TABLE)))
+    assert [flushes_links("/s", device) for device in (1, 1, 2)] == [True, True, None]

@@ -1,5 +1,6 @@
 """The parts of a mailbox: following a file, listing folders, finding stray messages."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -8,11 +9,12 @@ import pytest
 
 from sessionary import Mailbox
 from sessionary.disk.fs import OS_FS
+from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import depth_of, is_crumb_name
 from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
 from sessionary.mailbox.following import Follower
 from sessionary.mailbox.strays import roots_of
-from sessionary.testing.faults import FaultFs
+from sessionary.testing.faults import Fault, FaultFs
 from tests.messages import echo, log, put
 
 # -- following
@@ -46,6 +48,23 @@ def test_a_whole_record_without_its_newline_is_told_to_who_asks_for_it(tmp_path:
     path.write_bytes(b'{"a": 1}\n')
     assert taken(follower) == [(1, 0, b'{"a": 1}')]
     path.write_bytes(b'{"a": 1}\n{"b": {}')
+    assert taken(follower) == []
+
+
+@pytest.mark.parametrize("fault", ["open", "interrupt"])
+def test_a_look_that_was_cut_off_begins_anew(tmp_path: Path, fault: str) -> None:
+    """Nothing that was seen and not taken is forgotten, or a consumer would apply it again."""
+    path = tmp_path / "x"
+    path.write_bytes(b"1\n2\n")
+    fs = FaultFs(OS_FS, Fault("open", 1, errno.EMFILE)) if fault == "open" else OS_FS
+    follower = Follower(str(path), fs)
+    assert follower.changed()
+    if fault == "open":
+        with pytest.raises(StorageFailed, match="Too many open files"):
+            list(follower.lines())
+    else:
+        next(follower.pieces())  # and whoever asked is interrupted before he has looked at it
+    assert (taken(follower), follower.restarts) == ([(1, 0, b"1"), (2, 2, b"2")], 1)
     assert taken(follower) == []
 
 
@@ -161,6 +180,21 @@ def test_the_queue_keeps_order_and_forgets_what_is_done(tmp_path: Path) -> None:
     assert folders.waiting == 0
     folders.refresh({})
     assert folders.waiting == 5
+
+
+def test_a_contested_name_comes_out_of_the_queue_once(tmp_path: Path) -> None:
+    """It comes back with each listing, while a message before it keeps what stood there from being dropped."""
+    depth = tmp_path / "0"
+    depth.mkdir()
+    for name in ("a.json", "k.json", "k~01234567.json"):
+        (depth / name).touch()
+    folders = folders_of(tmp_path, FaultFs(OS_FS), Clock(tmp_path))
+    folders.refresh({})
+    for number in range(3):
+        folders.done("0", ["k.json"])
+        (depth / f"z{number}.json").touch()
+        folders.refresh({"0": {"k.json"}})
+        assert [place.name for place in folders.queue()].count("k.json") == 1
 
 
 def test_a_folder_that_vanishes_has_no_names(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, ahead, one_spaced, pieces, scan
 from sessionary.testing import strategies
+from sessionary.testing.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 Put = Callable[..., Place]
@@ -421,6 +422,27 @@ def test_whoever_has_enough_ends_the_threads(put: Put, monkeypatch: pytest.Monke
     assert threading.active_count() > before
     del hits
     assert threading.active_count() == before
+
+
+def test_where_no_thread_can_be_begun_the_search_does_without(
+    put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always_ahead(monkeypatch)
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    places = [put(lines(said("race")), f"{number}") for number in range(40)]
+    hits, told = search(query("race"), *places)
+    assert (len(hits), told.sessions) == (40, 40)
+
+
+def test_a_search_for_what_no_bytes_give_away_reads_nothing_ahead(put: Put) -> None:
+    fs = FaultFs()
+    one = Search(query(tools=frozenset({"bash", "grep"})), fs)
+    assert not one._is_quiet(put(lines(said("nothing"))), threading.Event())
+    assert fs.counts["open"] == 0
 
 
 def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_nobody_waits_for(

@@ -67,3 +67,14 @@ def test_what_an_earlier_version_remembered_is_believed(tmp_path: Path) -> None:
     path = agreed_file(a)
     path.write_bytes(path.read_bytes().partition(b"\n")[0])
     assert States(str(a.state)).agreed(path.name.partition(".")[0]) is not None
+
+
+def test_a_machine_keeps_its_name_and_gets_one_where_a_power_cut_left_none(tmp_path: Path) -> None:
+    states = States(str(tmp_path))
+    with states.lock().held():
+        first = states.device()
+        assert (states.device(), (tmp_path / "device").read_text()) == (first, first)
+        (tmp_path / "device").write_bytes(b"")
+        second = states.device()
+    assert second not in ("", first)
+    assert States(str(tmp_path)).device() == second

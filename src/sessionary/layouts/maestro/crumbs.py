@@ -150,7 +150,7 @@ def write_crumb(
     away, this fails with ENOENT and has written nothing.
 
     Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
-    file or none, and never a part of it.
+    file or none, and never a part of it (on ext4 without a journal perhaps a part, after a power cut).
 
     Raises:
         Invalid: the time or the depth is none.
