@@ -179,9 +179,8 @@ class Folders:
         self._around = around
         self._roots = [(root, _Listed(root.path, around)) for root in roots]
         self._depths: dict[str, _Depth] = {}
-        self._queue: list[
-            _Waiting
-        ] = []  # sorted; what the depths do not have as queued any more is passed over
+        # Sorted; what the depths do not have as queued any more is passed over.
+        self._queue: list[_Waiting] = []
         self._first = 0
 
     def paths(self) -> list[str]:

@@ -150,9 +150,8 @@ class Ledger:
             fresh = [new for new in entries if new.breadcrumb_id not in self.ids]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
             self._remember(fresh)
-            self._add_all(
-                entries
-            )  # what others wrote down under another name is done with under this one too
+            # One that others wrote down under another name is done with under this one too.
+            self._add_all(entries)
             state = self._followed.state
         finally:
             self._lock.release()
@@ -215,10 +214,7 @@ class Ledger:
         for one in applied:
             if one.file is not None:
                 label, _, name = one.file.rpartition("/")
-                if label in names:
-                    names[label].append(name)
-                else:
-                    names[label] = [name]
+                names.setdefault(label, []).append(name)
         for label, some in names.items():
             self.names.setdefault(label, set()).update(some)
             self._applied(label, some)
