@@ -56,6 +56,26 @@ print(*(one["content"].split()[0] for one in messages), metadata["name"], end=" 
 print(*(one["content"].split()[0] for one in store.load("changed")[0]))
 """,
     ),
+    "surgery": (
+        """
+store = SessionStore(root)
+turns = [{"role": role, "content": f"{n} " + "x" * 900} for n in range(10) for role in ("user", "assistant")]
+for name in ("a", "b", "c"):
+    store.save(name, turns, {"session_id": name})
+forked = store.fork("a", 4, "forked")
+store.rewind("b", 3)
+store.rewind("c", 2)
+store.undo("c")
+store.delete("a")
+EventsLog(root + "/b", durability="full").append({"event": "prompt:submit"})
+print(sorted(["b", "c", "forked"]), 8, 6, 20, 1)
+""",
+        """
+store = SessionStore(root)
+held = [len(store.load(name)[0]) for name in ("forked", "b", "c")]
+print(sorted(store.list_sessions()), *held, len(open(root + "/b/events.jsonl").readlines()))
+""",
+    ),
     "brainstorms": (
         """
 store = BrainstormStore(root)
@@ -86,7 +106,7 @@ print(feature, store.load(feature).active_task, len(list(store.history(feature))
 BEGIN = """
 import sys
 from sessionary import (
-    BrainstormStore, FeatureStore, Mailbox, SessionStore, WorkStore, create_breadcrumb,
+    BrainstormStore, EventsLog, FeatureStore, Mailbox, SessionStore, WorkStore, create_breadcrumb,
 )
 from sessionary.disk import mounts
 root = sys.argv[1] + "/project/sessions"
