@@ -40,7 +40,7 @@ PROCESSED = 100_000
 WAKE_UPS = 200
 PROCESSES = 4
 MESSAGES = 1000  # of each producer in a round: enough for start and end to weigh little
-RACES = 5
+RACES = 7
 IDLE = 0.01  # seconds that a consumer, whichever, sleeps after it has found nothing
 
 

@@ -43,7 +43,7 @@ class Claim:
         try:
             fs.lock(claim.fd, EXCLUSIVE)
         except OSError as error:
-            claim.let_go()
+            claim.forget()
             if isinstance(error, BlockingIOError):
                 return None
             raise storage_failed(error, "claim", path) from error
@@ -62,7 +62,8 @@ class Claim:
             self._fs.close(fd)
 
     def forget(self) -> None:
-        """In a forked child: close the copy of the descriptor. Unlocking it would unlock the parent's."""
+        """Close the descriptor, where there is no lock to give back: of one that another has, or, in a forked child, of
+        a copy, with which the lock of the parent would go."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             _claims.discard(self)
