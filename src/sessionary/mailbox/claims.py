@@ -62,8 +62,7 @@ class Claim:
             self._fs.close(fd)
 
     def forget(self) -> None:
-        """Close the descriptor, where there is no lock to give back: of one that another has, or, in a forked child, of
-        a copy, with which the lock of the parent would go."""
+        """Close the descriptor and leave the lock alone: another has it, or, in a forked child, the parent."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             _claims.discard(self)

@@ -283,14 +283,15 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
         fd: the file, if it is open already; it is left open.
     """
     try:
+        data = _beginning(fs, found.path) if fd is None else fs.pread(fd, _BLOCK, 0)
+        crumb = usual_breadcrumb(data)
+        if crumb is not None and crumb.depth_level == found.depth:
+            return Crumb(crumb)
         data = _read(fs, found.path) if fd is None else _content(fs, fd)
     except FileNotFoundError:
         return Crumb(None, missing=True)
     except OSError as error:
         return Crumb(None, (unreadable_crumb(found.path, error),))
-    crumb = usual_breadcrumb(data)
-    if crumb is not None and crumb.depth_level == found.depth:
-        return Crumb(crumb)
     return crumb_of(found, data, age=_age(fs, found.path, now))
 
 
@@ -349,8 +350,17 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
     return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
 
 
+def _beginning(fs: Fs, path: str) -> bytes:
+    """The first bytes of a file, of nearly all breadcrumbs all there are. Raises OSError."""
+    fd = fs.open(path, READ)
+    try:
+        return fs.pread(fd, _BLOCK, 0)
+    finally:
+        fs.close(fd)
+
+
 def _read(fs: Fs, path: str) -> bytes:
-    """The bytes of a small file in four calls; a large one takes two more. Raises OSError."""
+    """The bytes of a file. Raises OSError."""
     fd = fs.open(path, READ)
     try:
         return _content(fs, fd)
