@@ -33,6 +33,8 @@ from sessionary.layouts.base import SETTLED
 
 SESSIONS = 10_000
 ROUNDS = 7
+PROCESSES = 31
+"""Rounds with two processes that begin anew: they vary most, and cost little."""
 
 
 def _listing(place: Path) -> list[Measurement]:
@@ -58,15 +60,10 @@ def _listing(place: Path) -> list[Measurement]:
         ROUNDS,
     )
     changed, _ = by_turns([lambda: _after_changes(place, folders), timed(lambda: _read_all(base))], ROUNDS)
-    whole, fresh, bare = by_turns(
-        [
-            timed(lambda: _process(place, forget=False)),
-            timed(lambda: _process(place, forget=True)),
-            timed(lambda: _bare(place, base)),
-        ],
-        ROUNDS,
-    )
+    floor_of_process = timed(lambda: _bare(place, base))
+    whole, bare = by_turns([timed(lambda: _process(place, forget=False)), floor_of_process], PROCESSES)
     process = compared(whole, bare)
+    fresh, bare = by_turns([timed(lambda: _process(place, forget=True)), floor_of_process], ROUNDS)
     very_first = f"; the very first time, with nothing remembered: {in_words(median(fresh))}, {ratio(fresh, bare):.2f}x"
     listed = compared(again, reading)
     others = (

@@ -24,12 +24,11 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Known
 
-FORMAT = 2
+FORMAT = 3
 """To be raised with the shape of `Known`, and whenever a layout says something else of the same files."""
 
 _HEADER = f"sessionary {__version__} catalogue {FORMAT}\n".encode()
 _BODY = len(_HEADER) + 4
-_UNSTORABLE = (MsgspecError, UnicodeEncodeError, OverflowError)
 
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(list[Known]).decode
@@ -100,7 +99,10 @@ class Catalog:
             _debug("%s is damaged or of another version; it is not used", self.path)
             return {}
         try:
-            return {entry.summary.ref.folder: entry for entry in _decode(body)}
+            entries = _decode(body)
+            if entries:
+                _ = entries[0].summary  # all have the shape of the first: one program wrote them, at one time
+            return {entry.folder: entry for entry in entries}
         except MsgspecError as error:
             _debug("%s holds something else: %s", self.path, error)
             return {}
@@ -108,13 +110,7 @@ class Catalog:
     def _store(self, before: dict[str, Known], now: dict[str, Known]) -> None:
         if self.path is None or now == before:
             return
-        try:
-            body = _encode(list(now.values()))
-        except _UNSTORABLE:
-            now = {folder: entry for folder, entry in now.items() if _is_storable(entry)}
-            if now == before:
-                return
-            body = _encode(list(now.values()))
+        body = _encode(list(now.values()))
         try:
             make_dirs(self._fs, os.path.dirname(self.path), durable=False)
             replace(self.path, (_HEADER, _checksum(body), body), fs=self._fs, durable=False)
@@ -130,12 +126,3 @@ def _debug(message: str, *facts: object) -> None:
 
 def _checksum(body: bytes | memoryview) -> bytes:
     return zlib.crc32(body).to_bytes(4, "big")
-
-
-def _is_storable(entry: Known) -> bool:
-    """False for what the format cannot hold: half a surrogate pair, a number of more than 64 bits."""
-    try:
-        _encode(entry)
-    except _UNSTORABLE:
-        return False
-    return True

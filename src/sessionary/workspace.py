@@ -263,9 +263,11 @@ class Workspace:
         """
         handles = self.handles(refs) if handles is None else handles
         ids = [ref.session_id for ref in refs]
-        of_all = _beginnings(handles)
         if handles == ids:  # no session of a sub-agent among them
-            return [of_all[handle] for handle in handles]
+            heads = [name[:SHORT] for name in ids]
+            if len(set(heads)) == len(heads):
+                return heads
+        of_all = _beginnings(handles)
         of_first = _beginnings([name for name, handle in zip(ids, handles, strict=True) if handle == name])
         return [
             (of_first if handle == name else of_all)[handle]

@@ -135,17 +135,22 @@ def _listed(
 ) -> _Listed:
     """The order of the sessions that were chosen of all that were found, and the lines of their table."""
     summaries = found if len(chosen) == len(found) else [found[place] for place in chosen]
-    newest = _newest(summaries)
-    handles = workspace.handles([summary.ref for summary in summaries])
-    first = [place for place in newest if handles[place] == summaries[place].ref.session_id]
+    times = _times(summaries)
+    newest = _newest(summaries, times)
+    refs = [summary.ref for summary in summaries]
+    handles = workspace.handles(refs)
+    ids = [ref.session_id for ref in refs]
+    first = newest if handles == ids else [place for place in newest if handles[place] == ids[place]]
     if not (is_table and summaries):
         return _Listed(summaries, newest, first, [], 0)
-    shown = list(_below_parents(summaries, newest, first)) if all_ else [(place, 0) for place in first]
-    refs = [summary.ref for summary in found]
-    every = workspace.short_ids(refs, handles if summaries is found else None)
-    short = every if summaries is found else [every[place] for place in chosen]
-    lines = list(_table(summaries, short, shown, datetime.now(UTC)))
-    return _Listed(summaries, newest, first, lines, len(summaries) - len(shown))
+    depths = dict(_below_parents(summaries, newest, first)) if all_ else dict.fromkeys(first, 0)
+    if summaries is found:
+        short = workspace.short_ids(refs, handles)
+    else:
+        every = workspace.short_ids([summary.ref for summary in found])
+        short = [every[place] for place in chosen]
+    lines = list(_table(summaries, times, short, depths, datetime.now(UTC)))
+    return _Listed(summaries, newest, first, lines, len(summaries) - len(depths))
 
 
 def _places(
@@ -194,16 +199,23 @@ def as_object(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _newest(summaries: list[Summary]) -> list[int]:
-    """The places of the summaries, the newest first; of equal ages the greater id.
+def _times(summaries: list[Summary]) -> list[float]:
+    """When each was last changed, in seconds since 1970; of what nobody can tell minus infinity.
 
-    By numbers, and by ids only where two ages are equal: to compare times or pairs costs several times as much.
+    Numbers are compared in a fraction of the time that dates take.
     """
-    ages = [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
-    places = sorted(range(len(ages)), key=ages.__getitem__, reverse=True)
-    in_order = [ages[place] for place in places]
+    return [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
+
+
+def _newest(summaries: list[Summary], times: list[float]) -> list[int]:
+    """The places of the summaries, the newest first; of equal times the greater id.
+
+    By ids only where two times are equal: to compare pairs costs several times as much.
+    """
+    places = sorted(range(len(times)), key=times.__getitem__, reverse=True)
+    in_order = [times[place] for place in places]
     if any(map(eq, in_order, in_order[1:])):
-        places.sort(key=lambda place: (ages[place], summaries[place].ref.session_id), reverse=True)
+        places.sort(key=lambda place: (times[place], summaries[place].ref.session_id), reverse=True)
     return places
 
 
@@ -234,7 +246,11 @@ def _below_parents(
 
 
 def _table(
-    summaries: list[Summary], short: list[str], shown: list[tuple[int, int]], now: datetime
+    summaries: list[Summary],
+    times: list[float],
+    short: list[str],
+    depths: dict[int, int],
+    now: datetime,
 ) -> Iterator[str]:
     """The lines of the table; only on a terminal is anything cut, and then the ends of titles.
 
@@ -244,17 +260,18 @@ def _table(
 
     Args:
         summaries: all there are.
+        times: when each was last changed.
         short: the short id of each.
-        shown: the place in `summaries` of what is shown, in the order of the table, each with its depth.
+        depths: the place in `summaries` of what is shown, in the order of the table, each with its depth.
         now: the time.
     """
     room = output.room()
-    depths = dict(shown)
     places = [place for place in range(len(summaries)) if place in depths]
     some = [summaries[place] for place in places]
     names = _projects({summary.ref.project or "-" for summary in some}, room)
     ids = column(["ID", *one_lines([short[place] for place in places])])
-    whens = column(["WHEN", *phrases.agos([summary.updated for summary in some], now)])
+    changed = [summary.updated for summary in some]
+    whens = column(["WHEN", *phrases.agos(changed, [times[place] for place in places], now)])
     project, projects = _column("PROJECT", names)
     msgs, messages = _column("MSGS", {each: str(each) for each in {one.messages for one in some}}, right=True)
     turn, turns = _column("TURNS", {each: str(each) for each in {one.turns for one in some}}, right=True)
@@ -273,7 +290,7 @@ def _table(
     ]
     line_of = dict(zip(places, lines, strict=True))
     yield output.paint(header, "bold")
-    yield from [line_of[place] for place, _ in shown]
+    yield from [line_of[place] for place in depths]
 
 
 def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tuple[str, dict[Value, str]]:
@@ -284,14 +301,11 @@ def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tu
 
 def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[str]:
     """The titles, those of sub-sessions set in, those of forks with their origin; all cut to the room there is."""
-    titles = one_lines(
-        [
-            f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
-            if summary.parent and not depth and summary.parent != summary.ref.session_id
-            else summary.title or "-"
-            for summary, depth in zip(some, depths, strict=True)
-        ]
-    )
+    titles = [summary.title or "-" for summary in some]
+    for place, summary in enumerate(some):
+        if (parent := summary.parent) and not depths[place] and parent != summary.ref.session_id:
+            titles[place] += f" (from {parent[:SHORT]})"
+    titles = one_lines(titles)
     if any(depths):
         titles = [
             "  " * (depth - 1) + "└ " + title if depth else title

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sessionary.model import Severity
 
-_MINUTE = timedelta(minutes=1)
 _WEEK = 7 * 24 * 60
+_TENTHS = tuple([f"{tenths // 10}.{tenths % 10} kB" for tenths in range(100)])
+"""Most sizes are among these, and a list has ten thousand."""
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -28,9 +29,8 @@ def size(count: int) -> str:
     """A number of bytes in at most six characters: ``659 B``, ``1.2 MB``."""
     if count < 1000:
         return f"{count} B"
-    if count < 9950:  # most are of these two, and a list has ten thousand
-        tenths = (count + 50) // 100
-        return f"{tenths // 10}.{tenths % 10} kB"
+    if count < 9950:
+        return _TENTHS[(count + 50) // 100]
     if count < 999_500:
         return f"{(count + 500) // 1000} kB"
     unit, one = 0, 1000
@@ -57,18 +57,26 @@ def ago(when: datetime | None, now: datetime) -> str:
     return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"
 
 
-def agos(whens: Iterable[datetime | None], now: datetime) -> list[str]:
-    """`ago` of each: of many that lie within few minutes, nearly for nothing."""
-    known: dict[int, str] = {}
+def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime) -> list[str]:
+    """`ago` of each: of many that lie within few minutes, nearly for nothing.
+
+    Args:
+        whens: the times.
+        times: the same in seconds since 1970; minus infinity where there is none.
+        now: the time.
+    """
+    since = (
+        now.timestamp() + 5e-7
+    )  # of whole microseconds, as these are; a float may be off by less than half of one
+    known: dict[float, str] = {}
     texts = []
-    for when in whens:
-        minutes = -1 if when is None else (now - when) // _MINUTE
+    for place, time in enumerate(times):
+        minutes = (since - time) // 60
         text = known.get(minutes)
         if text is None:
-            text = ago(when, now)
-            if (
-                0 < minutes < _WEEK
-            ):  # below it is told in seconds, above it by the day, which may change in a minute
+            text = ago(whens[place], now)
+            # Below a minute it is told in seconds, above a week by the day, which may change within a minute.
+            if 0 < minutes < _WEEK:
                 known[minutes] = text
         texts.append(text)
     return texts

@@ -1,8 +1,11 @@
-"""Many looks at the disk, most of them taken by a second process, while this one goes on with something else.
+"""Many looks at the disk, some of them taken by a second process, while this one goes on with something else.
 
 A look is a short system call with more Python around it than it takes itself: two threads would only wait for each
 other's lock. A forked child begins at once and has everything that it is to look at; a byte for each look comes back.
-On a slow disk all of that takes long, so answers are handed on as they come: whoever waits can be told how far it is.
+
+The child begins with the last and comes towards this process, which looks from the first on as soon as it has time;
+where they meet, all is known. So neither waits for the other, whatever keeps one of them: a machine that has no second
+core to spare just now, a disk that answers one of them late.
 
 For a program of its own, as a command is. A library must not fork the program that it is loaded into: whatever other
 libraries do in their threads goes on in one of the two only.
@@ -12,10 +15,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import TypeVar
+from types import TracebackType
+from typing import Generic, NoReturn, Self, TypeVar
 
 Item = TypeVar("Item")
 
@@ -23,56 +26,95 @@ WORTH = 2000
 """Fewer looks than these are taken alone: a child costs about as much as a thousand of them."""
 
 
-SHARE = 0.8
-"""The child's part of the looks. What a list has to do here meanwhile takes longer than half of them."""
-
-
 PIECE = 100
-"""The child sends so many answers at once."""
+"""So many looks the child answers at once, and so many are taken here before it is asked how far it has come."""
 
 
-def with_helper(
-    look: Callable[[Sequence[Item]], Iterable[int]],
-    items: Sequence[Item],
-    meanwhile: Callable[[], object],
-) -> Generator[int, None, None]:
-    """What `look` answers for the items: a byte for each, in their order, each as soon as all up to it are known.
+class Helper(Generic[Item]):
+    """A second process that looks at things from the last on, while this one does something else.
 
-    Where there is no second core, or a thread that a child would lack, `look` is called here with all of them, and
-    `meanwhile` is not called.
+    Entered, it begins; left, it is at its end. Where there is no second core, or a thread that a child would lack,
+    or too little to look at, there is none, and everything is looked at here.
 
     Args:
-        look: asked for some of the items; must not change anything, since what a child changes nobody sees.
-        items: all of them.
-        meanwhile: what can be done here before the first answer is known.
+        look: gives a byte for each of some of the items, in their order. It must not change anything, since what a
+            child changes nobody sees.
+        items: all that is to be looked at.
+        is_wanted: False if there is nothing to be done meanwhile.
     """
-    if len(items) < WORTH or not _has_company():
-        yield from look(items)
-        return
-    ours = len(items) - int(SHARE * len(items))
-    here, there = os.pipe()
-    try:
-        child = os.fork()
-    except OSError:  # so many processes this person may not have
-        os.close(here)
-        os.close(there)
-        yield from look(items)
-        return
-    if not child:
-        _answer(look, items[ours:], there, here)
-    os.close(there)
-    known = ours
-    try:
-        meanwhile()
-        yield from look(items[:ours])
-        while piece := os.read(here, 1 << 16):
-            known += len(piece)
-            yield from piece
-    finally:
-        os.close(here)  # a child that nobody listens to any more ends with its next answers
-        with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
-            os.waitpid(child, 0)
-    yield from look(items[known:])  # nothing, or it was killed, or failed as we shall here
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[Item]], Iterable[int]],
+        items: Sequence[Item],
+        *,
+        is_wanted: bool = True,
+    ) -> None:
+        self._look = look
+        self._items = items
+        self._is_wanted = is_wanted and len(items) >= WORTH and _has_company()
+        self._child = 0
+        self._answers = -1
+        """The end of the pipe from which the child's answers are read."""
+
+    def __enter__(self) -> Self:
+        if self._is_wanted:
+            with suppress(OSError):  # so many processes, or descriptors, this person may not have
+                self._begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._answers >= 0:
+            os.close(self._answers)  # a child that nobody listens to any more ends with its next answers
+        if self._child:
+            with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
+                os.waitpid(self._child, 0)
+
+    @property
+    def is_at_work(self) -> bool:
+        """True if there is a second process: what else there is to do may be done now."""
+        return self._child > 0
+
+    def answers(self) -> Iterator[int]:
+        """What `look` says of each item, in their order; each as soon as all up to it are known."""
+        items, theirs, ours = self._items, bytearray(), 0
+        while ours < (end := len(items) - len(theirs)):
+            until = min(ours + PIECE, end) if self._child else end
+            yield from self._look(items[ours:until])
+            ours = until
+            self._hear(theirs)
+        theirs.reverse()
+        yield from theirs[len(theirs) - (len(items) - ours) :]
+
+    def _begin(self) -> None:
+        self._answers, there = os.pipe()
+        try:
+            self._child = os.fork()
+            if not self._child:
+                self._answer(there)
+        finally:
+            os.close(there)
+        os.set_blocking(self._answers, False)
+
+    def _hear(self, theirs: bytearray) -> None:
+        """Take in what the child has answered by now; of one that was killed, or failed as we shall, no more comes."""
+        if self._child:
+            with suppress(BlockingIOError):
+                while piece := os.read(self._answers, 1 << 16):
+                    theirs += piece
+
+    def _answer(self, there: int) -> NoReturn:
+        """All that the child does. Whatever happens, it must not come back as a second one of the parent."""
+        try:
+            os.close(self._answers)  # or it would itself be the reader that its answer waits for
+            items = self._items
+            for end in range(len(items), 0, -PIECE):
+                answers = bytes(self._look(items[max(end - PIECE, 0) : end]))
+                os.write(there, answers[::-1])  # all of it: a pipe takes so few at once, or waits
+        finally:
+            os._exit(0)
 
 
 def _has_company() -> bool:
@@ -86,16 +128,3 @@ def _has_company() -> bool:
         and len(os.sched_getaffinity(0)) > 1
         and threading.active_count() == 1
     )
-
-
-def _answer(
-    look: Callable[[Sequence[Item]], Iterable[int]], items: Sequence[Item], there: int, here: int
-) -> None:
-    """All that the child does. Whatever happens, it must not come back as a second one of the parent."""
-    try:
-        os.close(here)  # or it would itself be the reader that its answer waits for
-        answers = iter(look(items))
-        while piece := bytes(islice(answers, PIECE)):
-            os.write(there, piece)  # all of it: a pipe takes so few at once, or waits
-    finally:
-        os._exit(0)

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, Self
 
-from msgspec import Struct
+from msgspec import MsgspecError, Raw, Struct, msgpack
 
 from sessionary.disk.fs import O_DIRECTORY, READ, Fs
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
@@ -135,18 +135,39 @@ _of_folder = struct.Struct("=Qqq").pack
 _of_file = struct.Struct("=Qqqq").pack
 
 
+_pack = msgpack.Encoder().encode
+_unpack = msgpack.Decoder(Summary).decode
+
+
 class Known(Struct, frozen=True, array_like=True, gc=False):
     """What was read of a session, and of what state of its folder: while that holds, so does the summary.
 
     Attributes:
-        summary: as it was read.
+        folder: the session's folder, as in the summary.
         names: every file that was looked at, by its path from the folder, parted by NUL, which no path holds.
         state: the folder's inode and times, then inode, size and times of each file, packed.
+        packed: the summary. Whether it holds is asked first, and of ten thousand perhaps by a second process, which
+            needs none of them: they are unpacked when they are wanted.
     """
 
-    summary: Summary
+    folder: str
     names: str
     state: bytes
+    packed: Raw
+
+    @classmethod
+    def of(cls, summary: Summary, names: str, state: bytes) -> Self | None:
+        """None for what cannot be packed: half a surrogate pair in a name or a title, a number of more than 64 bits."""
+        try:
+            names.encode()
+            return cls(summary.ref.folder, names, state, Raw(_pack(summary)))
+        except (MsgspecError, UnicodeEncodeError, OverflowError):
+            return None
+
+    @property
+    def summary(self) -> Summary:
+        """As it was read; made anew at each call."""
+        return _unpack(self.packed)
 
     def holds(self, fs: Fs, folder: str, dir_fd: int | None = None) -> bool:
         """True if nothing in the folder has changed, for one look at the folder and one at each file.
@@ -208,7 +229,7 @@ def remembered(
             state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     except struct.error:  # a number of more than 64 bits
         return None
-    return Known(summary, "\0".join(files), state)
+    return Known.of(summary, "\0".join(files), state)
 
 
 class Layout(Protocol):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.list_cmd import _newest
+from sessionary.cli.list_cmd import _newest, _times
 from sessionary.model import SessionRef, Summary
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -24,4 +24,4 @@ def summary(session_id: str, updated: datetime | None) -> Summary:
 def test_the_newest_comes_first_and_of_equals_the_greater_id(times: dict[str, datetime | None]) -> None:
     summaries = [summary(session_id, updated) for session_id, updated in times.items()]
     expected = sorted(summaries, key=lambda one: (one.updated or _OLDEST, one.ref.session_id), reverse=True)
-    assert [summaries[place] for place in _newest(summaries)] == expected
+    assert [summaries[place] for place in _newest(summaries, _times(summaries))] == expected

@@ -1,5 +1,6 @@
 """Numbers, times and verdicts in few characters."""
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -89,4 +90,5 @@ def test_many_ages_are_told_as_each_by_itself() -> None:
         timedelta(days=days, seconds=seconds) for days in (6, 7, 8, 30, 400) for seconds in (0, 1, 30, 59)
     ]
     whens = [None, *[NOW - age for age in ages for _ in range(2)]]
-    assert phrases.agos(whens, NOW) == [phrases.ago(when, NOW) for when in whens]
+    times = [-math.inf if when is None else when.timestamp() for when in whens]
+    assert phrases.agos(whens, times, NOW) == [phrases.ago(when, NOW) for when in whens]

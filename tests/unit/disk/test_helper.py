@@ -6,26 +6,28 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import pytest
 
-from sessionary.disk.helper import PIECE, SHARE, WORTH, with_helper
+from sessionary.disk.helper import PIECE, WORTH, Helper
 
 ITEMS = range(2 * WORTH + 1)
-
-
-def nothing() -> None:
-    """There is nothing else to do."""
+HERE = os.getpid()
 
 
 def parity(some: Sequence[int]) -> bytes:
     return bytes([item % 2 for item in some])
 
 
+def looked(look: Callable[[Sequence[int]], Iterable[int]], items: Sequence[int] = ITEMS) -> bytes:
+    with Helper(look, items) as helper:
+        return bytes(helper.answers())
+
+
 @pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """A machine with two cores and a program with one thread; the children that were made."""
     children: list[int] = []
     fork = os.fork
@@ -39,133 +41,167 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(os, "fork", counted)
+    before = sorted(os.listdir("/dev/fd"))
     yield children
     for child in children:  # each has been waited for: it is no zombie
         with pytest.raises(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
-
-
-def test_the_answers_come_in_the_order_of_the_items(two_cores: list[int]) -> None:
-    assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
-    assert len(two_cores) == 1
-
-
-def test_the_child_takes_its_share_and_this_process_the_rest() -> None:
-    here = os.getpid()
-    answers = bytes(with_helper(lambda some: bytes([os.getpid() == here] * len(some)), ITEMS, nothing))
-    theirs = int(SHARE * len(ITEMS))
-    assert answers == bytes([1] * (len(ITEMS) - theirs) + [0] * theirs)
-
-
-def test_this_process_goes_on_while_the_child_looks() -> None:
-    """Each waits for the other: neither could end if it had to be alone."""
-    told, tell = os.pipe()
-    heard, hear = os.pipe()
-    here = os.getpid()
-
-    def waits(some: Sequence[int]) -> bytes:
-        if os.getpid() != here:
-            os.write(hear, b"child")
-            assert os.read(told, 5) == b"ready"
-        return parity(some)
-
-    def meanwhile() -> None:
-        assert os.read(heard, 5) == b"child"
-        os.write(tell, b"ready")
-
-    try:
-        assert bytes(with_helper(waits, ITEMS, meanwhile)) == parity(ITEMS)
-    finally:
-        for fd in (told, tell, heard, hear):
-            os.close(fd)
-
-
-def test_answers_come_as_soon_as_they_are_known() -> None:
-    """Those of the child too: it goes on only when its first have arrived here."""
-    told, tell = os.pipe()
-    here = os.getpid()
-
-    def slow(some: Sequence[int]) -> Iterator[int]:
-        for number, item in enumerate(some):
-            if os.getpid() != here and number == PIECE:
-                assert os.read(told, 5) == b"ready"
-            yield item % 2
-
-    asked: list[int] = []
-
-    def noted(some: Sequence[int]) -> Iterator[int]:
-        for answer in slow(some):
-            asked.append(answer)
-            yield answer
-
-    try:
-        answers = with_helper(noted, ITEMS, nothing)
-        first = [next(answers)]
-        assert len(asked) == 1
-        ours = len(ITEMS) - int(SHARE * len(ITEMS))
-        first += islice(answers, ours - 1 + PIECE)
-        os.write(tell, b"ready")
-        assert bytes([*first, *answers]) == parity(ITEMS)
-        assert len(asked) == ours
-    finally:
-        os.close(told)
-        os.close(tell)
-
-
-def test_whoever_has_enough_leaves_no_child_and_no_descriptor() -> None:
-    before = os.listdir("/dev/fd")
-    answers = with_helper(parity, range(300_000), nothing)
-    assert next(answers) == 0
-    answers.close()
     assert len(os.listdir("/dev/fd")) == len(before)
 
 
-def test_a_child_that_is_killed_on_the_way_is_asked_for_the_rest_only() -> None:
-    here = os.getpid()
+def test_the_answers_come_in_the_order_of_the_items(children: list[int]) -> None:
+    for length in (WORTH, WORTH + 1, WORTH + PIECE - 1, 2 * WORTH + 1):
+        items = range(length)
+        assert looked(parity, items) == parity(items)
+    assert len(children) == 4
+
+
+class Gate:
+    """Something that one process waits for and the other one opens."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def open(self) -> None:
+        os.write(self._write, b"x")
+
+    def wait(self) -> None:
+        assert os.read(self._read, 1) == b"x"
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.close()
+
+
+def in_child() -> bool:
+    return os.getpid() != HERE
+
+
+def test_the_child_begins_with_the_last_while_this_process_does_something_else(gate: Gate) -> None:
+    seen: list[int] = []
+
+    def look(some: Sequence[int]) -> bytes:
+        if not in_child():
+            seen.extend(some)
+        elif some[0] == 0:
+            gate.open()
+        return bytes([in_child()] * len(some))
+
+    with Helper(look, ITEMS) as helper:
+        assert helper.is_at_work
+        gate.wait()  # until it is at the very first of them
+        answers = bytes(helper.answers())
+    assert seen == list(range(PIECE)), "only what one takes at once is looked at here, before one asks"
+    assert answers == bytes([0] * PIECE + [1] * (len(ITEMS) - PIECE))
+
+
+def test_a_child_that_comes_to_nothing_is_not_waited_for(gate: Gate) -> None:
+    """As where the second core has something else to do, or the disk does not answer it."""
+
+    def look(some: Sequence[int]) -> bytes:
+        if in_child() and some[-1] == ITEMS[-1]:
+            gate.wait()
+        return parity(some)
+
+    with Helper(look, ITEMS) as helper:
+        assert bytes(helper.answers()) == parity(ITEMS)
+        gate.open()
+
+
+def test_of_the_pieces_that_the_child_has_done_none_is_looked_at_again(gate: Gate) -> None:
+    done = Gate()
+    seen: list[int] = []
+
+    def look(some: Sequence[int]) -> bytes:
+        if not in_child():
+            seen.extend(some)
+        elif some[-1] == len(ITEMS) - 1 - 7 * PIECE:
+            done.open()  # seven have been sent
+            gate.wait()
+        return parity(some)
+
+    with Helper(look, ITEMS) as helper:
+        done.wait()
+        assert bytes(helper.answers()) == parity(ITEMS)
+        gate.open()
+    done.close()
+    assert seen == list(range(len(ITEMS) - 7 * PIECE))
+
+
+def test_answers_come_as_soon_as_they_are_known() -> None:
     asked: list[int] = []
 
-    def deadly(some: Sequence[int]) -> Iterator[int]:
-        for number, item in enumerate(some):
-            if os.getpid() != here and number == PIECE + 1:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def noted(some: Sequence[int]) -> Iterator[int]:
+        for item in some:
             asked.append(item)
             yield item % 2
 
-    assert bytes(with_helper(deadly, ITEMS, nothing)) == parity(ITEMS)
-    assert len(asked) == len(ITEMS) - PIECE
+    with Helper(noted, ITEMS) as helper:
+        answers = helper.answers()
+        first = [next(answers)]
+        assert asked == [0]
+        first += islice(answers, 9)
+        assert asked == list(range(10))
+        assert bytes([*first, *answers]) == parity(ITEMS)
 
 
-def test_more_than_a_pipe_holds_comes_whole() -> None:
-    many = range(300_000)
-    assert bytes(with_helper(parity, many, nothing)) == parity(many)
+def test_whoever_has_enough_leaves_no_child_and_no_descriptor() -> None:
+    with Helper(parity, range(300_000)) as helper:
+        assert next(helper.answers()) == 0
 
 
-@pytest.mark.parametrize("alone", ["few", "core", "thread", "no affinity"])
-def test_one_process_looks_alone(alone: str, two_cores: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    items = ITEMS
-    if alone == "few":
-        items = range(WORTH - 1)
-    elif alone == "core":
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    elif alone == "thread":
-        monkeypatch.setattr(threading, "active_count", lambda: 2)
-    else:
-        monkeypatch.delattr(os, "sched_getaffinity")
-    done: list[int] = []
-    assert bytes(with_helper(parity, items, lambda: done.append(1))) == parity(items)
-    assert two_cores == []
-    assert done == [], "nobody waits, so there is nothing to do meanwhile"
-
-
-def test_a_child_that_is_killed_takes_no_answer_along() -> None:
-    here = os.getpid()
+@pytest.mark.parametrize("pieces", [0, 1, 5])
+def test_a_child_that_is_killed_takes_no_answer_along(pieces: int) -> None:
+    last = len(ITEMS) - 1 - pieces * PIECE
 
     def deadly(some: Sequence[int]) -> bytes:
-        if os.getpid() != here:
+        if in_child() and some[-1] == last:
             os.kill(os.getpid(), signal.SIGKILL)
         return parity(some)
 
-    assert bytes(with_helper(deadly, ITEMS, nothing)) == parity(ITEMS)
+    assert looked(deadly) == parity(ITEMS)
+
+
+def test_more_than_a_pipe_holds_comes_whole(gate: Gate) -> None:
+    many = range(300_000)
+
+    def look(some: Sequence[int]) -> bytes:
+        if in_child() and some[-1] == len(many) - 1 - 60_000:
+            gate.open()
+        return parity(some)
+
+    with Helper(look, many) as helper:
+        gate.wait()
+        assert bytes(helper.answers()) == parity(many)
+
+
+@pytest.mark.parametrize("alone", ["few", "core", "thread", "no affinity", "not wanted"])
+def test_one_process_looks_alone(alone: str, children: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    items = range(WORTH - 1) if alone == "few" else ITEMS
+    if alone == "core":
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    elif alone == "thread":
+        monkeypatch.setattr(threading, "active_count", lambda: 2)
+    elif alone == "no affinity":
+        monkeypatch.delattr(os, "sched_getaffinity")
+    asked: list[Sequence[int]] = []
+
+    def noted(some: Sequence[int]) -> bytes:
+        asked.append(some)
+        return parity(some)
+
+    with Helper(noted, items, is_wanted=alone != "not wanted") as helper:
+        assert not helper.is_at_work
+        assert bytes(helper.answers()) == parity(items)
+    assert children == []
+    assert asked == [items], "at once, as nobody else does a part"
 
 
 def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,15 +209,25 @@ def test_a_system_that_gives_no_process_more_is_no_failure(monkeypatch: pytest.M
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(os, "fork", refuses)
-    before = len(os.listdir("/dev/fd"))
-    assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
-    assert len(os.listdir("/dev/fd")) == before
+    with Helper(parity, ITEMS) as helper:
+        assert not helper.is_at_work
+        assert bytes(helper.answers()) == parity(ITEMS)
+
+
+def test_a_system_that_gives_no_pipe_more_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pipe", refuses)
+    with Helper(parity, ITEMS) as helper:
+        assert not helper.is_at_work
+        assert bytes(helper.answers()) == parity(ITEMS)
 
 
 def test_a_child_for_which_the_system_has_waited_is_no_failure() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # as some that start programs leave it
     try:
-        assert bytes(with_helper(parity, ITEMS, nothing)) == parity(ITEMS)
+        assert looked(parity) == parity(ITEMS)
     finally:
         signal.signal(signal.SIGCHLD, before)
 
@@ -193,23 +239,21 @@ def test_what_fails_in_the_child_fails_here_too() -> None:
         return parity(some)
 
     with pytest.raises(PermissionError):
-        bytes(with_helper(fails, ITEMS, nothing))
+        looked(fails)
 
 
 @pytest.mark.parametrize("at", ["look", "meanwhile"])
 def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor(at: str) -> None:
-    here = os.getpid()
-
     def interrupted(some: Sequence[int]) -> bytes:
-        if os.getpid() == here:
+        if not in_child():
             raise KeyboardInterrupt
         return bytes(200_000)  # more than the pipe holds: it must not wait for ever for somebody to read it
 
-    def meanwhile() -> None:
-        if at == "meanwhile":
-            raise KeyboardInterrupt
+    def use() -> None:
+        with Helper(interrupted, ITEMS) as helper:
+            if at == "meanwhile":
+                raise KeyboardInterrupt
+            bytes(helper.answers())
 
-    before = os.listdir("/dev/fd")
     with pytest.raises(KeyboardInterrupt):
-        bytes(with_helper(interrupted, ITEMS, meanwhile))
-    assert len(os.listdir("/dev/fd")) == len(before)
+        use()

@@ -8,16 +8,16 @@ What reads sessions is imported where it is called: a list that remembers them a
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.disk.helper import with_helper
+from sessionary.disk.helper import Helper
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
@@ -34,10 +34,6 @@ PARTS = {
     CONFIG: PartKind.DOCUMENT,
 }
 
-
-_Remembered = tuple[str, str, Known | None, str]
-"""What may be a session: the folder that it lies in, its name, what is remembered of it, its project."""
-
 # In a project any file makes a folder a session. Anywhere else it takes one of these, or every folder would be one.
 _OWN_FILES = frozenset(name + suffix for name in (TRANSCRIPT, METADATA, EVENTS) for suffix in ("", BACKUP))
 
@@ -50,8 +46,8 @@ class AmplifierLayout:
         fs: the file system.
         now: the time in seconds since 1970, to tell leftovers from files that are being written.
         meanwhile: in a program of one's own, what it wants to do with the summaries of a long list as soon as it can.
-            It is told what is remembered of all sessions, while a second process looks whether that still holds; see
-            `disk.helper`.
+            It is told what is remembered of all sessions, if there is none besides, while a second process looks
+            whether that still holds; see `disk.helper`.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -120,48 +116,60 @@ class AmplifierLayout:
     def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
         now = self._now()
         known = {} if known is None else known
-        some: list[_Remembered] = []
-        closed = None
-        try:
-            for project, sessions, names in self._sessions():
-                some += [(sessions, name, known.get(f"{sessions}/{name}"), project) for name in names]
-        except StorageFailed as error:
-            closed = error
-        kept = 0
-        for (sessions, name, entry, project), holds in zip(some, self._hold(some), strict=True):
-            if entry is not None and holds:
-                kept += 1
-                yield entry.summary
-                continue
-            folder = f"{sessions}/{name}"
-            summary, read = self._read(SessionRef(self.name, name, folder, project), now)
-            if read is not None:
-                known[folder] = read
-                kept += 1
-            else:
-                known.pop(folder, None)
-            if summary is not None:
-                yield summary
+        entries = list(known.values())
+        meanwhile = self._meanwhile
+        with Helper(self._compare, entries, is_wanted=meanwhile is not None) as helper:
+            here, closed = self._folders()
+            new = [folder for folder in here if folder not in known]
+            gone = known.keys() - here if len(here) - len(new) < len(entries) else frozenset[str]()
+            told: list[Summary] = []
+            if meanwhile is not None and helper.is_at_work and not new:
+                told = [entry.summary for entry in entries]
+                meanwhile([one for one in told if one.ref.folder not in gone] if gone else told)
+            for place, holds in enumerate(helper.answers()):
+                entry = entries[place]
+                if entry.folder in gone:
+                    continue
+                if holds:
+                    yield told[place] if told else entry.summary
+                else:
+                    yield from self._anew(entry.folder, known, now)
+        for folder in new:
+            yield from self._anew(folder, known, now)
         if closed is not None:
             raise closed
-        if kept < len(known):
-            for folder in set(known) - {f"{sessions}/{name}" for sessions, name, _, _ in some}:
-                del known[folder]
+        for folder in gone:
+            del known[folder]
 
-    def _hold(self, some: Sequence[_Remembered]) -> Iterator[int]:
-        """For each of the sessions 1 if what is remembered of it holds, else 0; each as soon as it is known."""
-        meanwhile = self._meanwhile
-        if meanwhile is None:
-            return self._compare(some)
-        likely = [entry.summary for _, _, entry, _ in some if entry is not None]
-        return with_helper(self._compare, some, lambda: meanwhile(likely))
-
-    def _compare(self, some: Sequence[_Remembered]) -> Iterator[int]:
-        for sessions, those in groupby(some, itemgetter(0)):
+    def _compare(self, entries: Sequence[Known]) -> Iterator[int]:
+        """For each of what is remembered 1 if it holds, else 0."""
+        for sessions, those in groupby(entries, _folder_of):
             with held_open(self._fs, sessions) as fd:
-                here = f"{sessions}/" if fd is None else ""
-                for _, name, entry, _ in those:
-                    yield entry is not None and entry.holds(self._fs, here + name, fd)
+                start = 0 if fd is None else len(sessions) + 1
+                for entry in those:
+                    yield entry.holds(self._fs, entry.folder[start:], fd)
+
+    def _folders(self) -> tuple[list[str], StorageFailed | None]:
+        """The folders that may be sessions, and what kept some of them from being found."""
+        here: list[str] = []
+        try:
+            for _, sessions, names in self._sessions():
+                here += [f"{sessions}/{name}" for name in names]
+        except StorageFailed as error:
+            return here, error
+        return here, None
+
+    def _anew(self, folder: str, known: MutableMapping[str, Known], now: float) -> Iterator[Summary]:
+        """The summary of what may be a session, if it is one; what may be remembered of it is."""
+        sessions, name = os.path.split(folder)
+        project = os.path.basename(os.path.dirname(sessions))
+        summary, read = self._read(SessionRef(self.name, name, folder, project), now)
+        if read is not None:
+            known[folder] = read
+        else:
+            known.pop(folder, None)
+        if summary is not None:
+            yield summary
 
     def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
         """The summary of what may be a session, if it is one, and what may be remembered of it."""
@@ -269,3 +277,8 @@ class AmplifierLayout:
         except OSError as error:
             closed.append(storage_failed(error, "look into", folder))
             return None
+
+
+def _folder_of(entry: Known) -> str:
+    """The folder of sessions that a session lies in."""
+    return entry.folder.rpartition("/")[0]

@@ -89,8 +89,10 @@ class BrainstormLayout:
                 continue  # taken away since its name was read
             summary = _summary_of(ref, row)
             if found is not None and max(found.st_mtime, found.st_ctime) < now - SETTLED:
-                known[ref.folder] = Known(summary, os.path.basename(ref.folder), _state_of(found))
-                seen.add(ref.folder)
+                read = Known.of(summary, os.path.basename(ref.folder), _state_of(found))
+                if read is not None:
+                    known[ref.folder] = read
+                    seen.add(ref.folder)
             yield summary
         for path in known.keys() - seen:
             del known[path]
