@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TextIO
 
 import msgspec
@@ -24,6 +25,7 @@ from sessionary.errors import StorageFailed
 
 WIDTH = 80
 WIDEST = 100
+_PIECE = 500  # lines
 _COLOURS = {
     "bold": "1",
     "dim": "2",
@@ -78,9 +80,14 @@ def line(text: str = "") -> None:
 
 
 def lines(texts: Iterable[str]) -> None:
-    """Many lines of the result, or none."""
-    if text := "\n".join(texts):
-        _write(_result(), text)
+    """Many lines of the result, or none.
+
+    In pieces that are small beside what memory is given in: of a text of megabytes each step makes a copy, and the
+    system each of its pages.
+    """
+    left = iter(texts)
+    while some := list(islice(left, _PIECE)):
+        _write(_result(), "\n".join(some))
 
 
 def raw(stored: bytes) -> None:

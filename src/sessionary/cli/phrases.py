@@ -65,9 +65,8 @@ def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime
         times: the same in seconds since 1970; minus infinity where there is none.
         now: the time.
     """
-    since = (
-        now.timestamp() + 5e-7
-    )  # of whole microseconds, as these are; a float may be off by less than half of one
+    # Times are whole microseconds, and a float of one is off by less than half: no minute is told too early or late.
+    since = now.timestamp() + 5e-7
     known: dict[float, str] = {}
     texts = []
     for place, time in enumerate(times):

@@ -26,7 +26,7 @@ WORTH = 2000
 """Fewer looks than these are taken alone: a child costs about as much as a thousand of them."""
 
 
-PIECE = 100
+PIECE = 50
 """So many looks the child answers at once, and so many are taken here before it is asked how far it has come."""
 
 

@@ -136,7 +136,8 @@ _of_file = struct.Struct("=Qqqq").pack
 
 
 _pack = msgpack.Encoder().encode
-_unpack = msgpack.Decoder(Summary).decode
+unpack = msgpack.Decoder(Summary).decode
+"""The summary that is `packed` in a `Known`."""
 
 
 class Known(Struct, frozen=True, array_like=True, gc=False):
@@ -167,7 +168,7 @@ class Known(Struct, frozen=True, array_like=True, gc=False):
     @property
     def summary(self) -> Summary:
         """As it was read; made anew at each call."""
-        return _unpack(self.packed)
+        return unpack(self.packed)
 
     def holds(self, fs: Fs, folder: str, dir_fd: int | None = None) -> bool:
         """True if nothing in the folder has changed, for one look at the folder and one at each file.

@@ -18,8 +18,9 @@ HOME = Path("~/.amplifier")
 PROJECTS = "projects"
 SESSIONS = "sessions"
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_WINDOWS = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+# Compiled when they are first needed, by `re` itself: whoever only reads needs neither.
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_WINDOWS = r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?"
 MAX_BYTES = 255  # of a file name, on every file system that matters
 
 
@@ -63,13 +64,13 @@ def check_new_id(session_id: str) -> str:
 def _why_unfindable(session_id: str) -> str | None:
     if session_id != session_id.strip():
         return "begins or ends with a blank, which look-ups strip"
-    if _CONTROL.search(session_id):
+    if re.search(_CONTROL, session_id):
         return "holds a control character"
     if session_id.startswith("."):
         return "begins with a dot, and lists leave such folders out"
     if session_id.endswith("."):
         return "ends with a dot, which Windows drops"
-    if _WINDOWS.fullmatch(session_id):
+    if re.fullmatch(_WINDOWS, session_id):
         return "is a device name on Windows"
     if any("\ud800" <= char <= "\udfff" for char in session_id):
         return "holds half a surrogate pair"

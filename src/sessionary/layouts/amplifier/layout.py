@@ -21,11 +21,11 @@ from sessionary.disk.helper import Helper
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
+from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered, unpack
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
-_OWN_SPAN = re.compile(r".*-([0-9a-f]{16})_", re.DOTALL)
+_OWN_SPAN = r"(?s).*-([0-9a-f]{16})_"
 
 PARTS = {
     METADATA: PartKind.DOCUMENT,
@@ -110,7 +110,7 @@ class AmplifierLayout:
         name = ref.session_id
         if "_" not in name:  # as `is_top_level_session`, which costs a call for each of ten thousand
             return name
-        own = _OWN_SPAN.match(name)
+        own = re.match(_OWN_SPAN, name)
         return name[own.start(1) :] if own else name
 
     def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
@@ -124,7 +124,7 @@ class AmplifierLayout:
             gone = known.keys() - here if len(here) - len(new) < len(entries) else frozenset[str]()
             told: list[Summary] = []
             if meanwhile is not None and helper.is_at_work and not new:
-                told = [entry.summary for entry in entries]
+                told = [unpack(entry.packed) for entry in entries]
                 meanwhile([one for one in told if one.ref.folder not in gone] if gone else told)
             for place, holds in enumerate(helper.answers()):
                 entry = entries[place]
