@@ -60,11 +60,10 @@ def _listing(place: Path) -> list[Measurement]:
         ROUNDS,
     )
     changed, _ = by_turns([lambda: _after_changes(place, folders), timed(lambda: _read_all(base))], ROUNDS)
-    floor_of_process = timed(lambda: _bare(place, base))
-    whole, bare = by_turns([timed(lambda: _process(place, forget=False)), floor_of_process], PROCESSES)
-    process = compared(whole, bare)
-    fresh, bare = by_turns([timed(lambda: _process(place, forget=True)), floor_of_process], ROUNDS)
-    very_first = f"; the very first time, with nothing remembered: {in_words(median(fresh))}, {ratio(fresh, bare):.2f}x"
+    bare = timed(lambda: _bare(place, base))
+    process = compared(*by_turns([timed(lambda: _process(place, forget=False)), bare], PROCESSES))
+    fresh, beside = by_turns([timed(lambda: _process(place, forget=True)), bare], ROUNDS)
+    times = f"{in_words(median(fresh))}, {ratio(fresh, beside):.2f}x"
     listed = compared(again, reading)
     others = (
         f"; after 1 in 100 has changed: {in_words(median(changed))}"
@@ -73,7 +72,9 @@ def _listing(place: Path) -> list[Measurement]:
     return [
         compared(ids, floor),
         listed._replace(numbers=listed.numbers + others),
-        process._replace(numbers=process.numbers + very_first),
+        process._replace(
+            numbers=process.numbers + f"; the very first time, with nothing remembered: {times}"
+        ),
     ]
 
 

@@ -99,10 +99,7 @@ class Catalog:
             _debug("%s is damaged or of another version; it is not used", self.path)
             return {}
         try:
-            entries = _decode(body)
-            if entries:
-                _ = entries[0].summary  # all have the shape of the first: one program wrote them, at one time
-            return {entry.folder: entry for entry in entries}
+            return {entry.folder: entry for entry in _decode(body)}
         except MsgspecError as error:
             _debug("%s holds something else: %s", self.path, error)
             return {}
@@ -110,7 +107,7 @@ class Catalog:
     def _store(self, before: dict[str, Known], now: dict[str, Known]) -> None:
         if self.path is None or now == before:
             return
-        body = _encode(list(now.values()))
+        body = _encode([now[folder] for folder in sorted(now)])  # so those of one project lie side by side
         try:
             make_dirs(self._fs, os.path.dirname(self.path), durable=False)
             replace(self.path, (_HEADER, _checksum(body), body), fs=self._fs, durable=False)

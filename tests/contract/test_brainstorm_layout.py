@@ -134,7 +134,8 @@ class TestBrainstorm(LayoutTests):
         again = {summary.ref.session_id: summary.messages for summary in layout.summaries(known)}
         assert again == {"one": 3, "three": 2}
         assert fs.opened == {"one.yaml": 1}
-        assert {entry.summary.ref.session_id for entry in known.values()} == {"one", "three"}
+        remembered = [entry.summary for entry in known.values()]
+        assert {summary and summary.ref.session_id for summary in remembered} == {"one", "three"}
 
     def test_one_broken_session_hides_no_other(self, tmp_path: Path) -> None:
         for name in ("one", "two", "three"):

@@ -150,7 +150,9 @@ def test_a_list_that_was_drawn_too_early_is_drawn_again(
     assert changed.out.splitlines()[2].split() == again.out.splitlines()[2].split()
     make(ROOT.replace("3f", "4a", 1), name="A new one", project="-home-u-new", age=timedelta(hours=9))
     assert run("list").out.splitlines()[3].endswith("A new one")
-    assert drawn == [2, 2, 2, 2, 3], "what has changed shows only in the end, what is new at once"
+    assert drawn == [2, 2, 2, 2, 3], (
+        "what has changed shows only in the end, what is new is known before it is drawn"
+    )
 
     # A project that nobody remembers is there all the same, and one that is gone is not.
     make(NESTED, project="-home-u-late")

@@ -37,8 +37,8 @@ def line(text: str, role: str = "user") -> bytes:
     return json.dumps({"role": role, "content": text, "timestamp": "2026-03-01T09:00:00Z"}).encode() + b"\n"
 
 
-def make(home: Path, session_id: str, *texts: str, **fields: Any) -> Path:
-    folder = home / "projects" / "-p" / "sessions" / session_id
+def make(home: Path, session_id: str, *texts: str, project: str = "-p", **fields: Any) -> Path:
+    folder = home / "projects" / project / "sessions" / session_id
     folder.mkdir(parents=True)
     (folder / "transcript.jsonl").write_bytes(b"".join(map(line, texts or ("hello",))))
     metadata = {"session_id": session_id, "created": "2026-03-01T09:00:00+00:00", "bundle": "b", **fields}
@@ -133,12 +133,11 @@ def lie_about(home: Path, cache: Path, session_id: str) -> None:
     """Change what is remembered of a session, so that whoever believes it can be told."""
     with Catalog(str(home), "amplifier", str(cache)).entries() as known:
         (folder,) = [folder for folder in known if folder.endswith(f"/{session_id}")]
-        truth = known[folder]
-        lie = Known.of(
-            msgspec.structs.replace(truth.summary, title="a lie", health="lost_data"),
-            truth.names,
-            truth.state,
-        )
+        entry = known[folder]
+        truth = entry.summary
+        assert truth is not None
+        changed = msgspec.structs.replace(truth, title="a lie", health="lost_data")
+        lie = Known.of(changed, entry.names, entry.state)
         assert lie is not None
         known[folder] = lie
 
@@ -427,11 +426,19 @@ def test_bytes_of_the_right_sum_and_the_wrong_shape_are_not_used(
     home: Path, cache: Path, listed: Listed
 ) -> None:
     make(home, "one")
+    make(home, "two")
     expected = listed()
-    for strange in ({"a": 1}, ("folder", "names", b"state", {"a": 1})):
-        body = msgspec.msgpack.encode([strange])
+    whole = only_file(cache).read_bytes()
+    first, second = msgspec.msgpack.decode(whole[catalog._BODY :])
+    for strange in (
+        {"a": 1},
+        [*second[:3], {"a": 1}],
+        [*second[:3], [*second[3][:4], "many", *second[3][5:]]],
+    ):
+        body = msgspec.msgpack.encode([first, strange])
         only_file(cache).write_bytes(catalog._HEADER + catalog._checksum(body) + body)
         assert listed() == expected
+        assert only_file(cache).read_bytes() == whole, "it was written anew"
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(home: Path, tmp_path: Path) -> None:
@@ -606,6 +613,17 @@ def test_on_a_real_disk(home: Path, cache: Path) -> None:
             file.write(line("more"))
 
 
+def test_the_sessions_of_a_project_lie_side_by_side(home: Path, listed: Listed) -> None:
+    """Or the folder of each would be opened for every one of them."""
+    for number in range(3):
+        for project in ("-p", "-q"):
+            make(home, f"s{number}", project=project)
+        listed()
+    fs = LongAgoFs()
+    listed(fs)
+    assert fs.opened["sessions"] == 2
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 def test_two_processes_that_compare_believe_no_more_than_one(
     home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -614,18 +632,15 @@ def test_two_processes_that_compare_believe_no_more_than_one(
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(helper, "WORTH", 20)
     monkeypatch.setattr(helper, "PIECE", 4)
-    for number in range(24):
-        make(home, f"s{number:02}")
+    folders = [make(home, f"s{number:02}") for number in range(24)]
     everything = {
         one.ref.session_id: one for one in Workspace(home, LongAgoFs(), cache=str(cache)).summaries()
     }
-    names = list(everything)  # in the order in which they are remembered
-    folders = [Path(one.ref.folder) for one in everything.values()]
     here, asked, done = os.getpid(), list[str](), home / "the other process is at the first piece"
 
     class Asked(LongAgoFs):
         def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
-            if os.getpid() != here and path == names[3]:
+            if os.getpid() != here and path == "s03":
                 done.touch()
             asked.append(path)
             return super().stat(path, dir_fd=dir_fd)
@@ -634,6 +649,8 @@ def test_two_processes_that_compare_believe_no_more_than_one(
         with (folders[number] / "transcript.jsonl").open("ab") as file:
             file.write(line("more"))
     rmtree(folders[1])
+    make(home, "new")
+    (folders[0].parent / "no session").mkdir()
     likely: list[Summary] = []
 
     def meanwhile(summaries: list[Summary]) -> None:
@@ -646,10 +663,11 @@ def test_two_processes_that_compare_believe_no_more_than_one(
         for one in Workspace(home, Asked(), cache=str(cache), meanwhile=meanwhile).summaries()
     }
     assert now == read_anew(home)
-    del everything[names[1]]
+    del everything["s01"]
+    everything["new"] = now["new"]
     assert {one.ref.session_id: one for one in likely} == everything
     assert sum(now[name] != everything[name] for name in now) == 4
-    assert [path for path in asked if path[0] == "s" and "/" not in path] == names[:4]
+    assert [path for path in asked if path[0] == "s" and "/" not in path] == ["s00", "s01", "s02", "s03"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")

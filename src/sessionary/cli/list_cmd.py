@@ -208,14 +208,19 @@ def _times(summaries: list[Summary]) -> list[float]:
 
 
 def _newest(summaries: list[Summary], times: list[float]) -> list[int]:
-    """The places of the summaries, the newest first; of equal times the greater id.
+    """The places of the summaries, the newest first; of equal times the greater id, of equal ids the greater folder.
 
-    By ids only where two times are equal: to compare pairs costs several times as much.
+    By these only where two times are equal: to compare pairs costs several times as much.
     """
     places = sorted(range(len(times)), key=times.__getitem__, reverse=True)
     in_order = [times[place] for place in places]
     if any(map(eq, in_order, in_order[1:])):
-        places.sort(key=lambda place: (times[place], summaries[place].ref.session_id), reverse=True)
+
+        def rank(place: int) -> tuple[float, str, str]:
+            ref = summaries[place].ref
+            return times[place], ref.session_id, ref.folder
+
+        places.sort(key=rank, reverse=True)
     return places
 
 
@@ -301,11 +306,14 @@ def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tu
 
 def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[str]:
     """The titles, those of sub-sessions set in, those of forks with their origin; all cut to the room there is."""
-    titles = [summary.title or "-" for summary in some]
-    for place, summary in enumerate(some):
-        if (parent := summary.parent) and not depths[place] and parent != summary.ref.session_id:
-            titles[place] += f" (from {parent[:SHORT]})"
-    titles = one_lines(titles)
+    titles = one_lines(
+        [
+            f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
+            if summary.parent and not depth and summary.parent != summary.ref.session_id
+            else summary.title or "-"
+            for summary, depth in zip(some, depths, strict=True)
+        ]
+    )
     if any(depths):
         titles = [
             "  " * (depth - 1) + "└ " + title if depth else title

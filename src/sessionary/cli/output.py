@@ -82,8 +82,7 @@ def line(text: str = "") -> None:
 def lines(texts: Iterable[str]) -> None:
     """Many lines of the result, or none.
 
-    In pieces that are small beside what memory is given in: of a text of megabytes each step makes a copy, and the
-    system each of its pages.
+    In pieces, since each step on their way copies the text, and memory that is used for the first time is slow.
     """
     left = iter(texts)
     while some := list(islice(left, _PIECE)):

@@ -3,9 +3,9 @@
 A look is a short system call with more Python around it than it takes itself: two threads would only wait for each
 other's lock. A forked child begins at once and has everything that it is to look at; a byte for each look comes back.
 
-The child begins with the last and comes towards this process, which looks from the first on as soon as it has time;
-where they meet, all is known. So neither waits for the other, whatever keeps one of them: a machine that has no second
-core to spare just now, a disk that answers one of them late.
+The child begins with the last and comes towards this process, which looks from the first on as soon as it has time.
+Where they meet, all is known and the child is ended. So neither waits for the other, whatever keeps one of them: a
+machine that has no second core to spare just now, a disk that answers one of them late.
 
 For a program of its own, as a command is. A library must not fork the program that it is loaded into: whatever other
 libraries do in their threads goes on in one of the two only.
@@ -14,6 +14,7 @@ libraries do in their threads goes on in one of the two only.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,9 +26,8 @@ Item = TypeVar("Item")
 WORTH = 2000
 """Fewer looks than these are taken alone: a child costs about as much as a thousand of them."""
 
-
 PIECE = 50
-"""So many looks the child answers at once, and so many are taken here before it is asked how far it has come."""
+"""The child answers so many looks at once; after so many this process reads how far the child has come."""
 
 
 class Helper(Generic[Item]):
@@ -58,19 +58,19 @@ class Helper(Generic[Item]):
         """The end of the pipe from which the child's answers are read."""
 
     def __enter__(self) -> Self:
-        if self._is_wanted:
-            with suppress(OSError):  # so many processes, or descriptors, this person may not have
-                self._begin()
+        try:
+            if self._is_wanted:
+                with suppress(OSError):  # so many processes, or descriptors, this person may not have
+                    self._begin()
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._answers >= 0:
-            os.close(self._answers)  # a child that nobody listens to any more ends with its next answers
-        if self._child:
-            with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has waited for it
-                os.waitpid(self._child, 0)
+        self._end()
 
     @property
     def is_at_work(self) -> bool:
@@ -85,18 +85,34 @@ class Helper(Generic[Item]):
             yield from self._look(items[ours:until])
             ours = until
             self._hear(theirs)
-        theirs.reverse()
-        yield from theirs[len(theirs) - (len(items) - ours) :]
+        yield from reversed(theirs[: len(items) - ours])  # the child's first is that of the last item
 
     def _begin(self) -> None:
         self._answers, there = os.pipe()
         try:
-            self._child = os.fork()
-            if not self._child:
-                self._answer(there)
+            # Ctrl-C reaches the child, too. Before it is where nothing escapes, it would come back as a second parent.
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                self._child = os.fork()
+                if not self._child:
+                    self._answer(there)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         finally:
             os.close(there)
         os.set_blocking(self._answers, False)
+
+    def _end(self) -> None:
+        child, answers = self._child, self._answers
+        self._child, self._answers = 0, -1
+        if answers >= 0:
+            os.close(answers)
+        if child:
+            # Where SIGCHLD is ignored, the system has waited for it, and its number may be another's by now.
+            with suppress(ChildProcessError, ProcessLookupError):
+                if os.waitpid(child, os.WNOHANG) == (0, 0):
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
 
     def _hear(self, theirs: bytearray) -> None:
         """Take in what the child has answered by now; of one that was killed, or failed as we shall, no more comes."""

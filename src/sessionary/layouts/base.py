@@ -136,8 +136,7 @@ _of_file = struct.Struct("=Qqqq").pack
 
 
 _pack = msgpack.Encoder().encode
-unpack = msgpack.Decoder(Summary).decode
-"""The summary that is `packed` in a `Known`."""
+_unpack = msgpack.Decoder(Summary).decode
 
 
 class Known(Struct, frozen=True, array_like=True, gc=False):
@@ -166,9 +165,12 @@ class Known(Struct, frozen=True, array_like=True, gc=False):
             return None
 
     @property
-    def summary(self) -> Summary:
-        """As it was read; made anew at each call."""
-        return unpack(self.packed)
+    def summary(self) -> Summary | None:
+        """As it was read, made anew at each call; None where something else is packed there."""
+        try:
+            return _unpack(self.packed)
+        except MsgspecError:
+            return None
 
     def holds(self, fs: Fs, folder: str, dir_fd: int | None = None) -> bool:
         """True if nothing in the folder has changed, for one look at the folder and one at each file.
@@ -272,9 +274,9 @@ class Layout(Protocol):
     def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
         """The summary of every session: as `summary` of each that `discover` finds, with fewer looks at the disk.
 
-        With `known` (what earlier lists learned, by folder), a session about which it holds is not read again; what
-        is read is put there, and by the end what is gone has been dropped. The summaries MUST be the same with and
-        without it.
+        With `known` (what earlier lists learned, each by its `folder`), a session about which it holds is not read
+        again; what is read is put there, and by the end what is gone has been dropped. The summaries MUST be the same
+        with and without it.
 
         Raises:
             StorageFailed: as `discover`.

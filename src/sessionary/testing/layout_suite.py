@@ -236,7 +236,8 @@ class LayoutTests(ABC):
         again = {summary.ref.session_id: summary for summary in layout.summaries(known)}
         assert {name: summary.messages for name, summary in again.items()} == {"one": 3, "three": 2}
         assert fs.opened[self.conversation(tmp_path, "one").name] == 1, "what has not changed is not read"
-        assert {entry.summary.ref.session_id for entry in known.values()} == {"one", "three"}
+        remembered = [entry.summary for entry in known.values()]
+        assert {summary and summary.ref.session_id for summary in remembered} == {"one", "three"}
 
     def test_what_was_changed_a_moment_ago_is_not_remembered(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1)])

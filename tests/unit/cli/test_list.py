@@ -15,8 +15,8 @@ _far = st.integers(0, 7 * 10**15).map(
 )
 
 
-def summary(session_id: str, updated: datetime | None) -> Summary:
-    ref = SessionRef("amplifier", session_id, f"/s/{session_id}")
+def summary(session_id: str, updated: datetime | None, folder: str = "/s") -> Summary:
+    ref = SessionRef("amplifier", session_id, f"{folder}/{session_id}")
     return Summary(ref, "amplifier", None, None, 0, 0, None, None, updated, 0, "ok")
 
 
@@ -25,3 +25,9 @@ def test_the_newest_comes_first_and_of_equals_the_greater_id(times: dict[str, da
     summaries = [summary(session_id, updated) for session_id, updated in times.items()]
     expected = sorted(summaries, key=lambda one: (one.updated or _OLDEST, one.ref.session_id), reverse=True)
     assert [summaries[place] for place in _newest(summaries, _times(summaries))] == expected
+
+
+def test_of_equal_ids_the_greater_folder_comes_first() -> None:
+    when = datetime(2026, 3, 1, tzinfo=UTC)
+    summaries = [summary("one", when, folder) for folder in ("/b", "/c", "/a")]
+    assert _newest(summaries, _times(summaries)) == [1, 0, 2]

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -106,13 +107,11 @@ def test_a_child_that_comes_to_nothing_is_not_waited_for(gate: Gate) -> None:
     """As where the second core has something else to do, or the disk does not answer it."""
 
     def look(some: Sequence[int]) -> bytes:
-        if in_child() and some[-1] == ITEMS[-1]:
-            gate.wait()
+        if in_child():
+            gate.wait()  # for ever
         return parity(some)
 
-    with Helper(look, ITEMS) as helper:
-        assert bytes(helper.answers()) == parity(ITEMS)
-        gate.open()
+    assert looked(look) == parity(ITEMS)
 
 
 def test_of_the_pieces_that_the_child_has_done_none_is_looked_at_again(gate: Gate) -> None:
@@ -130,7 +129,6 @@ def test_of_the_pieces_that_the_child_has_done_none_is_looked_at_again(gate: Gat
     with Helper(look, ITEMS) as helper:
         done.wait()
         assert bytes(helper.answers()) == parity(ITEMS)
-        gate.open()
     done.close()
     assert seen == list(range(len(ITEMS) - 7 * PIECE))
 
@@ -257,3 +255,33 @@ def test_whoever_is_interrupted_leaves_no_child_and_no_descriptor(at: str) -> No
 
     with pytest.raises(KeyboardInterrupt):
         use()
+
+
+def test_an_interrupt_right_after_the_fork_makes_no_second_parent(
+    children: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Ctrl-C reaches all processes of a terminal, whatever they are doing."""
+    fork = os.fork
+
+    def interrupted() -> int:
+        child = fork()
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        return child
+
+    monkeypatch.setattr(os, "fork", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            looked(parity)
+    finally:
+        if in_child():
+            (tmp_path / "came back").touch()
+            os._exit(0)
+    assert len(children) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_left_knows_nothing_of_its_child_any_more() -> None:
+    with Helper(parity, ITEMS) as helper:
+        was_at_work = helper.is_at_work
+    assert (was_at_work, helper.is_at_work) == (True, False)
+    assert bytes(helper.answers()) == parity(ITEMS)

@@ -21,7 +21,7 @@ from sessionary.disk.helper import Helper
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered, unpack
+from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
@@ -46,8 +46,8 @@ class AmplifierLayout:
         fs: the file system.
         now: the time in seconds since 1970, to tell leftovers from files that are being written.
         meanwhile: in a program of one's own, what it wants to do with the summaries of a long list as soon as it can.
-            It is told what is remembered of all sessions, if there is none besides, while a second process looks
-            whether that still holds; see `disk.helper`.
+            It is told what is remembered, and what was just read of others, while a second process looks whether
+            what is remembered still holds; see `disk.helper`.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -121,21 +121,27 @@ class AmplifierLayout:
         with Helper(self._compare, entries, is_wanted=meanwhile is not None) as helper:
             here, closed = self._folders()
             new = [folder for folder in here if folder not in known]
-            gone = known.keys() - here if len(here) - len(new) < len(entries) else frozenset[str]()
-            told: list[Summary] = []
-            if meanwhile is not None and helper.is_at_work and not new:
-                told = [unpack(entry.packed) for entry in entries]
-                meanwhile([one for one in told if one.ref.folder not in gone] if gone else told)
+            fresh: list[Summary] = []
+            for folder in new:
+                for summary in self._anew(folder, known, now):
+                    fresh.append(summary)
+                    yield summary
+            gone: set[str] = set()
+            if len(here) - len(new) < len(entries):
+                gone = {entry.folder for entry in entries}.difference(here)
+            told: list[Summary | None] = []
+            if meanwhile is not None and helper.is_at_work:
+                told = [None if entry.folder in gone else entry.summary for entry in entries]
+                meanwhile([*fresh, *(one for one in told if one is not None)])
             for place, holds in enumerate(helper.answers()):
                 entry = entries[place]
                 if entry.folder in gone:
                     continue
-                if holds:
-                    yield told[place] if told else entry.summary
+                one = (told[place] if told else entry.summary) if holds else None
+                if one is not None:
+                    yield one
                 else:
                     yield from self._anew(entry.folder, known, now)
-        for folder in new:
-            yield from self._anew(folder, known, now)
         if closed is not None:
             raise closed
         for folder in gone:

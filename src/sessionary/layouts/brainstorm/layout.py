@@ -79,9 +79,10 @@ class BrainstormLayout:
         seen: set[str] = set()
         for ref in self.discover():
             entry = known.get(ref.folder)
-            if entry is not None and self._holds(entry, ref.folder):
+            told = entry.summary if entry is not None and self._holds(entry, ref.folder) else None
+            if told is not None:
                 seen.add(ref.folder)
-                yield entry.summary
+                yield told
                 continue
             try:
                 row, found = self._row(ref)

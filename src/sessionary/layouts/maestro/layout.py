@@ -94,8 +94,9 @@ class MaestroLayout:
             for ref in self.discover():
                 seen.add(ref.folder)
                 entry = known.get(ref.folder)
-                if entry is not None and entry.holds(self._fs, ref.folder):
-                    yield entry.summary
+                told = entry.summary if entry is not None and entry.holds(self._fs, ref.folder) else None
+                if told is not None:
+                    yield told
                     continue
                 known.pop(ref.folder, None)
                 summary, entry = self._read(ref)

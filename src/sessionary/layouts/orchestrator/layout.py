@@ -82,8 +82,9 @@ class FeatureLayout:
         for ref in self.discover():
             listed.add(ref.folder)
             entry = known.get(ref.folder)
-            if entry is not None and entry.holds(self._fs, ref.folder):
-                yield entry.summary
+            told = entry.summary if entry is not None and entry.holds(self._fs, ref.folder) else None
+            if told is not None:
+                yield told
                 continue
             known.pop(ref.folder, None)
             try:
