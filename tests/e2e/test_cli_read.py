@@ -420,6 +420,11 @@ def test_fields_by_path(make: Make, run: Run) -> None:
     assert run("events", ROOT, "--fields", "a..b").code == 12
 
 
+def test_an_event_whose_field_is_empty_has_its_line_all_the_same(make: Make, run: Run) -> None:
+    make(events=[event("a", number, data={"note": note}) for number, note in enumerate(["one", "", "three"])])
+    assert run("events", ROOT, "--fields", "data.note").out == "one\n\nthree\n"
+
+
 def test_no_huge_line_unless_asked(make: Make, run: Run) -> None:
     huge = event("llm:request:raw", 5, data={"raw": "x" * 3_000_000, "prompt": "y" * 5000})
     make(events=(*EVENTS, huge))
