@@ -126,7 +126,7 @@ class AmplifierLayout:
                 for summary in self._anew(folder, known, now):
                     fresh.append(summary)
                     yield summary
-            gone: set[str] = set()  # most often, which counting tells at once
+            gone: set[str] = set()  # nearly always empty, which counting tells at once
             if len(here) - len(new) < len(entries):
                 gone = {entry.folder for entry in entries}.difference(here)
             told: list[Summary | None] = []
