@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -29,9 +31,19 @@ def looked(look: Callable[[Sequence[int]], Iterable[int]], items: Sequence[int] 
 
 @pytest.fixture(autouse=True)
 def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """A machine with two cores and a program with one thread; the children that were made."""
+    """A machine with two cores and a program with one thread; the children that were made.
+
+    Every one of them has been waited for in the end, and no pipe is open any more. Which pipes is asked, not how many
+    files are open: what earlier tests have dropped may be closed at any time.
+    """
     children: list[int] = []
-    fork = os.fork
+    made: set[int] = set()
+    fork, pipe = os.fork, os.pipe
+
+    def noted() -> tuple[int, int]:
+        ends = pipe()
+        made.add(os.fstat(ends[0]).st_ino)
+        return ends
 
     def counted() -> int:
         child = fork()
@@ -42,12 +54,20 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(os, "fork", counted)
-    before = sorted(os.listdir("/dev/fd"))
+    monkeypatch.setattr(os, "pipe", noted)
     yield children
-    for child in children:  # each has been waited for: it is no zombie
+    for child in children:
         with pytest.raises(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
-    assert len(os.listdir("/dev/fd")) == len(before)
+    assert made.isdisjoint(_open_pipes())
+
+
+def _open_pipes() -> Iterator[int]:
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError):  # that of the list itself is closed by now
+            found = os.fstat(int(name))
+            if stat.S_ISFIFO(found.st_mode):
+                yield found.st_ino
 
 
 def test_the_answers_come_in_the_order_of_the_items(children: list[int]) -> None:
