@@ -118,7 +118,7 @@ class Box:
             self._check_folder()
 
     def wants(self, place: Place) -> bool:
-        """False if a message was given up, or is known to be none; then it leaves the queue.
+        """False if a message was given up, or the file is known to be no message and has not changed since.
 
         Raises:
             StorageFailed: the system does not tell.
@@ -129,13 +129,11 @@ class Box:
         if place.file in attempts.dead_files and not self.folders.is_contested(place):
             self.folders.ignore(place)
             return False
-        if place.file in attempts.bad and self._is_still_bad(place):
-            self.folders.leave(place)
-            return False
-        return True
+        # A file that is finished in place leaves no trace in its folder, so each look asks for its own size and time.
+        return not (place.file in attempts.bad and self._is_still_bad(place))
 
     def waiting(self) -> int:
-        """How many files wait that are not known to be no messages: another listing has brought those back.
+        """How many files wait, without those that are known to be no messages.
 
         Raises:
             StorageFailed: the system does not tell.

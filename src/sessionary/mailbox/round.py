@@ -256,11 +256,13 @@ class Round:
                 crumb.problems
             )  # its version says nothing: who lets it be read changes neither size nor time
             return
+        # Read again after its size and time are taken: a producer may have finished it since it was read, and the
+        # finished file must not be remembered as the bad one.
+        mark, again = mark_of(self._box.fs, place), self._box.read(place)
+        if mark is None or again is None or again != crumb:
+            return  # the next look sees what became of it
         self.problems += crumb.problems
-        mark = mark_of(self._box.fs, place)
-        if mark is not None:
-            self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
-            self._box.folders.leave(place)
+        self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
 
 
 def _storable(result: object) -> dict[str, Any] | None:
