@@ -55,7 +55,7 @@ It is said on standard error, by the first command without `--json` or `--jsonl`
 # Codes that no error class owns.
 OTHER_CODES = {
     0: "done",
-    1: "a bug in Sessionary",
+    1: "`search` found nothing; a question was answered with no; or a bug in Sessionary, which is then named",
     2: "the command line makes no sense",
     3: "partly done; what was not is named on standard error",
     130: "interrupted",

@@ -193,10 +193,12 @@ def test_a_project_by_path_and_by_name_and_an_unknown_one(make: Make, run: Run) 
     ]
 
 
-def test_nothing_found_is_said_and_is_no_error(make: Make, run: Run) -> None:
+def test_a_search_without_a_hit_says_so_and_ends_with_1(make: Make, run: Run) -> None:
     make()
     result = run("search", "role")
-    assert (result.code, result.out) == (0, "")
+    assert (result.code, result.out) == (1, "")
+    assert run("search", "role", "--json").code == 1
+    assert run("search", "role", "--jsonl").code == 1
     assert result.err.startswith("nothing found in 1 session (")
 
 
@@ -718,8 +720,9 @@ SAMPLES = lanes.shared_folder() / "samples" / "amplifier"
 @pytest.mark.lane("samples")
 def test_search_in_the_samples_finds_what_their_files_hold(capsys: pytest.CaptureFixture[str]) -> None:
     def found(*arguments: str) -> list[dict[str, Any]]:
-        assert main(["search", *arguments, "--home", str(SAMPLES), "--limit", "0", "--json"]) == 0
+        code = main(["search", *arguments, "--home", str(SAMPLES), "--limit", "0", "--json"])
         hits: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["hits"]
+        assert code == (0 if hits else 1)
         return hits
 
     assert {hit["id"][:8] for hit in found("outofstock")} == {"d0ef5818"}

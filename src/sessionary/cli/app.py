@@ -9,6 +9,7 @@ import click
 
 from sessionary import __version__
 from sessionary.cli import output
+from sessionary.cli.suggesting import SuggestingGroup
 
 # In the order of the help: what one needs first stands first.
 COMMANDS = (
@@ -41,7 +42,7 @@ class ReaderGone(Exception):
     """
 
 
-class Commands(click.Group):
+class Commands(SuggestingGroup):
     """Loads the command that is asked for, so that `list` does not pay for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -27,6 +27,9 @@ from sessionary.workspace import Workspace
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 
 dry_run = click.option("--dry-run", is_flag=True, help="Tell what would be done, and write nothing.")
+DECLINED = 1
+"""The exit code where a person was asked and said no: what was asked for was not done, so nothing should follow."""
+
 as_json = click.option("--json", "json_", is_flag=True, help="Print what was done as one JSON document.")
 
 
@@ -84,6 +87,14 @@ def _is_session(folder: str) -> bool:
 def is_path(word: str) -> bool:
     """True if a word can only be meant as a path."""
     return word in (".", "..", "~") or os.sep in word or bool(os.altsep and os.altsep in word)
+
+
+def confirmed(question: str) -> bool:
+    """Ask on standard error; if the answer is no, say that nothing was changed."""
+    agreed = click.confirm(question, err=True)
+    if not agreed:
+        output.aside("nothing was changed")
+    return agreed
 
 
 def tell(label: str, line: str) -> None:

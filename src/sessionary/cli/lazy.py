@@ -12,8 +12,10 @@ from typing import Any
 
 import click
 
+from sessionary.cli.suggesting import SuggestingGroup
 
-class LazyGroup(click.Group):
+
+class LazyGroup(SuggestingGroup):
     """A group whose commands lie in modules of one package, as ``<name>_command``.
 
     Args:

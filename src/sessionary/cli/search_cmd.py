@@ -24,6 +24,8 @@ from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, 
 from sessionary.workspace import Workspace
 
 LIMIT = 50
+NOTHING_FOUND = 1
+"""The exit code of a search without a hit, as that of `grep`."""
 _ROLES = (PERSON, "user", "assistant", "tool", "system", "developer", "command", "idea", "party", "panel")
 _OLDEST = float("-inf")
 _WHO = {"assistant": "Agent", "tool": "Tool", "system": "System", "developer": "Developer", "user": "Hook"}
@@ -107,7 +109,7 @@ def search_command(
     JSON around it. A message without a time has that of the last one before it. Of a brainstorm these are questions,
     answers, ideas and rounds, of a feature the commands of its history.
 
-    Each hit begins with ID:INDEX, which `sessionary show` opens at that message.
+    Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Without a hit the exit code is 1.
     """
     options.one_format(json_, jsonl)
     if not words and not tools:
@@ -134,7 +136,7 @@ def search_command(
             _tell(hits, search.told, len(places))
     _tell_problems(search.told, home)
     unread = any(problem.code == "unreadable_file" for problem in search.told.problems)
-    return tell_partly(failure, "searched") or (3 if unread else 0)
+    return tell_partly(failure, "searched") or (3 if unread else 0) or (0 if hits.count else NOTHING_FOUND)
 
 
 def as_object(hit: Hit) -> dict[str, Any]:

@@ -198,7 +198,8 @@ def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
     if rows and not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("--empty destroys sessions for good; where nobody can be asked, say --yes")
-        click.confirm(f"Destroy {what} for good?", abort=True, err=True)
+        if not changing.confirmed(f"Destroy {what} for good?"):
+            return changing.DECLINED
     gone = []
     for root in {row.root: None for row in rows}:
         gone += trash.empty(OS_FS, root, [row.one for row in rows if row.root == root])

@@ -1,4 +1,4 @@
-"""Times as people say them: ``3d``, ``yesterday``, ``last week``, ``2026-03``, or ISO 8601.
+"""Times as people say them: ``3d``, ``1h30m``, ``2 weeks ago``, ``yesterday``, ``last week``, ``2026-03``, or ISO 8601.
 
 A word is a stretch of time: a day, a week, a month. ``--since`` takes its beginning and ``--until`` its end, so that
 both of ``--since monday`` and ``--until monday`` hold the whole day, as they do when people talk. Without an offset a
@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 import click
 
-_AGO = r"(\d{1,6})\s*(s|min|h|d|w|mo|y)(?:\s+ago)?"
-_UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
+_PART = (
+    r"(\d{1,6}\s*|an?\s+)"
+    r"(s|m|h|d|w|mo|y|secs?|mins?|hrs?|seconds?|minutes?|hours?|days?|weeks?|months?|years?)(?![a-z])"
+)
+_AGO = rf"{_PART}(?:(?:\s*,)?(?:\s*and)?\s*{_PART})*(?:\s+ago)?"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
 _DATE = r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?"
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = timedelta(days=1)
@@ -34,8 +38,8 @@ def stretch(words: str, now: datetime) -> Stretch:
         ValueError: they mean no time.
     """
     text = " ".join(words.lower().split())
-    if match := re.fullmatch(_AGO, text):
-        moment = now - timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    if re.fullmatch(_AGO, text):
+        moment = now - timedelta(seconds=sum(_seconds(*part) for part in re.findall(_PART, text)))
         return Stretch(moment, moment)
     days = _dated(text) or _named(text, now.astimezone().date())
     if days is not None:
@@ -43,6 +47,11 @@ def stretch(words: str, now: datetime) -> Stretch:
     moment = datetime.fromisoformat(words.strip())
     moment = moment.astimezone(UTC)  # a time without an offset counts as local
     return Stretch(moment, moment)
+
+
+def _seconds(number: str, unit: str) -> int:
+    """How long ``2 weeks`` are."""
+    return (1 if number.startswith("a") else int(number)) * _UNITS["mo" if unit.startswith("mo") else unit[0]]
 
 
 def _dated(text: str) -> tuple[date, date] | None:
@@ -101,6 +110,6 @@ class When(click.ParamType[datetime]):
         try:
             found = stretch(value, datetime.now(UTC))
         except (ValueError, OverflowError):
-            words = "write 3d, 2h, today, 'last week', 2026-03, 2026-03-14 or 2026-03-14T09:30"
-            self.fail(f"{value!r} is no time; {words}", param, ctx)
+            words = "write 3d, 1h30m, '2 weeks ago', today, 'last week', 2026-03, 2026-03-14 or 2026-03-14T09:30"
+            self.fail(f"{value!r} is not a time; {words}", param, ctx)
         return found.end if self._end else found.start

@@ -56,6 +56,16 @@ def test_a_stretch(words: str, start: tuple[int, ...], end: tuple[int, ...]) -> 
         ("3d", datetime(2026, 3, 1, 12, 30, tzinfo=UTC)),
         ("90 min ago", datetime(2026, 3, 4, 11, tzinfo=UTC)),
         ("2w", datetime(2026, 2, 18, 12, 30, tzinfo=UTC)),
+        ("90m", datetime(2026, 3, 4, 11, tzinfo=UTC)),
+        ("1h30m", datetime(2026, 3, 4, 11, tzinfo=UTC)),
+        ("1 hour, 30 minutes ago", datetime(2026, 3, 4, 11, tzinfo=UTC)),
+        ("1 hour and 30 mins", datetime(2026, 3, 4, 11, tzinfo=UTC)),
+        ("2 weeks ago", datetime(2026, 2, 18, 12, 30, tzinfo=UTC)),
+        ("A week ago", datetime(2026, 2, 25, 12, 30, tzinfo=UTC)),
+        ("an hour ago", datetime(2026, 3, 4, 11, 30, tzinfo=UTC)),
+        ("1mo", datetime(2026, 2, 2, 12, 30, tzinfo=UTC)),
+        ("2 months ago", datetime(2026, 1, 3, 12, 30, tzinfo=UTC)),
+        ("1y2d", datetime(2025, 3, 2, 12, 30, tzinfo=UTC)),
         ("2026-03-01T09:00:00Z", datetime(2026, 3, 1, 9, tzinfo=UTC)),
         ("2026-03-01T09:00+05:00", datetime(2026, 3, 1, 4, tzinfo=UTC)),
         ("2026-03-01 09:00", datetime(2026, 3, 1, 7, tzinfo=UTC)),
@@ -69,7 +79,7 @@ def test_last_month_in_january_and_on_the_31st() -> None:
     assert stretch("last month", datetime(2026, 1, 31, tzinfo=UTC)).start == local(2025, 12, 1)
 
 
-@pytest.mark.parametrize("words", ["", "soon", "2026-13", "2026-02-30", "3x", "2026-3-4", "last wednesdays"])
+@pytest.mark.parametrize("words", ["", "soon", "2026-13", "2026-02-30", "3x", "2026-3-4", "last wednesdays", "1h ago 3m", "h", "ago"])
 def test_no_time(words: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         stretch(words, NOW)

@@ -10,16 +10,17 @@ from typing import Any
 import click
 
 from sessionary.cli.app import ReaderGone
+from sessionary.cli.suggesting import SuggestingGroup
 
 
-class InOrder(click.Group):
+class InOrder(SuggestingGroup):
     """A group whose commands stand in the order in which they are written."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-class PlacedGroup(click.Group):
+class PlacedGroup(SuggestingGroup):
     """A group that knows where its commands lie.
 
     Args:

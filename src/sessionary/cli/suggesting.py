@@ -1,0 +1,29 @@
+"""The base of all groups of commands: a mistyped command is answered with those that it may mean."""
+
+from __future__ import annotations
+
+import click
+
+
+class SuggestingGroup(click.Group):
+    """A group that names similar commands where one is unknown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; see `click.Group.resolve_command`.
+
+        Raises:
+            UsageError: no command has that name.
+        """
+        word = args[0]
+        if not (ctx.resilient_parsing or word.startswith("-")) and self.get_command(ctx, word) is None:
+            ctx.fail(f"No such command '{word}'.{_meant(word, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+def _meant(word: str, commands: list[str]) -> str:
+    from difflib import get_close_matches  # only needed here, and not quick to import
+
+    near = get_close_matches(word.casefold(), commands)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
