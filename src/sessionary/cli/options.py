@@ -55,7 +55,10 @@ def one_format(json_: bool, jsonl: bool) -> None:
 
 
 since = click.option(
-    "--since", type=When(), metavar="TIME", help="Nothing older: 3d, 1h30m, '2 weeks ago', yesterday, 2026-03-14."
+    "--since",
+    type=When(),
+    metavar="TIME",
+    help="Nothing older: 3d, 1h30m, '2 weeks ago', yesterday, 2026-03-14.",
 )
 until = click.option(
     "--until", type=When(end=True), metavar="TIME", help="Nothing newer: the same words; the day is included."

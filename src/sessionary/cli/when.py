@@ -110,6 +110,8 @@ class When(click.ParamType[datetime]):
         try:
             found = stretch(value, datetime.now(UTC))
         except (ValueError, OverflowError):
-            words = "write 3d, 1h30m, '2 weeks ago', today, 'last week', 2026-03, 2026-03-14 or 2026-03-14T09:30"
+            words = (
+                "write 3d, 1h30m, '2 weeks ago', today, 'last week', 2026-03, 2026-03-14 or 2026-03-14T09:30"
+            )
             self.fail(f"{value!r} is not a time; {words}", param, ctx)
         return found.end if self._end else found.start

@@ -79,7 +79,10 @@ def test_last_month_in_january_and_on_the_31st() -> None:
     assert stretch("last month", datetime(2026, 1, 31, tzinfo=UTC)).start == local(2025, 12, 1)
 
 
-@pytest.mark.parametrize("words", ["", "soon", "2026-13", "2026-02-30", "3x", "2026-3-4", "last wednesdays", "1h ago 3m", "h", "ago"])
+@pytest.mark.parametrize(
+    "words",
+    ["", "soon", "2026-13", "2026-02-30", "3x", "2026-3-4", "last wednesdays", "1h ago 3m", "h", "ago"],
+)
 def test_no_time(words: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         stretch(words, NOW)
