@@ -56,7 +56,7 @@ class Fs(Protocol):
 
     Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
     `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
-    `name` gives a name, which MUST be free, to a file that was opened as `NAMELESS`.
+    `utime` sets both times of a file to `mtime_ns`, by default to now. `name` gives a name, which MUST be free, to a file that was opened as `NAMELESS`.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...
@@ -76,7 +76,7 @@ class Fs(Protocol):
     def mkdir(self, path: str, mode: int = DIR_MODE) -> None: ...
     def rmdir(self, path: str) -> None: ...
     def listdir(self, path: str) -> list[str]: ...
-    def utime(self, path: str) -> None: ...
+    def utime(self, path: str, mtime_ns: int | None = None) -> None: ...
     def chmod(self, fd: int, mode: int) -> None: ...
     def chown(self, fd: int, uid: int, gid: int) -> None: ...
     def clone(self, source: int, target: int) -> None: ...
@@ -141,7 +141,6 @@ class OsFs:
     unlink = staticmethod(os.unlink)
     rmdir = staticmethod(os.rmdir)
     listdir = staticmethod(os.listdir)
-    utime = staticmethod(os.utime)
     pread = staticmethod(getattr(os, "pread", _windows_pread))
     lock = staticmethod(_windows_lock if sys.platform == "win32" else fcntl.flock)
     rename = staticmethod(patient_rename if sys.platform == "win32" else os.replace)
@@ -152,6 +151,14 @@ class OsFs:
     def open(path: str, flags: int, mode: int = FILE_MODE) -> int:
         """As os.open, but what is made is private."""
         return os.open(path, flags, mode)
+
+    @staticmethod
+    def utime(path: str, mtime_ns: int | None = None) -> None:
+        """Set both times of a file or folder, in nanoseconds since 1970; by default to now."""
+        if mtime_ns is None:
+            os.utime(path)
+        else:
+            os.utime(path, ns=(mtime_ns, mtime_ns))
 
     @staticmethod
     def name(fd: int, target: str) -> None:

@@ -30,10 +30,17 @@ LONGEST_ERROR = 2000
 
 
 class Mark(NamedTuple):
-    """A version of a file: whoever repairs it changes one of the two."""
+    """A version of a file: whoever repairs it changes one of these. Earlier versions noted no ctime (0)."""
 
     size: int
     mtime_ns: int
+    ctime_ns: int = 0
+
+    def is_of(self, other: Mark | None) -> bool:
+        """True if this, as it was noted, is the version `other` of the file."""
+        if other is None or (self.size, self.mtime_ns) != (other.size, other.mtime_ns):
+            return False
+        return self.ctime_ns in (0, other.ctime_ns)
 
 
 class DeadLetter(NamedTuple):
@@ -127,7 +134,7 @@ class Attempts:
 
     def mark_bad(self, file: str, mark: Mark, error: str) -> None:
         """The file is no message. Not flushed; see `flush`."""
-        self._add("bad", file=file, size=mark.size, mtime_ns=mark.mtime_ns, error=error)
+        self._add("bad", file=file, **mark._asdict(), error=error)
 
     def flush(self) -> None:
         """Make all of it durable.
@@ -168,7 +175,8 @@ class Attempts:
     def _take_bad(self, event: dict[str, Any]) -> None:
         file, size, mtime_ns = event.get("file"), event.get("size"), event.get("mtime_ns")
         if isinstance(file, str) and isinstance(size, int) and isinstance(mtime_ns, int):
-            self.bad[file] = Mark(size, mtime_ns)
+            ctime_ns = event.get("ctime_ns")
+            self.bad[file] = Mark(size, mtime_ns, ctime_ns if isinstance(ctime_ns, int) else 0)
 
     def _take_event(self, known: str, event: dict[str, Any]) -> None:
         match event.get("what"):

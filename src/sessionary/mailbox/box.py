@@ -183,7 +183,7 @@ class Box:
             raise not_found(self.folder, f"There is no session in {self.folder}")
 
     def _is_still_bad(self, place: Place) -> bool:
-        return self.attempts.bad[place.file] == mark_of(self.fs, place)
+        return self.attempts.bad[place.file].is_of(mark_of(self.fs, place))
 
 
 def concerns(name: str) -> bool:
@@ -194,4 +194,4 @@ def concerns(name: str) -> bool:
 def mark_of(fs: Fs, place: Place) -> Mark | None:
     """The version of a file; None if there is none."""
     found = look(fs, place.path)
-    return None if found is None else Mark(found.st_size, found.st_mtime_ns)
+    return None if found is None else Mark(found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,7 +1,7 @@
 """Which messages wait: the folders of a mailbox, looked at as cheaply as it can be done without missing anything.
 
 A message is a file in a folder that is named by a number, and it is never changed, moved or taken away. So all that
-can happen to such a folder is that names come, and that shows in the time of the folder. A poll of an idle mailbox
+can happen to such a folder is that names come, and that shows in its times (both count: the mtime can be set back). A poll of an idle mailbox
 asks for these times, one stat for each folder, and lists nothing, however many messages lie there.
 
 A file system tells times in ticks. A name that comes in the tick of our listing, and after it, leaves no trace; so a
@@ -76,16 +76,19 @@ class Surroundings(NamedTuple):
     notices: Callable[[], Notices | None] = lambda: None
 
 
+_UNLISTED = (-1, -1, -1)
+
+
 class _Listed:
     """A folder, and what it was when its names were read."""
 
-    __slots__ = ("_around", "_listed_at", "_mtime_ns", "path", "settled")
+    __slots__ = ("_around", "_listed_at", "_state", "path", "settled")
 
     def __init__(self, path: str, around: Surroundings) -> None:
         self.path = path
         self.settled = False
         self._around = around
-        self._mtime_ns = -1
+        self._state = _UNLISTED
         self._listed_at = 0
 
     def news(self) -> Iterable[str]:
@@ -97,8 +100,9 @@ class _Listed:
         if not self.settled and (told := self._told()) is not None:
             return told
         try:
-            mtime_ns = self._around.fs.stat(self.path).st_mtime_ns
-            if mtime_ns == self._mtime_ns and self.settled:
+            found = self._around.fs.stat(self.path)
+            state = found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+            if state == self._state and self.settled:
                 return ()
             if self.settled and (told := self._told()) is not None:
                 self.settled = False  # the next looks are shorter
@@ -112,13 +116,13 @@ class _Listed:
             return ()
         except OSError as error:
             raise storage_failed(error, "list", self.path) from error
-        self._mtime_ns, self._listed_at = mtime_ns, now
-        self.settled = now - mtime_ns > SETTLED_NS
+        self._state, self._listed_at = state, now
+        self.settled = now - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS
         return names
 
     def forget(self) -> None:
         """List it again the next time."""
-        self._mtime_ns = -1
+        self._state = _UNLISTED
         self.settled = False
 
     def _told(self) -> set[str] | None:
@@ -126,7 +130,7 @@ class _Listed:
 
         So it is the first time, and for its own sake two seconds after the last listing.
         """
-        if self._mtime_ns < 0 or (notices := self._around.notices()) is None:
+        if self._state == _UNLISTED or (notices := self._around.notices()) is None:
             return None
         told = notices.take(self.path)
         if told is None:

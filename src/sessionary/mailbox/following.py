@@ -20,11 +20,11 @@ from sessionary.disk.fs import OS_FS, READ, Fs, look, regular, storage_failed
 
 BLOCK = 1 << 22
 
-State = tuple[int, int, int, int]
-"""Device, inode, size and time: equal as long as nothing was written. Half a line that is cut off may give way to a
-whole one of its length, so the size alone would not do."""
-NOTHING: State = (0, 0, 0, 0)
-_CUT_OFF: State = (-1, -1, -1, -1)
+State = tuple[int, int, int, int, int]
+"""Device, inode, size, mtime and ctime: equal as long as nothing was written. Half a line that is cut off may give way
+to a whole one of its length, so the size alone would not do; whoever changes a file may set its old mtime again."""
+NOTHING: State = (0, 0, 0, 0, 0)
+_CUT_OFF: State = (-1, -1, -1, -1, -1)
 """While lines are taken: whoever is interrupted in that, or cannot read on, begins anew at the next look."""
 
 
@@ -160,7 +160,9 @@ class Follower:
 
 
 def _state(found: os.stat_result | None) -> State:
-    return NOTHING if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    if found is None:
+        return NOTHING
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _is_object(raw: bytes) -> bool:

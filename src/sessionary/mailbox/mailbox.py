@@ -329,7 +329,7 @@ class Mailbox:
         """The files that were reported and are still as they were then."""
         places = [self._place(file) for file in self._box.attempts.bad]
         marks = self._box.attempts.bad
-        return [place for place in places if mark_of(self._box.fs, place) == marks[place.file]]
+        return [place for place in places if marks[place.file].is_of(mark_of(self._box.fs, place))]
 
     def _place(self, file: str) -> Place:
         label, _, name = file.rpartition("/")

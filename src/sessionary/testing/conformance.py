@@ -344,6 +344,8 @@ class NameTests(_Suite):
         os.utime(tmp_path / "file", (1, 1))
         fs.utime(str(tmp_path / "file"))
         assert fs.stat(str(tmp_path / "file")).st_mtime > 1_000_000_000
+        fs.utime(str(tmp_path / "file"), 1_234_567_890_123_456_000)
+        assert fs.stat(str(tmp_path / "file")).st_mtime_ns == 1_234_567_890_123_456_000
         with self.opened(fs, tmp_path / "file", APPEND) as fd:
             fs.chmod(fd, 0o640)
             fs.chown(fd, os.getuid(), os.getgid())

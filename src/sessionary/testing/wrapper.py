@@ -81,8 +81,8 @@ class WrappedFs:
         names: list[str] = self.call("listdir", path)
         return names
 
-    def utime(self, path: str) -> None:
-        self.call("utime", path)
+    def utime(self, path: str, mtime_ns: int | None = None) -> None:
+        self.call("utime", path, mtime_ns)
 
     def chmod(self, fd: int, mode: int) -> None:
         self.call("chmod", fd, mode)

@@ -30,7 +30,9 @@ from sessionary.errors import (
     StorageFailed,
 )
 from sessionary.layouts.amplifier import BUNDLE_PREFIX, extract_session_mode, is_top_level_session
+from sessionary.testing.layout_suite import CountingFs
 from sessionary.testing.original import load_transcript
+from tests.in_place import change_in_place
 
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:foundation"}
 WHEN = "2025-01-31T12:00:00.000+00:00"
@@ -968,3 +970,29 @@ def test_every_write_moves_the_time_of_the_folder(store: Any, base: Any) -> None
         os.utime(base / "s", (1, 1))
         write()
         assert (base / "s").stat().st_mtime > 1_000_000
+
+
+def test_a_line_that_was_changed_in_place_is_not_taken_for_the_one_that_was_saved(store: Any, base: Any) -> None:
+    store.save("s", [say("first")], META)
+    change_in_place(path_of(base), b"first", b"FIRST")
+    store.save("s", [say("first"), say("second")], META)
+    [kept] = store.last_report.conflicts
+    assert b"FIRST" in Path(kept).read_bytes()
+    assert texts(store) == ["first", "second"]
+
+
+def test_metadata_that_were_changed_in_place_are_written_again(store: Any, base: Any) -> None:
+    store.save("s", [say("first")], META)
+    change_in_place(path_of(base, "metadata.json"), b"foundation", b"FOUNDATION")
+    store.save("s", [say("first"), say("second")], META)
+    assert store.get_metadata("s")["bundle"] == "bundle:foundation"
+
+
+def test_metadata_that_are_unchanged_are_not_read_again(base: Any) -> None:
+    fs = CountingFs()
+    store = SessionStore.over(fs, base)
+    store.save("s", [say("first")], META)
+    store.save("s", [say("first"), say("second")], {**META, "name": "n"})
+    fs.opened.clear()
+    store.save("s", [say("first"), say("second"), say("third")], {**META, "name": "n"})
+    assert not [path for path in fs.opened if path.endswith("metadata.json")]

@@ -19,6 +19,7 @@ from sessionary.mailbox.claims import Claim
 from sessionary.mailbox.ledger import Ledger, entry
 from sessionary.mailbox.round import PAUSE, SLOW
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
+from tests.in_place import change_in_place
 from tests.messages import echo, lines, log, message, prompts, put
 
 LATER = timedelta(seconds=10)
@@ -365,6 +366,17 @@ def test_a_bad_file_that_is_repaired_is_delivered(tmp_path: Path) -> None:
     mailbox = Mailbox(tmp_path)
     assert mailbox.consume(echo).applied == 1
     assert mailbox.status().bad == []
+
+
+def test_a_bad_file_that_is_repaired_in_place_with_its_old_mtime_is_delivered(tmp_path: Path) -> None:
+    crumb = put(tmp_path, "a", number=1)
+    path = tmp_path / "breadcrumbs" / "0" / f"{crumb.timestamp}.json"
+    whole = path.read_bytes()
+    path.write_bytes(b"[" + whole[1:])
+    Mailbox.over(OS_FS, tmp_path, now=later).consume(echo)
+    change_in_place(path, b"[", b"{")
+    assert path.read_bytes() == whole
+    assert Mailbox(tmp_path).consume(echo).applied == 1
 
 
 def test_a_young_file_that_cannot_be_parsed_counts_as_not_yet_written(tmp_path: Path) -> None:

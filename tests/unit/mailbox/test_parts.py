@@ -15,6 +15,7 @@ from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
 from sessionary.mailbox.following import Follower
 from sessionary.mailbox.strays import roots_of
 from sessionary.testing.faults import Fault, FaultFs
+from tests.in_place import change_in_place
 from tests.messages import echo, log, put
 
 # -- following
@@ -93,6 +94,16 @@ def test_half_a_line_that_gives_way_to_a_whole_one_of_its_length_is_noticed(tmp_
     assert taken(follower) == [(2, 9, b'{"b": 2}')]
 
 
+def test_a_change_of_equal_size_whose_mtime_was_set_back_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b'{"a": 1}\n')
+    follower = Follower(str(path))
+    assert len(taken(follower)) == 1
+    assert not follower.changed()
+    change_in_place(path, b"1", b"2")
+    assert follower.changed()
+
+
 def test_lines_longer_than_a_block_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sessionary.mailbox.following.BLOCK", 7)
     path = tmp_path / "x"
@@ -152,6 +163,25 @@ def test_a_name_that_came_in_the_tick_of_a_listing_is_found_by_the_next(tmp_path
     before = depth.stat().st_mtime_ns
     (depth / "b.json").touch()
     os.utime(depth, ns=(before, before))  # as if the clock of the file system had not ticked
+    assert folders.refresh({})
+    assert folders.waiting == 2
+
+
+def test_a_name_that_came_to_a_folder_whose_mtime_was_set_back_is_found(tmp_path: Path) -> None:
+    depth = tmp_path / "0"
+    depth.mkdir()
+    (depth / "a.json").touch()
+    fs, clock = FaultFs(OS_FS), Clock(tmp_path)
+    folders = folders_of(tmp_path, fs, clock)
+    clock.time += 10
+    folders.refresh({})
+    count = listings(fs)
+    folders.refresh({})
+    assert listings(fs) == count, "it had been left alone"
+    before = depth.stat()
+    while depth.stat().st_ctime_ns == before.st_ctime_ns:
+        (depth / "b.json").touch()
+        os.utime(depth, ns=(before.st_mtime_ns, before.st_mtime_ns))
     assert folders.refresh({})
     assert folders.waiting == 2
 

@@ -169,7 +169,7 @@ class Watch:
         if any(one.outcome.standing in _MOVED for one in result.told):
             self._say(result)
 
-    def _mark(self) -> frozenset[tuple[str, int, int]]:
+    def _mark(self) -> frozenset[tuple[str, int, int, int]]:
         """All files with their sizes and times: another set, and something has changed."""
         found = set()
         for layout in self._here.layouts():
@@ -177,7 +177,7 @@ class Watch:
                 try:
                     for part in layout.parts(ref):
                         stat = os.stat(part.path)
-                        found.add((part.path, stat.st_size, stat.st_mtime_ns))
+                        found.add((part.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
                 except (OSError, SessionaryError):
                     continue  # it is being renamed; the next look finds it
         return frozenset(found)

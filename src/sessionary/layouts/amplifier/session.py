@@ -31,7 +31,7 @@ from sessionary.model import Problem, Severity
 OPEN_SESSIONS = 64
 _POOL = "_sessionary_pool"
 
-Identity = tuple[int, int, int, int]
+Identity = tuple[int, int, int, int, int]
 
 
 def is_session(fs: Fs, folder: str) -> bool:
@@ -48,8 +48,11 @@ def is_session(fs: Fs, folder: str) -> bool:
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    """What must be unchanged for a file to count as unchanged: device, inode, size, time of the last write."""
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    """What must be unchanged for a file to count as unchanged: device, inode, size, and both of its times.
+
+    The time of the inode alone shows a change in place of equal size whose author set the old mtime again.
+    """
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def lines_known(raws: Iterable[bytes]) -> array[int]:
@@ -381,7 +384,10 @@ class Session:
             self._metadata_suspect = error.outcome == "unknown"
             raise
         self._metadata_suspect = False
-        self._metadata = (identity_of(new), document)
+        # The rename has moved the ctime. A file that somebody else put there meanwhile is read again.
+        named = look(self.fs, path)
+        is_ours = named is not None and (named.st_dev, named.st_ino) == (new.st_dev, new.st_ino)
+        self._metadata = (identity_of(named), document) if named is not None and is_ours else None
         return aside
 
     def back_up_metadata(self, *, durable: bool) -> None:
