@@ -56,7 +56,8 @@ class Fs(Protocol):
 
     Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
     `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
-    `utime` sets both times of a file to `mtime_ns`, by default to now. `name` gives a name, which MUST be free, to a file that was opened as `NAMELESS`.
+    `utime` sets both times of a file to `mtime_ns`, by default to now. `name` gives a name, which MUST be free, to a
+    file that was opened as `NAMELESS`.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...

@@ -1,8 +1,9 @@
 """Which messages wait: the folders of a mailbox, looked at as cheaply as it can be done without missing anything.
 
 A message is a file in a folder that is named by a number, and it is never changed, moved or taken away. So all that
-can happen to such a folder is that names come, and that shows in its times (both count: the mtime can be set back). A poll of an idle mailbox
-asks for these times, one stat for each folder, and lists nothing, however many messages lie there.
+can happen to such a folder is that names come, and that shows in its times (both count: the mtime can be set back). A
+poll of an idle mailbox asks for these times, one stat for each folder, and lists nothing, however many messages lie
+there.
 
 A file system tells times in ticks. A name that comes in the tick of our listing, and after it, leaves no trace; so a
 listing counts only if the folder had been left alone for two seconds before it, and is done again otherwise. While

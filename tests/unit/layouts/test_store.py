@@ -972,7 +972,9 @@ def test_every_write_moves_the_time_of_the_folder(store: Any, base: Any) -> None
         assert (base / "s").stat().st_mtime > 1_000_000
 
 
-def test_a_line_that_was_changed_in_place_is_not_taken_for_the_one_that_was_saved(store: Any, base: Any) -> None:
+def test_a_line_that_was_changed_in_place_is_not_taken_for_the_one_that_was_saved(
+    store: Any, base: Any
+) -> None:
     store.save("s", [say("first")], META)
     change_in_place(path_of(base), b"first", b"FIRST")
     store.save("s", [say("first"), say("second")], META)

@@ -141,7 +141,7 @@ class Watch:
     def run(self, stop: Stop, interval: float, settle: float) -> None:
         """Go on until told to stop."""
         due = self._clock()
-        sent: frozenset[tuple[str, int, int]] | None = None
+        sent: frozenset[tuple[str, int, int, int]] | None = None
         seen = None
         while not stop.is_set():
             if self._clock() >= due:
@@ -170,7 +170,7 @@ class Watch:
             self._say(result)
 
     def _mark(self) -> frozenset[tuple[str, int, int, int]]:
-        """All files with their sizes and times: another set, and something has changed."""
+        """All files with their sizes and both of their times: another set, and something has changed."""
         found = set()
         for layout in self._here.layouts():
             for ref in layout.discover():
