@@ -22,7 +22,7 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout, Recipient
+from sessionary.layouts.base import ChecksHome, Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 if TYPE_CHECKING:
@@ -217,14 +217,18 @@ class Workspace:
                 yield made(self._root, self._fs)
 
     def check_place(self) -> list[Problem]:
-        """What is not as it should be with the disk below the home itself."""
+        """What is not as it should be with the disk below the home itself, and with what lies beside the sessions."""
         from sessionary.disk.mounts import weakness  # here, as only `check` asks
 
-        why = weakness(self.home)
-        if why is None:
-            return []
-        remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
-        return [Problem("weak_file_system", Severity.note, str(self.home), None, None, why, remedy)]
+        found: list[Problem] = []
+        if (why := weakness(self.home)) is not None:
+            remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
+            place = str(self.home)
+            found.append(Problem("weak_file_system", Severity.note, place, None, None, why, remedy))
+        for layout in self.layouts:
+            if isinstance(layout, ChecksHome):
+                found += layout.check_home()
+        return found
 
     def read_file(self, path: Path) -> Iterator[Entry]:
         """The readable records of any JSON Lines file.

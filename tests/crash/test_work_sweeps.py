@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
+from sessionary.layouts.maestro.lost import move_lost
 from sessionary.testing.faults import Effect, sweep
 from sessionary.testing.sweeps import crash_sweep
 
@@ -34,6 +35,8 @@ def setup(folder: str) -> None:
     store.start_subwork("parent", "look")
     for status in ("running", "paused", "interrupted"):
         store.create("fix", status=status)
+    for prompt in ("1", "2"):  # a sender that made the folder of a session that is none
+        store.write_breadcrumb(note(prompt), "beside", allow_unknown=True)
 
 
 def note(prompt: str = "p") -> Any:
@@ -67,6 +70,17 @@ def close_subwork(store: WorkStore) -> None:
 
 def handed_over(store: WorkStore) -> bool:
     return store.load("parent").status == "running" and store.load("child").status == "completed"
+
+
+def prompts(store: WorkStore, session: str) -> list[str]:
+    return [crumb.prompt for crumb in store.list_breadcrumbs(session)]
+
+
+def move_the_rest(store: WorkStore) -> None:
+    """Nothing was lost on the way; of what lies in both places, consumers see one."""
+    assert {*prompts(store, "beside"), *prompts(store, "off")} == {"1", "2"}
+    while prompts(store, "beside"):
+        move_lost(store.fs, str(store.root), "beside", "off")
 
 
 class Case(NamedTuple):
@@ -121,6 +135,11 @@ CASES = {
     "write a breadcrumb": Case(
         lambda store: store.write_breadcrumb(note(), "alone"),
         lambda store: [crumb.prompt for crumb in store.list_breadcrumbs("alone")] == ["p"],
+    ),
+    "move breadcrumbs": Case(
+        lambda store: move_lost(store.fs, str(store.root), "beside", "off"),
+        lambda store: prompts(store, "off") == ["1", "2"] and not prompts(store, "beside"),
+        move_the_rest,
     ),
     "post": Case(
         lambda store: store.post(note(), "alone"),

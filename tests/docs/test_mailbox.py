@@ -35,8 +35,22 @@ def post(session: Path, text: str, path: str = "") -> subprocess.CompletedProces
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+def session(folder: Path) -> Path:
+    """A folder that the producer takes for a session."""
+    folder.mkdir(exist_ok=True)
+    (folder / "session.json").write_text("{}")
+    return folder
+
+
+@GNU
+def test_the_producer_in_shell_makes_no_folder_for_a_session_that_is_not_there(tmp_path: Path) -> None:
+    assert post(tmp_path / "typo", "one").returncode != 0
+    assert os.listdir(tmp_path) == []
+
+
 @GNU
 def test_the_producer_in_shell_leaves_messages_that_are_applied(tmp_path: Path) -> None:
+    session(tmp_path)
     for text in ("one", "two"):
         done = post(tmp_path, text)
         assert done.returncode == 0, done.stderr
@@ -55,6 +69,7 @@ def test_the_producer_in_shell_does_not_overwrite_a_message_of_the_same_microsec
     tools.mkdir()
     (tools / "date").write_text("#!/bin/sh\necho 20260301_090000_000001\n")
     (tools / "date").chmod(0o755)
+    session(tmp_path / "s")
     assert post(tmp_path / "s", "one", str(tools)).returncode == 0
     assert post(tmp_path / "s", "two", str(tools)).returncode != 0
     assert Mailbox(tmp_path / "s").consume(echo).applied == 1

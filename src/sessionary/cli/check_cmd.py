@@ -146,7 +146,12 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     what = "session" if all(one.kind != "file" for one in checked) else "file"
     told = [phrases.count(number, what) + " checked"]
     well = counts["ok"] + counts["note"]
-    told.append("nothing is damaged" if well == number else f"{well:,} healthy")
+    beside = sum(
+        problem.severity > Severity.note for one in checked if one.kind == "place" for problem in one.problems
+    )
+    told.append("nothing is damaged" if well == number and not beside else f"{well:,} healthy")
+    if beside:
+        told.append(f"{phrases.count(beside, 'problem')} beside them")
     told += [
         f"{counts[severity.name]:,} {severity.name.replace('_', ' ')}"
         for severity in sorted(Severity, reverse=True)

@@ -343,6 +343,45 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
         raise storage_failed(error, "move", source, outcome=_outcome(moved)) from error
 
 
+def move_file(source: str, target: str, *, fs: Fs = OS_FS) -> None:
+    """Give a file another name, which must not exist yet; its new parents are made as needed.
+
+    No lock is needed: a writer that makes a file of the new name at the same moment is never overwritten.
+
+    Durability: the move survives a power cut when this returns. Cut off, the file has one of the two names, or both;
+    called again, it then loses the old one.
+
+    Raises:
+        AlreadyExists: another file has the name.
+        NotFound: there is no such file.
+        StorageFailed: the file system refused; the file has its old name, unless `outcome` is ``unknown``.
+    """
+    named = False
+    try:
+        make_dirs(fs, os.path.dirname(target))
+        try:
+            link_or_copy(fs, source, target)
+        except FileExistsError:
+            if not _is_same(fs, source, target):
+                raise
+        named = True
+        sync_dir(fs, os.path.dirname(target))
+        fs.unlink(source)
+        sync_dir(fs, os.path.dirname(source))
+    except FileExistsError:
+        raise AlreadyExists(f"{target} exists already", operation="move", path=target) from None
+    except FileNotFoundError as error:
+        raise NotFound(f"{source} is not there", operation="move", path=source) from error
+    except OSError as error:
+        raise storage_failed(error, "move", source, outcome=_outcome(named)) from error
+
+
+def _is_same(fs: Fs, source: str, target: str) -> bool:
+    """True for two names of one file."""
+    one, other = fs.stat(source), fs.stat(target)
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+
+
 def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
     """Delete a folder and all in it for good. Links are removed, never followed.
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 from msgspec import MsgspecError, Raw, Struct, msgpack
 
@@ -309,6 +309,15 @@ class Layout(Protocol):
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
+        ...
+
+
+@runtime_checkable
+class ChecksHome(Protocol):
+    """A layout that can tell what lies beside its sessions and belongs to none of them."""
+
+    def check_home(self) -> Iterator[Problem]:
+        """What is not as it should be below the home and concerns no one session. Reads only."""
         ...
 
 

@@ -1,24 +1,27 @@
-"""`work breadcrumb add`: leave a breadcrumb in a work session."""
+"""`work breadcrumb`: leave a breadcrumb in a work session, or bring in those that lie beside the sessions."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from sessionary.cli import output
+from sessionary.cli.phrases import count
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places
 from sessionary.cli.work.groups import InOrder
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro.crumbs import create_breadcrumb
+from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 
 
 @click.group("breadcrumb", cls=InOrder)
 def breadcrumb_command() -> None:
-    """Leave a breadcrumb in a work session."""
+    """Leave a breadcrumb in a work session, or bring in those that lie in none."""
 
 
 @breadcrumb_command.command(
@@ -83,6 +86,35 @@ def add_command(
     else:
         output.line(crumb.breadcrumb_id)
         output.aside(one_line(path))
+    return 0
+
+
+@breadcrumb_command.command(
+    "move",
+    epilog="""\b
+Examples:
+  sessionary check                                 tells which breadcrumbs lie in no session
+  sessionary work breadcrumb move latest db5b5fab
+""",
+)
+@click.argument("folder", metavar="FOLDER")
+@places.session
+@places.root
+@places.as_json
+def move_command(folder: str, session: str, root: Path | None, json_: bool) -> int:
+    """Move breadcrumbs that lie in no session into one.
+
+    FOLDER is a folder below the sessions that has breadcrumbs but is no session: a sender made it that named its
+    session wrongly. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers of the
+    session apply what has come. `undo` does not take this back.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    moved = move_lost(store.fs, os.path.abspath(store.root), folder, session_id)
+    if json_:
+        output.value({"session_id": session_id, "paths": moved})
+    else:
+        places.done(f"{count(len(moved), 'breadcrumb')} moved into {session_id}")
     return 0
 
 

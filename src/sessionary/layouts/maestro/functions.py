@@ -19,7 +19,7 @@ from sessionary.layouts.maestro import crumbs, documents
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.family import Node
 from sessionary.layouts.maestro.gathering import DateRange, summarise
-from sessionary.layouts.maestro.names import SESSION, default_root, new_id
+from sessionary.layouts.maestro.names import SESSION, default_root, is_uuid, new_id
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
@@ -149,17 +149,28 @@ def get_session_cookie(session: WorkSession) -> str:
 def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyPath | None = None) -> str:
     """Leave a breadcrumb in a session, in the folder that holds its session.json; returns the path of the file.
 
-    If there is no session of that id, it lies where one without parent would. Where a breadcrumb of that time is there
-    already, this one moves on by a microsecond.
+    The session is named as for `find_session_by_id`. A whole UUID that no session has is taken for that of a session
+    whose document is still to come: the breadcrumb lies where one without parent would, and a warning is logged. Where
+    a breadcrumb of that time is there already, this one moves on by a microsecond.
 
     Durability: when this returns, the breadcrumb survives a power cut.
 
     Raises:
+        NotFound: there is no such session (FileNotFoundError).
+        AmbiguousId: several begin so.
         Invalid: the time, the depth or the id is none (ValueError).
         SchemaError: a field is not of its type, so that no reader would take it (ValueError).
         StorageFailed: the disk refused (OSError).
     """
-    return _store(sessions_dir).write_breadcrumb(breadcrumb, session_id, allow_unknown=True)
+    store = _store(sessions_dir)
+    try:
+        return store.write_breadcrumb(breadcrumb, session_id)
+    except NotFound:
+        if not is_uuid(session_id):
+            raise
+    path = store.write_breadcrumb(breadcrumb, session_id, allow_unknown=True)
+    _log.warning("%s: there is no work session %s; `sessionary check` tells of this breadcrumb", path, session_id)
+    return path
 
 
 def load_breadcrumb(filepath: AnyPath) -> Breadcrumb:

@@ -20,6 +20,7 @@ from sessionary.layouts.maestro import checking
 from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
 from sessionary.layouts.maestro.documents import read_session
 from sessionary.layouts.maestro.looking import Look, Read, look, read_all_crumbs, unreadable_summary
+from sessionary.layouts.maestro.lost import lost_problems
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.placement import mailboxes, walk
 from sessionary.layouts.maestro.records import sort_key
@@ -158,6 +159,10 @@ class MaestroLayout:
         except SessionaryError:
             return  # the summary has told why
         yield from checking.neighbour_problems(self._fs, self._root, ref.folder, session)
+
+    def check_home(self) -> Iterator[Problem]:
+        """As `ChecksHome.check_home`: breadcrumbs that belong to no session."""
+        yield from lost_problems(self._fs, self._root)
 
     def _ref(self, folder: str) -> SessionRef:
         return SessionRef(self.name, os.path.basename(folder), folder, self._project)

@@ -29,6 +29,7 @@ LARGEST = 1 << 28
 MAX_BYTES = 255  # of a file name, on every file system that matters
 
 _ID = re.compile(r"[^\s./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DEPTH = re.compile(r"[0-9]{1,9}")
 
 
@@ -57,6 +58,11 @@ def new_id() -> str:
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def is_uuid(session_id: str) -> bool:
+    """True for a whole UUID, as ids are made; a beginning of one, or a word, is none."""
+    return _UUID.fullmatch(session_id) is not None
 
 
 def check_depth(depth: object) -> int:

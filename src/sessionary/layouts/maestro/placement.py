@@ -136,7 +136,7 @@ def no_session(root: str, session_id: str) -> NotFound:
     return not_found(
         root,
         f"there is no work session {session_id} in {root}",
-        ["an id may be shortened to a beginning of four characters or more"],
+        ["`sessionary work list` shows those that are there"],
     )
 
 

@@ -129,7 +129,7 @@ class WorkStore:
 
         Args:
             session_type: a value of `SessionType`, or a word of one's own.
-            parent: the id of the parent.
+            parent: the parent: its id, the beginning of its id, or ``latest``.
             related_entity: what the work is about.
             metadata: whatever else; `cookie`, and in a git work tree `git_branch` and `git_root`, are added.
             status: by default ``running``.
@@ -143,6 +143,7 @@ class WorkStore:
 
         Raises:
             NotFound: there is no such parent.
+            AmbiguousId: several begin so.
             Invalid: the type, the status or the id of the parent is none.
             SchemaError: a field is not of its type.
             Locked: another process holds the parent.
@@ -157,6 +158,8 @@ class WorkStore:
         session.metadata = dict(metadata or {})
         session.metadata.setdefault("cookie", session.session_id)
         session.metadata = git_facts(self.fs, self._root) | session.metadata
+        if parent is not None:
+            parent = self._meant(parent, allow_orphan)
         if parent is None:
             creating.place(self.fs, self._root, session, self._root)
         else:
@@ -423,21 +426,26 @@ class WorkStore:
     ) -> str:
         """Leave a breadcrumb in a session; returns the path of its file. See `crumbs.write_crumb`.
 
-        With `allow_unknown` no session.json needs to be there; the breadcrumb then lies where a session without
-        parent would.
+        Args:
+            breadcrumb: the breadcrumb.
+            session_id: the session: its id, the beginning of its id, or ``latest``; see `find`.
+            allow_unknown: take an id that no session has for that of one whose document is still to come. The
+                breadcrumb then lies where a session without parent would.
 
         Durability: when this returns, the breadcrumb survives a power cut.
 
         Raises:
             NotFound: there is no such session.
+            AmbiguousId: several begin so.
             Invalid: depth or time of the breadcrumb are none.
             SchemaError: a field of it is not of its type, so that no reader would take it.
             StorageFailed: the disk refused.
         """
-        lay = self._lay.get(session_id) if allow_unknown else None
+        lay = self._lay.get(session_id)
         if lay is not None and (path := self._try(lay, breadcrumb, "nothing")) is not None:
             return path  # else it is gone from there, or has no breadcrumb of that depth yet
         self._lay.pop(session_id, None)
+        session_id = self._meant(session_id, allow_unknown)
         folder = find_folder(self.fs, self._root, session_id)
         if folder is not None and (path := self._try(folder, breadcrumb, "below")) is not None:
             self._remember(session_id, folder)
@@ -458,6 +466,20 @@ class WorkStore:
             if error.errno not in _GONE or error.outcome == "unknown":
                 raise
             return None
+
+    def _meant(self, name: str, allow_unknown: bool) -> str:
+        """The id of the session that a writer means by `name`; with `allow_unknown` one that no session has.
+
+        What is written under a name that no session has is in no list, and nobody would miss it.
+        """
+        if name != LATEST and find_folder(self.fs, self._root, name) is not None:
+            return name
+        try:
+            return self.resolve(name)
+        except NotFound:
+            if name == LATEST or not allow_unknown:
+                raise
+            return name
 
     def _remember(self, session_id: str, folder: str) -> None:
         """Where a session lay: to look for it before each breadcrumb takes as long as a tenth of its flushes."""
@@ -491,10 +513,12 @@ class WorkStore:
         """The breadcrumbs of a session, from its own folder and from where the original would have put them.
 
         Args:
-            session_id: the whole id. A session that is not there has none, unless breadcrumbs lie in its name.
+            session_id: the session, as `write_breadcrumb` takes it. One that is not there has none, unless
+                breadcrumbs lie in its name.
             depth: only those of this depth, by what they say themselves.
             date_range: only those from the first to the second instant, to the second; either may be None.
         """
+        session_id = self._meant(session_id, allow_unknown=True)
         folder = find_folder(self.fs, self._root, session_id)
         boxes = mailboxes(self.fs, self._root, session_id, folder)
         return gather(self.fs, boxes, depth=depth, date_range=date_range)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
 from sessionary.layouts.maestro import (
     WorkStore,
@@ -62,6 +63,7 @@ def test_a_damaged_document_is_kept_aside_by_a_save(tmp_path: Path) -> None:
 
 def test_breadcrumbs_of_one_time_step_aside(tmp_path: Path) -> None:
     first, second = note("a"), note("b")
+    WorkStore.over(OS_FS, tmp_path, new_id=lambda: "s").create("fix")
     second.timestamp = first.timestamp = "20251231_235959_999999"
     write_breadcrumb(first, "s", tmp_path)
     path = write_breadcrumb(second, "s", tmp_path)
