@@ -56,8 +56,9 @@ def test_check_tells_of_breadcrumbs_of_no_session_and_its_command_brings_them_in
     assert code == 13
     assert "lost_breadcrumbs" in out
     assert "nothing is damaged" not in out
-    (problem,) = [each for each in run("check", "--home", ".", "--json").json["problems"]]
-    assert (problem["code"], problem["session"]) == ("lost_breadcrumbs", None)
+    problems = run("check", "--home", ".", "--json").json["problems"]
+    (problem,) = [each for each in problems if each["code"] == "lost_breadcrumbs"]
+    assert problem["session"] is None
     command = problem["repair"].split("`")[1].replace("ID", session)
     code, out, _ = run(*shlex.split(command)[1:])
     assert (code, out) == (0, f"✓ 1 breadcrumb moved into {session}\n")

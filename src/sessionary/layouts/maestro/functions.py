@@ -169,7 +169,9 @@ def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyP
         if not is_uuid(session_id):
             raise
     path = store.write_breadcrumb(breadcrumb, session_id, allow_unknown=True)
-    _log.warning("%s: there is no work session %s; `sessionary check` tells of this breadcrumb", path, session_id)
+    _log.warning(
+        "%s: there is no work session %s; `sessionary check` tells of this breadcrumb", path, session_id
+    )
     return path
 
 
