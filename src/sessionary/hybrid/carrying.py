@@ -182,7 +182,7 @@ class Carrier:
             over.wait(seconds)
 
         remote = _Late(self._connected, over.is_set)
-        engine = self._engine(remote, patience=0, sleep=pause)
+        engine = self._engine(remote, patience=self.courier.patience, sleep=pause)
         try:
             with self._alone():
                 report = engine.push(map(self._place.ref, sessions))
@@ -196,6 +196,15 @@ class Carrier:
         return Delivered(again, answered=not again)
 
     # -- what is asked for
+
+    def unsent(self) -> list[str]:
+        """The sessions that are not known to be on the other side as they are here.
+
+        Raises:
+            StorageFailed: the sessions cannot be listed.
+        """
+        waiting = self.courier.waiting  # read first: what is sent meanwhile may be named, never left out
+        return sorted({*waiting, *self._engine(_Late(self._connected)).unsent()})
 
     def push(self) -> SyncResult:
         """Send everything that is new here. What goes wrong is in the result."""

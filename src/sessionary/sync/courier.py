@@ -8,11 +8,15 @@ A session is carried when nothing was written for `QUIET` seconds, or earlier wh
 `LATEST` seconds after the first change at most. When the other side does not answer, it is asked again after a pause
 that doubles from try to try; until then writing costs what it always costs. Nothing is kept here that could be lost:
 the files are the queue, and what was not carried when a program ends is found by the next one.
+
+When the main thread ends, what waits is sent at once, and then what earlier programs have left, in `AT_EXIT` seconds
+for all couriers together.
 """
 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 - see `_when_main_ends`
 import logging
 import os
 import random
@@ -20,6 +24,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +41,9 @@ BATCH = 20
 """So many sessions at most go in one delivery, so that the thread looks up in between."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
+
+AT_EXIT = 2.0
+"""Seconds that the end of a program may wait for all of its couriers together."""
 
 _log = logging.getLogger("sessionary.sync")
 
@@ -86,9 +94,8 @@ class Courier:
         _couriers.add(self)
 
     def _start_over(self) -> None:
-        self._guard = (
-            threading.Lock()
-        )  # entered by itself: a condition takes several times as long, at every save
+        # Entered by itself: a condition takes several times as long, at every save.
+        self._guard = threading.Lock()
         self._news = threading.Condition(self._guard)
         self._thread: threading.Thread | None = None
         self._waiting: dict[str, _Waiting] = {}
@@ -99,6 +106,8 @@ class Courier:
         self._weight = 0
         self._not_before = self.clock()
         self._failures = 0
+        self._deadline: float | None = None
+        self._rested = threading.Event()
 
     # -- what writers say
 
@@ -144,15 +153,30 @@ class Courier:
 
     # -- the end
 
-    def finish(self) -> None:
-        """Carry once what waits, and end then. Does not wait for it."""
+    @property
+    def patience(self) -> float:
+        """Seconds that a delivery may wait for another program that synchronises: none, except at the end."""
+        deadline = self._deadline
+        return 0.0 if deadline is None else max(0.0, deadline - self.clock())
+
+    def hurry(self, seconds: float) -> None:
+        """Carry what waits now, then what earlier programs left, for so many seconds. Does not wait for it."""
+        with self._guard:
+            self._hurry(seconds)
+
+    def wait(self, timeout: float) -> None:
+        """Wait until a `hurry` is over, at most so many seconds."""
+        self._rested.wait(max(0.0, timeout))
+
+    def finish(self, seconds: float = AT_EXIT) -> None:
+        """As `hurry`, and end then."""
         with self._guard:
             self._closing = True
-            self._news.notify_all()
+            self._hurry(seconds)
 
     def close(self, timeout: float) -> None:
         """As `finish`, and wait for it at most so many seconds; what is not carried by then is not carried."""
-        self.finish()
+        self.finish(timeout)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(max(0.0, timeout))
@@ -161,6 +185,15 @@ class Courier:
     def forget_threads(self) -> None:
         """In a forked child: the parent carries what it wrote, and no thread of it is here."""
         self._start_over()
+
+    def _hurry(self, seconds: float) -> None:
+        self._deadline = self.clock() + seconds
+        self._rested.clear()
+        if self._thread is None and self._waiting:
+            self._start()
+        if self._thread is None or not self._thread.is_alive():
+            self._rested.set()
+        self._news.notify_all()
 
     # -- the thread
 
@@ -188,6 +221,8 @@ class Courier:
         find, self._find = self._find, None
         if find is not None:
             self._backlog = find()
+            # Where the time is not enough for all, each exit tries others: one that fails each time blocks none.
+            _CHANCE.shuffle(self._backlog)
         return Delivered()
 
     def _next(self) -> list[str] | None:
@@ -195,14 +230,29 @@ class Courier:
         with self._guard:
             while True:
                 if self.given_up.is_set():
+                    self._rested.set()
+                    return None
+                if self._deadline is not None:
+                    if self._is_urgent(self._deadline):
+                        return self._take()
+                    self._deadline = None
+                    self._rested.set()
+                if self._closing:
                     return None
                 due = self._due()
-                if self._closing:
-                    return self._take() if self._waiting and not self._failures else None
                 now = self.clock()
                 if due is not None and due <= now:
                     return self._take()
                 self._news.wait(None if due is None else due - now)
+
+    def _is_urgent(self, deadline: float) -> bool:
+        """True if something is to go without waiting for quiet. A remote that just failed is not asked again."""
+        if self._failures:
+            return False
+        in_time = self.clock() < deadline
+        if self._waiting:
+            return in_time or self._closing
+        return in_time and (bool(self._backlog) or self._find is not None)
 
     def _due(self) -> float | None:
         """When the next delivery may begin, as far as is known now; None if nothing waits."""
@@ -248,8 +298,16 @@ class Courier:
 
 
 _couriers: weakref.WeakSet[Courier] = weakref.WeakSet()
-AT_EXIT = 2.0
-"""Seconds that the end of a program may wait for all of its couriers together."""
+
+
+def flush_all(timeout: float) -> None:
+    """Let all couriers of this process send now what waits, in so many seconds together. They stay usable."""
+    deadline = time.monotonic() + timeout
+    couriers = list(_couriers)
+    for courier in couriers:
+        courier.hurry(timeout)
+    for courier in couriers:
+        courier.wait(deadline - time.monotonic())
 
 
 def close_all(timeout: float = AT_EXIT) -> None:
@@ -257,9 +315,38 @@ def close_all(timeout: float = AT_EXIT) -> None:
     deadline = time.monotonic() + timeout
     couriers = list(_couriers)
     for courier in couriers:
-        courier.finish()
+        courier.finish(timeout)
     for courier in couriers:
         courier.close(deadline - time.monotonic())
+
+
+class _Ending:
+    """The end of this process in its two steps, which share `AT_EXIT` seconds."""
+
+    left = AT_EXIT
+
+    def main_ends(self) -> None:
+        """Other threads may go on writing for long."""
+        began = time.monotonic()
+        flush_all(self.left)
+        self.left -= time.monotonic() - began
+
+    def all_ends(self) -> None:
+        close_all(max(0.0, self.left))
+
+
+def _when_main_ends(call: Callable[[], None]) -> None:
+    """Call this when the main thread ends, while threads and executors can still be started.
+
+    The clients of some remotes start both. `atexit` is too late for them: by then `concurrent.futures` accepts nothing
+    and cannot even be imported, and from Python 3.12 on no thread can be started. The only hook that comes earlier is
+    the one that `concurrent.futures` uses itself. It is called in reverse order, so our call must be registered behind
+    that of `concurrent.futures`. Python does not document it: where it is missing, `atexit` has to do.
+    """
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        with suppress(RuntimeError):  # the program is ending already
+            register(call)
 
 
 def _after_fork_in_child() -> None:
@@ -267,6 +354,8 @@ def _after_fork_in_child() -> None:
         courier.forget_threads()
 
 
-atexit.register(close_all)
+_ending = _Ending()
+_when_main_ends(_ending.main_ends)
+atexit.register(_ending.all_ends)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -175,6 +175,25 @@ class Engine:
                 report.outcomes.append(outcome)
         return report
 
+    def unsent(self) -> list[str]:
+        """The ids of the sessions here that are not known to be whole on the other side. Asks nothing of it.
+
+        A session that cannot be looked at counts as one of them.
+
+        Raises:
+            StorageFailed: the sessions cannot be listed.
+        """
+        return [ref.session_id for name, ref in self._here(Report()).items() if not self._is_sent(name, ref)]
+
+    def _is_sent(self, name: str, ref: SessionRef) -> bool:
+        try:
+            agreed = self.states.agreed(name)
+            return agreed is not None and self._is_same(ref, agreed)
+        except NotFound:
+            return True  # it was deleted meanwhile
+        except SessionaryError:
+            return False
+
     def resolve(self, ref: SessionRef, keep: str) -> Report:
         """Say who is right about a file of which nobody but a person may say it.
 
@@ -463,17 +482,21 @@ class Engine:
             decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
         if known is None:
             return Standing.NEVER if record is None else Standing.BEHIND
-        mine = self._surveyor.survey(ref)
-        same = not known.head.deleted and all(
-            match(self._fs, here, known.pieces.get(part), known.seen.get(part)).same
-            for part, here in mine.items()
-        )
+        same = self._is_same(ref, known)
         moved = record is not None and record.etag != known.etag
         if moved:
             return Standing.BEHIND if same else Standing.DIVERGED
         if same and not self._is_whole(known):
             return Standing.BEHIND
         return Standing.IN_STEP if same else Standing.AHEAD
+
+    def _is_same(self, ref: SessionRef, known: Agreed) -> bool:
+        """True if all that is here is as it was agreed."""
+        mine = self._surveyor.survey(ref)
+        return not known.head.deleted and all(
+            match(self._fs, here, known.pieces.get(part), known.seen.get(part)).same
+            for part, here in mine.items()
+        )
 
     def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
         try:

@@ -202,6 +202,54 @@ def test_another_program_that_synchronises_is_not_waited_for_behind_the_back(
     assert one.sync().pushed == 1
 
 
+def test_a_session_that_the_other_side_refuses_stays_unsent(machine: Make, server: MemoryServer) -> None:
+    class Choosy:
+        """Takes all sessions but one."""
+
+        def __init__(self) -> None:
+            self._inner = server.remote()
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._inner, name)
+
+        def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+            if b'"bad"' in data:
+                raise RemoteError("this one is not wanted")
+            return self._inner.swap_head(name, data, etag)
+
+    one = machine("one", Choosy)
+    one.write("hello", session="bad")
+    one.write("hello", session="good")
+    sent = one.sync()
+    assert (sent.pushed, sent.failed) == (1, 1)
+    assert one.store.unsent == ["bad"]
+    one.restart()
+    assert one.store.unsent == ["bad"]
+
+
+def test_what_an_earlier_program_left_is_unsent(machine: Make) -> None:
+    one = machine("one", lambda: Refusing(lambda: None))
+    one.write("hello")
+    one.restart()
+    assert one.store.unsent == ["s"]
+
+
+def test_the_end_waits_for_another_program_that_synchronises(machine: Make) -> None:
+    one = machine("one")
+    one.write("hello")
+    assert one.store._carrier is not None
+    from sessionary.sync.state import States
+
+    courier = one.store._carrier.courier
+    lock = States(one.store._carrier._place.state).lock()
+    with lock.held(note="sync"):
+        courier.hurry(30)
+        until(lambda: courier._under_way)
+    lock.close()
+    courier.wait(30)
+    assert one.store.unsent == []
+
+
 # -- event logs
 
 

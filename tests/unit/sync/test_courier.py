@@ -203,6 +203,83 @@ def test_closing_does_not_try_somebody_who_did_not_answer_just_now() -> None:
     assert tries == [1]
 
 
+class Deliveries:
+    """What a courier with a thread sends; it answers as it is told to."""
+
+    def __init__(self, *answers: Delivered) -> None:
+        self.sent: list[list[str]] = []
+        self.patience: list[float] = []
+        self._answers = list(answers)
+        self.courier = Courier(self._carry)
+
+    def _carry(self, batch: list[str]) -> Delivered:
+        self.sent.append(sorted(batch))
+        self.patience.append(self.courier.patience)
+        return self._answers.pop(0) if self._answers else Delivered()
+
+
+def test_the_end_of_the_main_thread_sends_what_waits_and_then_what_earlier_programs_left() -> None:
+    deliveries = Deliveries()
+    courier = deliveries.courier
+    courier.look_through(lambda: ["old", "older"])
+    courier.touched("new")
+    rules.flush_all(30)
+    assert deliveries.sent == [["new"], ["old", "older"]]
+    assert all(0 < patience <= 30 for patience in deliveries.patience)
+    assert courier.patience == 0
+    courier.touched("from another thread")
+    courier.close(30)
+    assert deliveries.sent[2:] == [["from another thread"]]
+
+
+def test_closing_sends_what_earlier_programs_left_too() -> None:
+    deliveries = Deliveries()
+    deliveries.courier.look_through(lambda: ["old"])
+    deliveries.courier.close(30)
+    assert deliveries.sent == [["old"]]
+
+
+def test_a_courier_that_is_forgotten_does_the_same() -> None:
+    deliveries = Deliveries()
+    deliveries.courier.look_through(lambda: ["old"])
+    deliveries.courier.touched("new")
+    deliveries.courier.finish()
+    rules.flush_all(30)
+    assert deliveries.sent == [["new"], ["old"]]
+
+
+def test_when_the_time_is_over_what_earlier_programs_left_stays_for_the_next() -> None:
+    deliveries = Deliveries()
+    deliveries.courier.look_through(lambda: ["old"])
+    deliveries.courier.close(0)
+    thread = deliveries.courier._thread
+    assert thread is not None
+    thread.join(30)
+    assert deliveries.sent == []
+
+
+def test_a_remote_that_fails_at_the_end_is_asked_once() -> None:
+    deliveries = Deliveries(Delivered(["new"], answered=False))
+    deliveries.courier.look_through(lambda: ["old"])
+    deliveries.courier.touched("new")
+    rules.flush_all(30)
+    deliveries.courier.close(30)
+    assert deliveries.sent == [["new"]]
+    assert deliveries.courier.waiting == ["new"]
+
+
+def test_each_exit_begins_somewhere_else_in_what_was_left() -> None:
+    names = [f"{number:03}" for number in range(400)]
+    orders = set()
+    for _ in range(3):
+        rounds = Rounds()
+        rounds.courier.look_through(lambda: list(names))
+        rounds.after(2.0)
+        assert sorted(rounds.courier._backlog) == names
+        orders.add(tuple(rounds.courier._backlog))
+    assert len(orders) == 3
+
+
 class _Unstartable(threading.Thread):
     def start(self) -> None:
         raise RuntimeError("can't start new thread")
