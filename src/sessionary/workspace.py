@@ -11,18 +11,19 @@ beginning of that part is enough.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sessionary.catalog import Catalog, cache_folder
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import ChecksHome, Layout, Recipient
+from sessionary.layouts.base import LATEST, ChecksHome, Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 if TYPE_CHECKING:
@@ -60,16 +61,71 @@ def _may_be(fs: Fs, folder: Path) -> bool:
 
 def _has_work_sessions(root: Path, fs: Fs) -> bool:
     """True for a project, and for the folder in it that the sessions lie in."""
-    return _may_be(fs, root / "docs" / "sessions") or any(root.glob("*/session.json"))
+    is_place = root.absolute().parts[-2:] == ("docs", "sessions") and _may_be(fs, root)
+    return is_place or _may_be(fs, root / "docs" / "sessions") or any(root.glob("*/session.json"))
 
 
-# What lies in the project that a person works in, and how it is known to be there. Each is loaded only where it is: a
-# list of what agents have said need not wait for the modules that read YAML.
-_IN_PROJECTS: tuple[tuple[Callable[[Path, Fs], Layout], Callable[[Path, Fs], bool]], ...] = (
-    (_work_sessions, _has_work_sessions),
-    (_brainstorms, lambda root, fs: _may_be(fs, root / ".project-memory/brainstorm-sessions")),
-    (_features, lambda root, fs: _may_be(fs, root / ".ai-session") or root.name == ".ai-session"),
-)
+class _InProject(NamedTuple):
+    """A kind of session that lies in the project that a person works in.
+
+    Attributes:
+        made: makes its layout, which is imported only then: a list of what agents have said need not wait for the
+            modules that read YAML.
+        is_there: True if a folder has sessions of this kind.
+        place: the folder that is looked for.
+    """
+
+    made: Callable[[Path, Fs], Layout]
+    is_there: Callable[[Path, Fs], bool]
+    place: str
+
+
+_IN_PROJECTS = {
+    "work": _InProject(_work_sessions, _has_work_sessions, "docs/sessions"),
+    "brainstorm": _InProject(
+        _brainstorms,
+        lambda root, fs: _may_be(fs, root / ".project-memory/brainstorm-sessions"),
+        ".project-memory/brainstorm-sessions",
+    ),
+    "feature": _InProject(
+        _features,
+        lambda root, fs: (
+            _may_be(fs, root / ".ai-session") or (root.name == ".ai-session" and _may_be(fs, root))
+        ),
+        ".ai-session",
+    ),
+}
+
+
+def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
+    """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
+
+    Args:
+        folder: the folder.
+        kind: the kind of session that it must hold; None for any, those of agents too.
+        named_by: how it was named, for the message: ``--home``.
+        fs: the file system.
+
+    Raises:
+        NotFound: it is missing, or holds no store of that kind.
+    """
+    if not _may_be(fs, folder):
+        raise NotFound(
+            f"{named_by}: there is no folder {folder}", path=folder, hint="check the path for a typing error"
+        )
+    kinds = _IN_PROJECTS if kind is None else {kind: _IN_PROJECTS[kind]}
+    if any(one.is_there(folder, fs) for one in kinds.values()):
+        return
+    places = [f"{one.place}/" for one in kinds.values()]
+    if kind is None:
+        if _may_be(fs, folder / PROJECTS):
+            return
+        places.insert(0, f"{PROJECTS}/")
+    raise NotFound(
+        f"{named_by}: {folder} holds no sessions; looked for {', '.join(places)} in it",
+        path=folder,
+        hint=f"{named_by} names the folder that holds {' or '.join(places)}",
+    )
 
 
 def _brainstorms_received(root: Path, fs: Fs) -> Recipient:
@@ -99,6 +155,9 @@ _RECIPIENTS = (
 )
 
 SHORT = 8
+# A UUID, with hyphens or without; the span that a sub-agent's session begins with.
+_RANDOM = r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{16}(_.*)?"
+_NO_HEX = dict.fromkeys(map(ord, "0123456789abcdefABCDEF"))
 Found = TypeVar("Found")
 _SHOWN = 20
 
@@ -125,13 +184,13 @@ class Workspace:
         root: Path | None = None,
         meanwhile: Callable[[list[Summary]], object] | None = None,
     ) -> None:
-        self.home = Path(os.path.expanduser(HOME if home is None else home))
+        self.home = Path(os.path.expanduser(HOME if home is None else home)).absolute()
         self._fs = fs
         self._cache = cache or cache_folder()
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs, meanwhile=meanwhile),
-            *(made(self._root, fs) for made, is_there in _IN_PROJECTS if is_there(self._root, fs)),
+            *(one.made(self._root, fs) for one in _IN_PROJECTS.values() if one.is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
 
@@ -157,15 +216,18 @@ class Workspace:
         """True for the session of a sub-agent; a fork is a session like any other."""
         return self.layout_of(ref).handle(ref) != ref.session_id
 
-    def find(self, name: str) -> SessionRef:
+    def find(self, name: str, *, kind: str | None = None) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
 
         A whole id wins over a beginning, a session that a person began over the sub-sessions that carry its id in
-        front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id. Names count only
-        where no id begins so, and as a whole: what `list` shows as the title, whatever its case.
+        front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id. The case of
+        letters does not matter where no id has the name as it is written. Names count only where no id begins so, and
+        as a whole: what `list` shows as the title, whatever its case.
 
         Args:
-            name: an id, a beginning of one, the name of a session, or the absolute path of its folder.
+            name: an id, a beginning of one, the name of a session, or the absolute path of its folder; or ``latest``,
+                the session that changed last, without those of sub-agents.
+            kind: for ``latest``, the kind of session that is meant; None for any.
 
         Raises:
             NotFound: there is none.
@@ -177,7 +239,7 @@ class Workspace:
         if not name.strip():
             raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
         refs, failure = _gathered(self.refs())
-        for found in self._found(name, refs):
+        for found in self._found(name, refs, kind):
             if len(found) == 1:
                 return found[0]
             if found:
@@ -212,9 +274,9 @@ class Workspace:
     def _all(self) -> Iterator[Layout]:
         """Every layout, those without a folder here too: a path may lead anywhere."""
         yield from self.layouts
-        for made, is_there in _IN_PROJECTS:
-            if not is_there(self._root, self._fs):
-                yield made(self._root, self._fs)
+        for one in _IN_PROJECTS.values():
+            if not one.is_there(self._root, self._fs):
+                yield one.made(self._root, self._fs)
 
     def check_place(self) -> list[Problem]:
         """What is not as it should be with the disk below the home itself, and with what lies beside the sessions."""
@@ -261,6 +323,8 @@ class Workspace:
     def short_ids(self, refs: Sequence[SessionRef], handles: list[str] | None = None) -> list[str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
 
+        Only random ids are shortened. One that says something, as that of a feature, stays whole.
+
         Args:
             refs: the sessions.
             handles: their `handles`, if they are known.
@@ -270,11 +334,11 @@ class Workspace:
         if handles == ids:  # no session of a sub-agent among them
             heads = [name[:SHORT] for name in ids]
             if len(set(heads)) == len(heads):
-                return heads
+                return heads if _are_uuids(ids) else list(map(_shown, ids, heads))
         of_all = _beginnings(handles)
         of_first = _beginnings([name for name, handle in zip(ids, handles, strict=True) if handle == name])
         return [
-            (of_first if handle == name else of_all)[handle]
+            _shown(handle, (of_first if handle == name else of_all)[handle])
             for name, handle in zip(ids, handles, strict=True)
         ]
 
@@ -317,13 +381,29 @@ class Workspace:
     def _handle(self, ref: SessionRef) -> str:
         return self.layout_of(ref).handle(ref)
 
-    def _found(self, name: str, refs: list[SessionRef]) -> Iterator[list[SessionRef]]:
+    def _found(self, name: str, refs: list[SessionRef], kind: str | None) -> Iterator[list[SessionRef]]:
         """The sessions that a name may mean, way after way, the strictest first."""
-        for fits in self._ways(name):
+        folded = name.casefold()
+        yield [ref for ref in refs if ref.session_id == name]
+        yield [ref for ref in refs if ref.session_id.casefold() == folded]
+        if name == LATEST:
+            yield self._latest(kind)
+        for fits in (*self._ways(name, str), *self._ways(folded, str.casefold)):
             yield [ref for ref in refs if fits(ref)]
         called = self._called(name)
         yield [ref for ref in called if not self.is_nested(ref)]
         yield called
+
+    def _latest(self, kind: str | None) -> list[SessionRef]:
+        """The one session that changed last; none if there is none."""
+        found = [
+            (summary.updated, summary.ref.session_id, summary.ref)
+            for summary in _gathered(self.summaries())[0]
+            if summary.updated is not None
+            and kind in (None, summary.ref.kind)
+            and not self.is_nested(summary.ref)
+        ]
+        return [max(found, key=lambda one: one[:2])[2]] if found else []
 
     def _called(self, name: str) -> list[SessionRef]:
         """The sessions that bear a name, whatever its case and its blanks."""
@@ -334,12 +414,23 @@ class Workspace:
             if summary.title is not None and " ".join(summary.title.casefold().split()) == wanted
         ]
 
-    def _ways(self, name: str) -> Iterator[Callable[[SessionRef], bool]]:
-        """What it can mean that a session is called so, the strictest first."""
-        yield lambda ref: ref.session_id == name
-        yield lambda ref: ref.session_id.startswith(name) and not self.is_nested(ref)
-        yield lambda ref: self._handle(ref).startswith(name)
-        yield lambda ref: ref.session_id.startswith(name)
+    def _ways(self, name: str, told: Callable[[str], str]) -> Iterator[Callable[[SessionRef], bool]]:
+        """What it can mean that the id of a session, as `told`, begins so; the strictest first."""
+        yield lambda ref: told(ref.session_id).startswith(name) and not self.is_nested(ref)
+        yield lambda ref: told(self._handle(ref)).startswith(name)
+        yield lambda ref: told(ref.session_id).startswith(name)
+
+
+def _are_uuids(ids: list[str]) -> bool:
+    """True if all are, for nearly nothing: a list has ten thousand."""
+    plain = "".join(ids)
+    marks = all(len(name) == 36 and name[8:24:5] == "----" for name in ids)
+    return marks and len(plain.translate(_NO_HEX)) == 4 * len(ids)
+
+
+def _shown(handle: str, short: str) -> str:
+    """What stands for a session in a list: the short name of a random id, any other id whole."""
+    return short if re.fullmatch(_RANDOM, handle) else handle
 
 
 def _beginnings(names: list[str]) -> dict[str, str]:

@@ -252,7 +252,8 @@ def test_command_lines_that_make_no_sense(run: Run, arguments: list[str]) -> Non
     assert run("search", *arguments).code == 2
 
 
-def test_no_word_at_all(run: Run) -> None:
+def test_no_word_at_all(make: Make, run: Run) -> None:
+    make()
     assert run("search", " ").code == 12
 
 
@@ -577,7 +578,8 @@ def test_projects_are_told_apart_if_there_are_several(make: Make, run: Run) -> N
     assert run("tree", "--project", "web").out.count("\n") == 2
 
 
-def test_no_tree(run: Run) -> None:
+def test_no_tree(home: Path, run: Run) -> None:
+    (home / "projects").mkdir(parents=True)
     result = run("tree")
     assert (result.code, result.out) == (0, "")
     assert result.err.startswith("no sessions in ")

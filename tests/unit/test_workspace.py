@@ -1,5 +1,6 @@
 """How a person names a session."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,65 @@ def make(home: Path, *ids: str, project: str = "-p") -> Workspace:
 )
 def test_the_beginning_that_tells_is_enough(tmp_path: Path, name: str, found: str) -> None:
     assert make(tmp_path, ROOT, OTHER, FIRST, SECOND, OLD).find(name).session_id == found
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("FIX", "Fix"),
+        ("fix-2", "fix-2"),
+        ("Fix-2", "Fix-2"),
+        ("fIX-2", None),
+        ("FIX-3", "fix-3x"),
+        ("fix-3", "fix-3x"),
+    ],
+)
+def test_ids_match_whatever_their_case_and_an_exact_one_first(
+    tmp_path: Path, name: str, found: str | None
+) -> None:
+    workspace = make(tmp_path, "Fix", "fix-2", "Fix-2", "fix-3x")
+    if found is None:
+        with pytest.raises(AmbiguousId):
+            workspace.find(name)
+    else:
+        assert workspace.find(name).session_id == found
+
+
+def test_a_beginning_as_it_is_written_wins_over_one_in_another_case(tmp_path: Path) -> None:
+    assert make(tmp_path, "Fix-1", "fix-2").find("fix").session_id == "fix-2"
+    assert make(tmp_path, "Fix-3").find("FIX-3").session_id == "Fix-3"
+
+
+def test_latest_is_the_session_that_changed_last_and_no_sub_agent(tmp_path: Path) -> None:
+    workspace = make(tmp_path, ROOT, OTHER, FIRST)
+    for age, session_id in enumerate((FIRST, OTHER, ROOT)):
+        folder = tmp_path / "projects" / "-p" / "sessions" / session_id
+        for path in (folder / "transcript.jsonl", folder):
+            os.utime(path, (1_770_000_000 - age, 1_770_000_000 - age))
+    assert workspace.find("latest").session_id == OTHER
+    assert workspace.find("latest", kind="amplifier").session_id == OTHER
+    with pytest.raises(NotFound):
+        workspace.find("latest", kind="work")
+    make(tmp_path, "latest")
+    assert Workspace(tmp_path).find("latest").session_id == "latest"
+
+
+def test_only_random_ids_are_shortened(tmp_path: Path) -> None:
+    ids = [
+        ROOT,
+        OTHER,
+        FIRST,
+        "sign-in-2026-01-09",
+        "my-long-session-name",
+        "0123456789abcdef0123456789abcdef",
+    ]
+    workspace = make(tmp_path, *ids)
+    short = {ref.session_id: workspace.short_ids([ref])[0] for ref in workspace.refs()}
+    assert [short[session_id] for session_id in ids] == [
+        ROOT[:8], OTHER[:8], "9c1d2e3f", "sign-in-2026-01-09", "my-long-session-name", "01234567",
+    ]  # fmt: skip
+    like_a_uuid = "sign-in1-feat-ures-with-hyphens-alike"[:36]
+    assert workspace.short_ids([SessionRef("feature", like_a_uuid, "/s", "-p")]) == [like_a_uuid]
 
 
 def test_a_whole_id_wins_over_longer_ones(tmp_path: Path) -> None:

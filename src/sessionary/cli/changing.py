@@ -15,7 +15,7 @@ from typing import NamedTuple
 import click
 
 from sessionary.cli import output, phrases
-from sessionary.cli.targets import of_an_agent
+from sessionary.cli.targets import AGENTS, of_an_agent
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, NotFound
@@ -65,7 +65,7 @@ def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
     """
     path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else None
     if path is None:
-        ref = of_an_agent(workspace.find(word), doing)
+        ref = of_an_agent(workspace.find(word, kind=AGENTS), doing)
         return Chosen(ref.session_id, ref.folder, ref.project, ref.session_id)
     if os.path.isfile(path):
         raise Invalid(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import told
 from sessionary.cli.progress import Progress
@@ -54,7 +54,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
     than a note, else 0.
     """
     options.one_format(json_, jsonl)
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     checked: list[_Checked] = []
     failure = None
     with ExitStack() as stack:
@@ -75,8 +75,9 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
             output.value(_report(checked))
         elif not jsonl:
             progress.pause()
-            output.lines(_sum(checked, notes=notes or bool(targets)))
-            if failure is None and all(one.kind == "place" for one in checked):
+            if any(one.kind != "place" for one in checked):
+                output.lines(_sum(checked, notes=notes or bool(targets)))
+            elif failure is None:
                 tell_none(workspace)
     return _exit_code(checked, failure)
 

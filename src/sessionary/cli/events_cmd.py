@@ -13,15 +13,14 @@ from typing import Any
 import click
 
 from sessionary import codec
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import logged_by, of_an_agent, resolve
+from sessionary.cli.targets import AGENTS, logged_by, of_an_agent, resolve
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
 from sessionary.model import SessionRef
-from sessionary.workspace import Workspace
 
 VALUE = 200
 
@@ -85,8 +84,8 @@ def events_command(
     options.one_format(json_, jsonl)
     how = _one_way(summary=summed, cost=cost, raw=raw)
     _check_usage(how, fields, tail, json_ or jsonl)
-    workspace = Workspace(home)
-    found = resolve(workspace, session)
+    workspace = homes.workspace(home)
+    found = resolve(workspace, session, kind=AGENTS)
     if isinstance(found, Path):
         found = logged_by(workspace, found) or found
     if not isinstance(found, Path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import all_refs
 from sessionary.cli.progress import waiting
@@ -63,7 +63,7 @@ def fork_command(
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     parent = chosen(workspace, session, "fork")
     if new_id is not None and parent.word != parent.folder:
         _refuse_known(workspace, new_id)

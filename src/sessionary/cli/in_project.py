@@ -5,22 +5,71 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from sessionary.cli import output, phrases
 from sessionary.cli.problems import item, told
 from sessionary.cli.text import fit, harmless, one_line, wrap
-from sessionary.errors import Corrupt
+from sessionary.errors import Corrupt, NotFound
 from sessionary.model import Problem, Severity
+from sessionary.workspace import check_store
 
 DAMAGED = Corrupt.exit_code
+
+_BEGINS = frozenset({"start", "create"})
+
+
+def _check_root(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
+    """Refuse a folder that was named and holds no store of the kind that the group of the command is for.
+
+    Commands that begin a session need only the folder of the project. Those that take an ID report that there is no
+    such session, unless it is left out; see `resolving`.
+    """
+    if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE and ctx.parent is not None:
+        place = Path(os.path.expanduser(value))
+        if ctx.command.name in _BEGINS:
+            if not place.is_dir():
+                raise NotFound(
+                    f"--root: there is no folder {value}", path=value, hint="make it, or name another"
+                )
+        elif not any(isinstance(one, click.Argument) for one in ctx.command.params):
+            check_store(place, ctx.parent.info_name, named_by="--root")
+    return value
+
+
+def resolving(find: Callable[[Path, str], str]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """The callback of an argument that names a session: its id, the beginning of that, or `latest`.
+
+    What names none goes on as it is: the command itself reports that, in its own words.
+
+    Args:
+        find: the id that a word means among the sessions of a project, or NotFound.
+    """
+
+    def callback(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+        root: Path = ctx.params["root"]
+        if value is not None:
+            try:
+                return find(root, value)
+            except NotFound:
+                return value
+        if ctx.get_parameter_source("root") is ParameterSource.COMMANDLINE and ctx.parent is not None:
+            check_store(Path(os.path.expanduser(root)), ctx.parent.info_name, named_by="--root")
+        return None
+
+    return callback
+
 
 root = click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
+    callback=_check_root,
+    is_eager=True,  # what other parameters name is looked for in it
     default=Path(),
     metavar="DIR",
     help="The folder of the project (default: the present one).",
@@ -89,11 +138,13 @@ def exit_code(problems: Iterable[Problem]) -> int:
     return DAMAGED if any(problem.severity > Severity.note for problem in problems) else 0
 
 
-def report(problems: list[Problem], base: str, *, json_: bool, with_notes: bool) -> int:
-    """Print what a check has found; its exit code."""
+def report(problems: list[Problem], base: str, *, checked: int, json_: bool, with_notes: bool) -> int:
+    """Print what a check of so many sessions has found; its exit code."""
     if json_:
         found = [problem.as_dict() for problem in problems]
-        output.value({"ok": exit_code(problems) == 0, "problems": found})
+        output.value({"ok": exit_code(problems) == 0, "checked": checked, "problems": found})
+    elif not checked and not problems:
+        output.aside(f"there is nothing to check in {one_line(base)}")
     else:
         output.lines(findings(problems, base, with_notes=with_notes))
     return exit_code(problems)

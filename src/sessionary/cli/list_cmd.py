@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import all_summaries, among_found, projects, tell_none, tell_partly
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.errors import SessionaryError
@@ -70,7 +70,7 @@ def list_command(
         return _listed(workspace, found, chosen, all_=all_, is_table=not (json_ or jsonl))
 
     draft = _Draft(listed)
-    workspace = Workspace(home, meanwhile=draft.make)
+    workspace = homes.workspace(home, meanwhile=draft.make)
     found, failure = all_summaries(workspace)
     with among_found(failure):
         result = draft.final(found)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import PARTLY, all_refs, among_found, projects
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line
@@ -67,7 +67,7 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
     If NEWPATH has sessions, they are joined; if two have one id, nothing is done. Interrupted, it is simply run again.
     To take it back, move back. End the agents that work there first.
     """
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     slug, old = _named(workspace, project)
     new = os.path.realpath(os.path.expanduser(newpath))
     move = plan(workspace.home, slug, new, old=old)

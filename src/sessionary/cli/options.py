@@ -17,11 +17,11 @@ def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | No
     """When the command has ended, tell whoever keeps sessions in a git work tree what to ignore there."""
 
     def tell() -> None:
+        from sessionary.cli.homes import workspace
         from sessionary.cli.ignoring import tell_once
-        from sessionary.workspace import Workspace
 
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
-            tell_once(Workspace(value))
+            tell_once(workspace(value, must_exist=False))
 
     ctx.call_on_close(tell)
     return value
@@ -32,7 +32,7 @@ home = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     callback=_tell_of_side_files,
-    help="The folder that holds projects/ (default: ~/.amplifier).",
+    help="The folder that holds projects/ (default: $SESSIONARY_HOME, else ~/.amplifier).",
 )
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier import Repaired, repair
-from sessionary.workspace import Workspace
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
@@ -59,7 +58,7 @@ def repair_command(
 
     Ends with 13 if something is still wrong afterwards.
     """
-    target = chosen(Workspace(home), session, "repair")
+    target = chosen(homes.workspace(home), session, "repair")
     with waiting("repairing"):
         done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
     undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import Restored, restore_backup
-from sessionary.workspace import Workspace
 
 
 @click.command(
@@ -37,7 +36,7 @@ def restore_backup_command(
 
     Where a transcript is damaged, `sessionary repair` saves more of it.
     """
-    target = chosen(Workspace(home), session, "restore-backup")
+    target = chosen(homes.workspace(home), session, "restore-backup")
     with waiting("restoring"):
         done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
     undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None

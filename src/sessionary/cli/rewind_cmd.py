@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
@@ -41,7 +41,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     Messages and events of the later turns go, and are kept for `sessionary undo`. Nothing is asked: look with --dry-run
     first. Close the session in its agent before, and resume it afterwards. Sessions of sub-agents stay.
     """
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     target = chosen(workspace, session, "rewind")
     going = list(_going(workspace, target, turn)) if dry_run else []
     with waiting("rewinding"):

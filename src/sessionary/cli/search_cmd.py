@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output, phrases, targets
+from sessionary.cli import homes, options, output, phrases, targets
 from sessionary.cli.choice import all_refs, among_found, chosen, project_name, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
@@ -114,7 +114,7 @@ def search_command(
     options.one_format(json_, jsonl)
     if not words and not tools:
         raise click.UsageError("give words to look for, or --tool")
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     needles = tuple(Needle(word, case=case) for word in words)
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
     refs, failure = all_refs(workspace)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import project_name
 from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
@@ -85,7 +85,7 @@ def show_command(
     that message, whole, and those around it.
     """
     options.one_format(json_, jsonl)
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     found, index = _resolved(workspace, target)
     if index is None and around is not None:
         raise click.UsageError("--around goes with ID:INDEX")

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, short_slug, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
@@ -58,7 +58,7 @@ def stats_command(
     --since and --until take sessions by their last change, and responses of models by their own time. Days are local.
     A response that a fork has copied from its parent counts once. What a log does not tell is not guessed.
     """
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
     if project is not None:
         with among_found(failure):

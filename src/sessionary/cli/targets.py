@@ -7,14 +7,22 @@ from pathlib import Path
 
 from sessionary.errors import Invalid, NotFound, Unsupported
 from sessionary.layouts.amplifier.ids import PROJECTS
+from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
 Target = SessionRef | Path
+AGENTS = AmplifierLayout.name
+"""The kind of the sessions of agents."""
 
 
-def resolve(workspace: Workspace, word: str) -> Target:
+def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Target:
     """The session, or the path of the file, that a word names. What is there as a file or folder wins over an id.
+
+    Args:
+        workspace: where to look.
+        word: what a person typed.
+        kind: for `latest`, the kind of session that is meant; None for any.
 
     Raises:
         NotFound: there is nothing of that name.
@@ -27,7 +35,7 @@ def resolve(workspace: Workspace, word: str) -> Target:
         return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
         raise NotFound(f"there is no file or folder {word}", path=word)
-    return workspace.find(word)
+    return workspace.find(word, kind=kind)
 
 
 def session(workspace: Workspace, word: str) -> SessionRef:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import joined, stores, tell_partly
 from sessionary.cli.text import cells, fit, harmless, one_line, pad
@@ -68,7 +68,7 @@ def trash_command(
     Their forks and the sessions of their sub-agents stay. Nothing leaves the trash by itself.
     """
     _one_job(sessions, list_, empty, older_than, yes)
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     if sessions:
         return _trash(workspace, sessions, home, json_)
     closed: list[StorageFailed] = []

@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from sessionary.cli import list_cmd, options, output, phrases, targets
+from sessionary.cli import homes, list_cmd, options, output, phrases, targets
 from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
-from sessionary.workspace import Workspace
 
 
 @click.command(
@@ -38,7 +37,7 @@ def tree_command(
     and says so, and so does one that comes from itself, as edited files may have it.
     """
     options.one_format(json_, jsonl)
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
     refs = [summary.ref for summary in summaries]
     wanted = None if session is None else targets.session(workspace, session)

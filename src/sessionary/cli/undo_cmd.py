@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import tell
 from sessionary.cli.choice import all_refs, joined, stores, tell_partly
-from sessionary.cli.targets import of_an_agent
+from sessionary.cli.targets import AGENTS, of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
+from sessionary.layouts.base import ids_named
 from sessionary.workspace import Workspace
 
 
@@ -59,7 +60,7 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
     A conflict is what a save did that displaced what another program had stored: both versions are kept, and undo puts
     the other one in place. To undo twice leads back to where one was. What was added to the session meanwhile is kept.
     """
-    workspace = Workspace(home)
+    workspace = homes.workspace(home)
     closed: list[StorageFailed] = []
     rows = _rows(workspace, None if session is None else _named(workspace, session), closed)
     if list_:
@@ -114,7 +115,8 @@ def _named(workspace: Workspace, word: str) -> _Place:
 def _is_begun(workspace: Workspace, word: str) -> bool:
     """True if a session that lies in its place wins over those of sub-agents, whose ids may begin with its own."""
     return any(
-        ref.session_id == word or (ref.session_id.startswith(word) and not workspace.is_nested(ref))
+        ref.session_id.casefold().startswith(word.casefold())
+        and (len(ref.session_id) == len(word) or not workspace.is_nested(ref))
         for ref in all_refs(workspace)[0]
     )
 
@@ -127,13 +129,17 @@ def _found(
     if begun and not _is_begun(workspace, word):
         return begun
     try:
-        ref = of_an_agent(workspace.find(word), "undo")
+        ref = of_an_agent(workspace.find(word, kind=AGENTS), "undo")
     except (NotFound, StorageFailed) as error:
         if not gone:
             raise failure or error from None
         return gone
     here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
-    return [here] if ref.session_id == word else [here, *(one for one in gone if one != here)]
+    return (
+        [here]
+        if ref.session_id.casefold() == word.casefold()
+        else [here, *(one for one in gone if one != here)]
+    )
 
 
 def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> list[_Place]:
@@ -142,9 +148,9 @@ def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> l
         _Place(project, root, one.session_id, one.session_id): None
         for project, root in stores(workspace, closed)
         for one in trash.trashed(OS_FS, root, closed)
-        if one.session_id.startswith(word)
     }
-    return [one for one in found if one.session_id == word] or list(found)
+    named = set(ids_named(word, {one.session_id for one in found}))
+    return [one for one in found if one.session_id in named]
 
 
 def _rows(workspace: Workspace, place: _Place | None, closed: list[StorageFailed]) -> list[_Row]:

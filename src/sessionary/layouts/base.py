@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from enum import Enum
@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 from msgspec import MsgspecError, Raw, Struct, msgpack
 
 from sessionary.disk.fs import O_DIRECTORY, READ, Fs
+from sessionary.errors import AmbiguousId
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 SETTLED = 2.0
@@ -42,6 +43,50 @@ def changed_at(now: float, *times: float) -> float:
         times: what the file says, in the order in which they are to be believed.
     """
     return next((told for told in times if told <= now + AHEAD), 0.0)
+
+
+LATEST = "latest"
+"""The word for the session that changed last, wherever an id is asked for."""
+
+_SHOWN = 20
+
+
+def ids_named(word: str, ids: Iterable[str]) -> list[str]:
+    """The ids that a person may mean by a word.
+
+    That is the one of exactly this text; else those of this text whatever its case; else those that begin so; else
+    those that begin so whatever the case.
+    """
+    folded, known = word.casefold(), list(ids)
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda one: one == word,
+        lambda one: one.casefold() == folded,
+        lambda one: one.startswith(word),
+        lambda one: one.casefold().startswith(folded),
+    )
+    return next((found for way in ways if (found := [one for one in known if way(one)])), [])
+
+
+def one_named(word: str, ids: Iterable[str], what: str) -> str | None:
+    """The one id that a word means, as `ids_named`; None if there is none.
+
+    Args:
+        word: what a person typed.
+        ids: those that there are.
+        what: what they name, for the message: ``features``.
+
+    Raises:
+        AmbiguousId: there are several; `details["matches"]` names them.
+    """
+    found = sorted(ids_named(word, ids)) if word else []
+    if len(found) > 1:
+        raise AmbiguousId(
+            f"{len(found)} {what} begin with {word}",
+            session=word,
+            details={"matches": found[:_SHOWN], "count": len(found)},
+            hint="give more of the id" + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
+        )
+    return found[0] if found else None
 
 
 class Capability(Enum):

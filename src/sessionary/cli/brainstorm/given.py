@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sessionary.cli import in_project
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.messages import LANGUAGES
 from sessionary.layouts.brainstorm.store import BrainstormStore
@@ -15,7 +16,8 @@ from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, PHAS
 
 Command = TypeVar("Command", bound=Any)
 
-slug = click.argument("slug", metavar="SLUG")
+named = in_project.resolving(lambda root, word: store_in(root).find(word))
+slug = click.argument("slug", metavar="SLUG", callback=named)
 lang = click.option(
     "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="The language of what is said."
 )

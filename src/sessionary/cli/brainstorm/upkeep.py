@@ -25,7 +25,7 @@ Examples:
   sessionary brainstorm validate feature-auth --strict
 """,
 )
-@click.argument("slug", required=False, metavar="[SLUG]")
+@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named)
 @in_project.root
 @click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
 @in_project.notes
@@ -37,7 +37,8 @@ def validate_command(slug: str | None, root: Path, strict: bool, notes: bool, js
     """
     store = given.store_in(root)
     problems = store.validate(slug, strict=strict)
-    return in_project.report(problems, store.folder, json_=json_, with_notes=notes)
+    checked = 1 if slug is not None else len(list(store.list()))
+    return in_project.report(problems, store.folder, checked=checked, json_=json_, with_notes=notes)
 
 
 @click.command(
@@ -96,7 +97,7 @@ Example:
   sessionary brainstorm restore feature-auth
 """,
 )
-@given.slug
+@click.argument("slug", metavar="SLUG")
 @in_project.root
 @in_project.as_json
 def restore_command(slug: str, root: Path, json_: bool) -> int:
@@ -120,7 +121,7 @@ Examples:
   sessionary brainstorm migrate feature-auth
 """,
 )
-@click.argument("slug", required=False, metavar="[SLUG]")
+@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named)
 @in_project.root
 @in_project.dry_run
 @in_project.as_json

@@ -13,7 +13,8 @@ from sessionary.cli import changing, in_project, output
 from sessionary.layouts.orchestrator.home import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
 
-feature = click.argument("feature_id", metavar="ID")
+named = in_project.resolving(lambda root, word: store_in(root).find(word))
+feature = click.argument("feature_id", metavar="ID", callback=named)
 agent = click.option(
     "--agent", default=DEFAULT_AGENT, show_default=True, help="Who does it, for the history."
 )

@@ -21,7 +21,7 @@ Examples:
   sessionary feature validate sign-in-2025-01-09 --notes
 """,
 )
-@click.argument("feature_id", required=False, metavar="[ID]")
+@click.argument("feature_id", required=False, metavar="[ID]", callback=given.named)
 @in_project.root
 @given.require_ack
 @in_project.notes
@@ -37,7 +37,9 @@ def validate_command(
     """
     store = given.store_in(root, require_ack=require_ack)
     problems = store.validate(feature_id)
-    return in_project.report(problems, str(store.home.resolve()), json_=json_, with_notes=notes)
+    checked = 1 if feature_id is not None else len(store.list_features())
+    home = str(store.home.resolve())
+    return in_project.report(problems, home, checked=checked, json_=json_, with_notes=notes)
 
 
 @click.command(
@@ -49,7 +51,7 @@ Examples:
   sessionary feature repair --rebuild-index
 """,
 )
-@click.argument("feature_id", required=False, metavar="[ID]")
+@click.argument("feature_id", required=False, metavar="[ID]", callback=given.named)
 @in_project.root
 @click.option(
     "--rewrite-history",

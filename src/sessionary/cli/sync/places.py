@@ -13,13 +13,12 @@ from pathlib import Path
 import click
 
 from sessionary.catalog import xdg_folder
-from sessionary.cli import output
+from sessionary.cli import homes, output
 from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.line import Line
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
-from sessionary.layouts.amplifier.ids import HOME
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.calls import PatientRemote
@@ -47,7 +46,7 @@ home = click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The folder that holds projects/ (default: ~/.amplifier).",
+    help="The folder that holds projects/ (default: $SESSIONARY_HOME, else ~/.amplifier).",
 )
 root = click.option(
     "--root",
@@ -186,8 +185,7 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
     """
     state = _remembered()
     settings = load_settings(settings_at(settings_path))
-    place = Path(os.path.expanduser(HOME if home is None else home)).absolute()
-    return Here(place, root.absolute(), settings, state, quiet)
+    return Here(homes.folder(home), root.absolute(), settings, state, quiet)
 
 
 def _remembered() -> str:

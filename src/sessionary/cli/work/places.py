@@ -12,10 +12,11 @@ import click
 from sessionary.cli import output
 from sessionary.cli.text import one_line, wrap
 from sessionary.layouts.maestro.family import Node, forest
-from sessionary.layouts.maestro.names import default_root
+from sessionary.layouts.maestro.names import ROOT, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.model import Problem
+from sessionary.workspace import check_store
 
 PARTLY = 3
 SHORT = 12
@@ -24,19 +25,34 @@ SHORT = 12
 _TOLD = 5  # of each kind: a project may hold hundreds of sessions of the older kind
 _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
 
+
+def _check_root(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a folder that was named and holds no work sessions, but for the command that begins the first one."""
+    if value is not None:
+        begins = ctx.command.name == "start" and ctx.parent is not None and ctx.parent.info_name != "subwork"
+        if not begins:
+            check_store(Path(os.path.expanduser(value)), "work", named_by="--root")
+    return value
+
+
 root = click.option(
     "--root",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The folder of the work sessions.  [default: docs/sessions]",
+    callback=_check_root,
+    is_eager=True,  # what other parameters name is looked for in it
+    help="The folder of the work sessions, or of their project.  [default: docs/sessions]",
 )
 as_json = click.option("--json", "json_", is_flag=True, help="Print it as one JSON document.")
 session = click.argument("session", metavar="ID")
 
 
 def store_at(folder: Path | None) -> WorkStore:
-    """The store in this folder, by default in `docs/sessions` of the current one."""
-    return WorkStore(default_root() if folder is None else folder)
+    """The store in this folder or in the `docs/sessions` of it, by default in that of the current one."""
+    if folder is None:
+        return WorkStore(default_root())
+    place = Path(os.path.expanduser(folder)).absolute()
+    return WorkStore(place / ROOT if (place / ROOT).is_dir() else place)
 
 
 def tell(problems: Iterable[Problem]) -> int:

@@ -18,6 +18,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
+from sessionary.layouts.base import LATEST, one_named
 from sessionary.layouts.brainstorm import keeping, moves, rounds, upkeep
 from sessionary.layouts.brainstorm.asking import Asking, time_passes
 from sessionary.layouts.brainstorm.fields import SESSION, faults_of
@@ -45,6 +46,7 @@ from sessionary.model import Problem, Severity
 LOW_SCORE = 60
 """Finishing below it is advised against."""
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
 
 
@@ -91,6 +93,27 @@ class BrainstormStore(Asking, NoteTaking):
         return self._shelf.path(slug)
 
     # -- reading
+
+    def find(self, name: str) -> str:
+        """The slug of the session that a name means: its slug or the beginning of that in any case, or ``latest``.
+
+        A whole slug wins. ``latest`` is the session that changed last; a slug that is so called wins.
+
+        Raises:
+            NotFound: there is none.
+            AmbiguousId: several begin so.
+        """
+        with self._shelf.telling("find", name):
+            found = one_named(name, names(self._fs, self.folder), "brainstorm sessions")
+            if found is None and name == LATEST:
+                rows = sorted(self.list(), key=lambda row: row.updated or _NEVER)
+                found = rows[-1].slug if rows else None
+            if found is None:
+                raise NotFound(
+                    f"there is no brainstorm session {name}",
+                    hint="`sessionary brainstorm list` shows those that there are",
+                )
+            return found
 
     def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
         """The session of that name, for work: an older file is stored in the present version.

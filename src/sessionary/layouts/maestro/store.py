@@ -23,6 +23,7 @@ from sessionary.errors import (
     StorageFailed,
     TransitionError,
 )
+from sessionary.layouts.base import LATEST, ids_named
 from sessionary.layouts.maestro import creating, statuses, subwork
 from sessionary.layouts.maestro.costs import PRICES, Prices
 from sessionary.layouts.maestro.crumbs import Makes, write_crumb
@@ -44,7 +45,6 @@ from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.times import utc_now
 from sessionary.model import Problem
 
-LATEST = "latest"
 MIN_PREFIX = 4
 _SHOWN = 20
 _REMEMBERED = 10_000
@@ -212,7 +212,8 @@ class WorkStore:
     def find(self, name: str) -> WorkSession:
         """The session of this id, the one whose id begins so, or for ``latest`` the one that changed last.
 
-        A whole id wins; a beginning needs four characters or more.
+        A whole id wins; a beginning needs four characters or more. The case of letters does not matter, unless two ids
+        differ by that alone.
 
         Raises:
             NotFound: there is none.
@@ -232,9 +233,9 @@ class WorkStore:
         check_id(name)
         closed: list[StorageFailed] = []
         ids = {place.name for place in walk(self.fs, self._root, closed) if place.is_session}
-        if name in ids:
-            return name
-        matches = sorted(each for each in ids if each.startswith(name)) if len(name) >= MIN_PREFIX else []
+        matches = sorted(ids_named(name, ids))
+        if len(name) < MIN_PREFIX:
+            matches = [each for each in matches if len(each) == len(name)]
         if len(matches) > 1:
             raise AmbiguousId(
                 f"{len(matches)} work sessions begin with {name}",

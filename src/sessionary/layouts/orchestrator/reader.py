@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sessionary.errors import NotFound
+from sessionary.layouts.base import LATEST, one_named
 from sessionary.layouts.orchestrator import acknowledgment, checking, names, reading, status, times
+from sessionary.layouts.orchestrator.feature import missing
 from sessionary.layouts.orchestrator.history import chosen, read_history
 from sessionary.layouts.orchestrator.home import FeatureHome, moment_of, readable_plan
 from sessionary.layouts.orchestrator.indexfile import IndexFile
@@ -36,6 +38,25 @@ class FeatureRow(NamedTuple):
 
 class FeatureReader(FeatureHome):
     """The reading half of `FeatureStore`."""
+
+    def find(self, name: str) -> str:
+        """The id of the feature that a name means: its id or the beginning of that in any case, or ``latest``.
+
+        A whole id wins, and a feature that is there over one that was put away. ``latest`` is the one that changed
+        last; an id that is so called wins.
+
+        Raises:
+            NotFound: there is none.
+            AmbiguousId: several begin so.
+        """
+        with self._telling("read", names.INDEX, None):
+            for home in (self._root, f"{self._root}/{names.ARCHIVE}"):
+                found = one_named(name, reading.feature_ids(self._fs, home), "features")
+                if found is not None:
+                    return found
+        if name == LATEST and (rows := self.list_features()):
+            return rows[0].feature_id
+        raise missing(self._fs, f"{self._root}/{name}")
 
     def load(self, feature_id: str) -> FeatureState:
         """The state of a feature; what is unusual about it is in `last_report`. Takes no lock.

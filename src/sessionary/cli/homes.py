@@ -1,0 +1,40 @@
+"""Which home a command looks into: the one that `--home` names, that of `$SESSIONARY_HOME`, or the agent's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from sessionary.layouts.amplifier.ids import HOME
+from sessionary.model import Summary
+from sessionary.workspace import Workspace, check_store
+
+VARIABLE = "SESSIONARY_HOME"
+
+
+def folder(home: Path | None) -> Path:
+    """The folder of the home, whether it is there or not."""
+    return Path(os.path.expanduser(home or os.environ.get(VARIABLE) or HOME)).absolute()
+
+
+def workspace(
+    home: Path | None, *, meanwhile: Callable[[list[Summary]], object] | None = None, must_exist: bool = True
+) -> Workspace:
+    """The workspace of a command.
+
+    With `--home` all sessions are those of that folder. Otherwise the sessions of the project in the current folder
+    belong to it, too.
+
+    Args:
+        home: the value of `--home`.
+        meanwhile: see `Workspace`.
+        must_exist: refuse a home that was named and holds no store.
+
+    Raises:
+        NotFound: the home that was named is missing, or holds no store.
+    """
+    place = folder(home)
+    if must_exist and (home is not None or os.environ.get(VARIABLE)):
+        check_store(place, named_by=VARIABLE if home is None else "--home")
+    return Workspace(place, meanwhile=meanwhile, root=None if home is not None else Path.cwd())
