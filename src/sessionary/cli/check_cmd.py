@@ -75,7 +75,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
             output.value(_report(checked))
         elif not jsonl:
             progress.pause()
-            if any(one.kind != "place" for one in checked):
+            if any(one.kind != "place" for one in checked) or _exit_code(checked, None):
                 output.lines(_sum(checked, notes=notes or bool(targets)))
             elif failure is None:
                 tell_none(workspace)
