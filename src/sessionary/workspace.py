@@ -27,6 +27,7 @@ from sessionary.layouts.base import LATEST, ChecksHome, Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 
 if TYPE_CHECKING:
+    from sessionary.sync.bindings import Bindings
     from sessionary.sync.identity import Repositories
 
 
@@ -353,11 +354,12 @@ class Workspace:
         for made in _RECIPIENTS:
             yield made(self._root, self._fs)
 
-    def repositories(self, folders: Iterable[str] = ()) -> Repositories:
+    def repositories(self, folders: Iterable[str] = (), bindings: Bindings | None = None) -> Repositories:
         """What the projects of this workspace are called on all machines.
 
         Args:
             folders: where projects lie that nobody can find by the names of their sessions' folders.
+            bindings: which projects the folders without a repository are.
         """
         from sessionary.layouts.amplifier.ids import folders_of
         from sessionary.layouts.maestro.layout import project_of, root_in
@@ -369,7 +371,7 @@ class Workspace:
                 places[slug] = min(found, key=lambda folder: repository_of(folder, self._fs) is None)
         for place in (project_of(root_in(self._fs, self._root)), self._root):
             places[project_slug(place)] = str(place)
-        return Repositories(places, fs=self._fs)
+        return Repositories(places, bindings=bindings, fs=self._fs)
 
     def _slugs(self) -> list[str]:
         """The names of the projects whose sessions lie in the home."""

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,7 +68,7 @@ class Machine:
             if command in ("init", "gc", "demo")
             else ["--home", str(self.home), "--root", str(self.project)]
         )
-        code = main(["sync", command, *place, *arguments])
+        code = main(["sync", *command.split(), *place, *arguments])
         return Result(code, *self._read())
 
     def json(self, command: str, *arguments: str) -> Any:
@@ -190,6 +192,56 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def on_s3(machines: tuple[Machine, Machine]) -> tuple[Machine, Machine]:
     return begin(machines, of_s3())
+
+
+def test_folders_of_one_name_without_a_repository_are_bound_by_the_user(
+    on_s3: tuple[Machine, Machine],
+) -> None:
+    desk, laptop = on_s3
+    for machine in on_s3:
+        shutil.rmtree(machine.project / ".git")
+    play = desk.root / "play" / "shop"
+    play.mkdir(parents=True)
+    desk.say("work")
+    desk.json("push")
+    work, desk.project = desk.project, play
+    desk.say("play", session="p")
+    desk.json("push")
+    rows = {row["folder"]: row["identity"] for row in desk.json("project list")}
+    first, second = rows[str(work)], rows[str(play)]
+    assert (first, second[:12]) == ("folder:shop", "folder:shop#")
+    laptop.say("mine", session="l")
+    assert set(standings(laptop.json("pull")).values()) == {"held_back"}
+    held = laptop.run("push")
+    assert "sessionary sync project bind" in " ".join(held.out.split())
+    (unbound,) = [row for row in laptop.json("project list") if row["folder"]]
+    assert unbound == {"folder": str(laptop.project), "identity": None, "candidates": [first, second]}
+    bound = laptop.run("project bind", str(laptop.project), second)
+    assert (bound.code, "folder:shop#" in bound.out) == (0, True)
+    assert standings(laptop.json("pull")) == {SESSION: "held_back", "p": "pulled"}
+    assert laptop.names() == ["l", "p"]
+    changed = laptop.run("project bind", str(laptop.project), "--new")
+    assert changed.code == 0
+    undo = next(line for line in changed.err.splitlines() if line.startswith("undo: "))
+    assert main(shlex.split(undo)[2:]) == 0
+    (again,) = [row for row in laptop.json("project list") if row["folder"]]
+    assert again["identity"] == second
+
+
+def test_only_a_project_of_a_folder_that_is_free_can_be_bound(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("work")
+    desk.json("push")
+    assert laptop.run("project bind", str(laptop.project), "--new").code == 12
+    other = laptop.root / "other"
+    other.mkdir()
+    assert laptop.run("project bind", str(other), "git:github.com/example/shop").code == 12
+    assert laptop.run("project bind", str(other), "folder:none").code == 10
+    assert laptop.run("project bind", str(other)).code == 2
+    assert laptop.run("project bind", str(other), "--new").code == 0
+    third = laptop.root / "third"
+    third.mkdir()
+    assert laptop.run("project bind", str(third), "folder:other").code == 11
 
 
 def standings(document: Any) -> dict[str, str]:

@@ -13,6 +13,7 @@ _MODULES = {
     "status": "carrying",
     "watch": "watching",
     "resolve": "resolving",
+    "project": "projects",
     "gc": "collecting",
     "demo": "showing",
 }

@@ -12,24 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Locked, NotFound, RemoteError, SessionaryError, StorageFailed
+from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed, Unsupported
+from sessionary.hybrid.project import OneProject, Place
 from sessionary.hybrid.results import PullResult, SyncResult
 from sessionary.layouts.amplifier.hearing import ears_of
-from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.receiving import StoreRecipient
 from sessionary.model import SessionRef
 from sessionary.sync.calls import must_collect
 from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
-from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.rules import Rules
@@ -38,69 +36,10 @@ TURN = 60.0
 """Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
 
 _log = logging.getLogger("sessionary.sync")
+_NOT_SENT_YET = "%d sessions could not be sent yet: %s"
 _SENT = (Standing.PUSHED, Standing.TRASHED)
 _PARTED = (Standing.DIVERGED, Standing.BEHIND)
 _NOT_SENT = (Standing.FAILED, Standing.HELD_BACK)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Which sessions are carried, and what is remembered where.
-
-    Attributes:
-        base_dir: the folder of the store, as an absolute path.
-        project: what its project is called on this machine.
-        called: what it is called on all machines; None if its repository is to tell.
-        folder: where the project lies; None if that is not known.
-        state: where this machine remembers what the other side has.
-        logs: carry event logs too.
-        quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
-    """
-
-    base_dir: str
-    project: str
-    called: str | None
-    folder: str | None
-    state: str
-    logs: bool
-    quiet: float
-
-    def ref(self, session: str) -> SessionRef:
-        """The session of this id, whether it is there or not."""
-        return SessionRef(StoreRecipient.name, session, f"{self.base_dir}/{session}", self.project)
-
-
-class OneProject:
-    """What the one project of a store is called on all machines: what was said, or as its repository is, or its name.
-
-    Asked for when it is needed first: files of git are read for it, and git itself may have to be.
-    """
-
-    def __init__(self, place: Place, fs: Fs) -> None:
-        self._place = place
-        self._fs = fs
-        self._called = place.called
-
-    def identity(self, ref: SessionRef) -> str:
-        return self.called()
-
-    def local(self, identity: str | None) -> str | None:
-        return self._place.project
-
-    def called(self) -> str:
-        """The name."""
-        if self._called is None:
-            self._called = self._by_repository()
-        return self._called
-
-    def _by_repository(self) -> str:
-        place = self._place
-        known = {} if place.folder is None else {place.project: place.folder}
-        projects = Repositories(known, find=lambda project: folders_of(project, self._fs), fs=self._fs)
-        try:
-            return projects.identity(place.ref("")) or place.project
-        except (NotFound, StorageFailed):
-            return place.project
 
 
 class Carrier:
@@ -182,17 +121,19 @@ class Carrier:
             over.wait(seconds)
 
         remote = _Late(self._connected, over.is_set)
-        engine = self._engine(remote, patience=self.courier.patience, sleep=pause)
         try:
             with self._alone():
+                engine = self._engine(remote, patience=self.courier.patience, sleep=pause)
                 report = engine.push(map(self._place.ref, sessions))
-        except (Locked, StorageFailed) as error:
+        except (Locked, RemoteError, StorageFailed, Unsupported) as error:
             self.last = SyncResult(failed=len(sessions), errors=[error])
+            if not isinstance(error, Locked) and not over.is_set():
+                _log.warning(_NOT_SENT_YET, len(sessions), self.last.errors)
             return Delivered(sessions, answered=False)
         self.last = sync_result(report)
         again = unsent(report)
         if again and not over.is_set():
-            _log.warning("%d sessions could not be sent yet: %s", len(again), self.last.errors[:1])
+            _log.warning(_NOT_SENT_YET, len(again), self.last.errors[:1])
         return Delivered(again, answered=not again)
 
     # -- what is asked for
@@ -212,7 +153,7 @@ class Carrier:
         try:
             with self._alone():
                 report = self._engine(_Late(self._connected)).push()
-        except (Locked, StorageFailed) as error:
+        except (Locked, RemoteError, StorageFailed, Unsupported) as error:
             return SyncResult(failed=len(self.courier.waiting), errors=[error])
         again = set(unsent(report))
         if not again:
@@ -299,7 +240,7 @@ class Carrier:
             self._layout(),
             remote,
             state_dir=self._place.state,
-            rules=Rules(include=(escape(self._project.called()),), logs=self._place.logs),
+            rules=Rules(include=(escape(self._project.called(remote)),), logs=self._place.logs),
             projects=self._project,
             in_use=self._in_use,
             quiet=0,  # asked of `why_open`, which knows better

@@ -80,8 +80,9 @@ class HybridSessionStore(SessionStore):
         tenant: whose sessions they are, the same on all machines of a person. By default the name of the account, or
             ``me`` if that is nobody's own.
         project: what this project is called on all machines. By default, where `base_dir` lies in a home
-            (``projects/<project>/sessions``), it is called by its repository (`sync.identity`), or by its name there
-            if its folder is not here; elsewhere it is called by the path of `base_dir`.
+            (``projects/<project>/sessions``), it is called by its repository (`sync.identity`), without one by the name
+            of its folder (`sync.bindings`), or by its name there if its folder is not here; elsewhere it is called by
+            the path of `base_dir`.
         event_logs: carry events.jsonl too. An event that this program appends makes its session due, as a save does;
             what others append goes with the next change, or when the store is closed.
         quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
@@ -113,17 +114,20 @@ class HybridSessionStore(SessionStore):
             raise Invalid("cosmos_config and remote are both given", hint="a store has one other side")
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
-        from sessionary.hybrid.carrying import Carrier, Place
-        from sessionary.sync.settings import Settings, stable_name, state_folder
+        from sessionary.hybrid.carrying import Carrier
+        from sessionary.hybrid.project import Place
+        from sessionary.sync.settings import Settings, bindings_file, stable_name, state_folder
 
         tenant = tenant or stable_name(os.environ) or "me"
         home, named = _home_of(self._root)
         base = _state_dir(state_dir)
         connect, address = _side(cosmos_config, remote, tenant, base)
-        state = state_folder(base, Settings(address, tenant, device=""), home or self._root, "amplifier")
+        settings = Settings(address, tenant, device="")
+        state = state_folder(base, settings, home or self._root, "amplifier")
+        bindings, folder = bindings_file(base, settings), _folder_of_project(named)
         called = project or (None if home else named)  # what lies in a home is called by its repository
         self._carrier = Carrier(
-            Place(self._root, named, called, _folder_of_project(named), state, event_logs, quiet),
+            Place(self._root, named, called, folder, home, state, bindings, event_logs, quiet),
             connect,
         )
         self._carrier.look_through()

@@ -232,6 +232,29 @@ class Engine:
             report.outcomes.append(outcome)
             return report
 
+    def forget_rebound(self) -> None:
+        """Forget what was agreed on sessions whose folder was bound to another project since.
+
+        Changes nothing else, here or on the remote: the next push sends them as sessions of the new project.
+
+        Raises:
+            Locked: another synchronisation of this machine is under way.
+            StorageFailed: the disk refused.
+        """
+        with self._working():
+            for name in list(self.states.names()):
+                agreed = self.states.agreed(name)
+                ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
+                if agreed is not None and ref is not None and not self._is_of(ref, agreed.head.project):
+                    self.states.forget(name)
+
+    def _is_of(self, ref: SessionRef, project: str | None) -> bool:
+        """True if a session belongs to this project, and where that is not known."""
+        try:
+            return self.projects.identity(ref) == project
+        except (NotFound, RemoteError):
+            return True
+
     def awaiting(self) -> Report:
         """The sessions that are held back until a person has decided, and what could not be found out.
 
@@ -271,7 +294,7 @@ class Engine:
         for ref in refs:
             try:
                 project = self.projects.identity(ref)
-            except NotFound as error:
+            except (NotFound, RemoteError) as error:
                 report.outcomes.append(self._failed(ref.session_id, ref.project, error))
                 continue
             if self.rules.admits(project):
@@ -294,7 +317,7 @@ class Engine:
     def _told_project(self, ref: SessionRef) -> str | None:
         try:
             return self.projects.identity(ref)
-        except NotFound:
+        except (NotFound, RemoteError):
             return ref.project
 
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
@@ -415,10 +438,18 @@ class Engine:
         """True for a session of this layout, of a project that the rules admit, and of ours if there is only one."""
         if head.kind != self.layout.name or not self.rules.admits(head.project):
             return False
-        only = self.layout.project()
+        only = self._only_project()
         if only is None:
             return True
-        return head.project == self._told_project(SessionRef(head.kind, "", str(self.layout.home), only))
+        try:
+            return head.project == self.projects.identity(only)
+        except NotFound as error:  # of a folder that is not bound yet, its sessions may be any of these
+            return head.project in error.details.get("identities", ())
+
+    def _only_project(self) -> SessionRef | None:
+        """A name for the project of a layout that has only one."""
+        only = self.layout.project()
+        return None if only is None else SessionRef(self.layout.name, "", str(self.layout.home), only)
 
     def _pull(
         self, puller: Puller, record: HeadRecord, unchanged: Agreed | None, head: Head, device: str
@@ -439,6 +470,9 @@ class Engine:
         ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
         if ref is not None and ref.session_id == head.session:
             return ref
+        only = self._only_project()
+        if only is not None:
+            self.projects.identity(only)  # raises if its folder is not bound
         project = self.layout.project() or self.projects.local(head.project)
         return self.layout.place(project, head.session, head.parent)
 

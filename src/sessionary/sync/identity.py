@@ -4,7 +4,8 @@ In this order:
 
 - ``git:<host>/<path>``: where `origin` is, however its address is spelt, without users, passwords and ports;
 - ``root:<commit>``: the first commit of a repository that has no `origin` that others can reach;
-- ``folder:<name>``: the name of the folder, where there is no repository.
+- ``folder:<name>``: the name of the folder, where there is no repository. Several folders may have one name: see
+  `sync.bindings`.
 
 A project that is a folder below the top of its repository has its way from there behind it: ``…//packages/app``.
 Branches and work trees of a repository are one project.
@@ -18,11 +19,13 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.model import SessionRef
+from sessionary.sync.bindings import BELOW, Bindings, base_of, folder_name, without_way
 
 PATIENCE = 10.0
 """Seconds that git may take to tell the first commit."""
@@ -49,6 +52,20 @@ class Repository(NamedTuple):
     git: str
 
 
+class Named(NamedTuple):
+    """What a folder is called.
+
+    Attributes:
+        base: the name of its repository, or of the folder.
+        way: the path from the top of the repository, with ``//`` in front; empty at the top.
+        folder: the real path of the folder whose name counts; None where a repository gives the name.
+    """
+
+    base: str
+    way: str
+    folder: str | None
+
+
 class Repositories:
     """Projects by their repositories.
 
@@ -56,6 +73,7 @@ class Repositories:
         places: the folder of each project here, by what the layout calls the project.
         find: for a project that is not in `places`, the folders that it may be.
         prefer: which project here is meant by an identity, where several lie in one repository.
+        bindings: which projects the folders without a repository are.
         fs: the file system.
         patience: seconds that git may take.
     """
@@ -66,6 +84,7 @@ class Repositories:
         *,
         find: Callable[[str], Iterable[str]] = lambda project: (),
         prefer: Mapping[str, str] | None = None,
+        bindings: Bindings | None = None,
         fs: Fs = OS_FS,
         patience: float = PATIENCE,
     ) -> None:
@@ -74,13 +93,16 @@ class Repositories:
         self._prefer = dict(prefer or {})
         self._fs = fs
         self._patience = patience
-        self._known: dict[str, str | None] = {}
+        self.bindings = bindings or Bindings(fs=fs)
+        self._names: dict[str, Named | None] = {}
+        self._known: dict[str, str | NotFound] = {}
 
     def identity(self, ref: SessionRef) -> str | None:
         """The name of a session's project that all machines share; None for a session without one.
 
         Raises:
-            NotFound: the project does not lie here, so nobody can tell what it is.
+            NotFound: the project is not on this machine, or a user has to say which of several projects it is.
+            RemoteError: the remote could not be asked which projects of that name it has.
         """
         if ref.project is None:
             return None
@@ -97,48 +119,110 @@ class Repositories:
         """The project of that name here.
 
         Raises:
-            NotFound: there is none here; its sessions are held back.
+            NotFound: there is none here, or a user has to say which it is; its sessions are held back.
         """
         if identity is None:
             return None
         if identity in self._prefer:
             return self._prefer[identity]
-        for project in sorted(self._places):
-            self._of(project)
-        found = sorted(project for project, known in self._known.items() if known == identity)
-        if not found:
-            raise NotFound(
-                f"the repository {identity} is not known here",
-                hint="clone it, or say where it lies; its sessions wait on the other side",
-            )
-        return found[0]
+        if base_of(identity) is not None:
+            return self._local_folder(identity)
+        names = ((project, self.named(project)) for project in sorted(self._places))
+        for project, named in names:
+            if named is not None and named.folder is None and named.base + named.way == identity:
+                return project
+        raise NotFound(
+            f"the repository {identity} is not known here",
+            hint="clone it, or say where it lies; its sessions wait on the other side",
+        )
 
-    def _of(self, project: str) -> str | None:
-        if project not in self._known:
+    def names(self) -> list[str]:
+        """The projects whose folders are known here, by what the layout calls them."""
+        return list(self._places)
+
+    def folder(self, project: str) -> str:
+        """Where a project of `names` lies."""
+        return self._places[project]
+
+    def named(self, project: str) -> Named | None:
+        """What the folder of a project is called, before it is bound; None if it is not here."""
+        if project not in self._names:
             place = self._places.get(project)
             folders = [place] if place is not None else sorted(self._find(project), key=self._is_outside)
-            self._known[project] = (
-                identity_of(folders[0], fs=self._fs, patience=self._patience) if folders else None
-            )
-        return self._known[project]
+            self._names[project] = name_of(folders[0], self._fs, self._patience) if folders else None
+        return self._names[project]
+
+    def _local_folder(self, identity: str) -> str:
+        base, stem, way = base_of(identity), without_way(identity), identity[len(without_way(identity)) :]
+        bound = self.bindings.known()
+        undecided: NotFound | None = None
+        for project in sorted(self._places):
+            named = self.named(project)
+            if named is None or named.folder is None or named.way != way:
+                continue
+            if named.base != base and bound.get(named.folder) != stem:
+                continue
+            try:
+                if self._of(project) == identity:
+                    return project
+            except NotFound as error:
+                undecided = error
+        raise undecided or NotFound(
+            f"no folder here is the project {identity}",
+            hint=f"`sessionary sync project bind DIR {stem}` says which folder is; its sessions wait on the remote",
+        )
+
+    def _of(self, project: str) -> str | None:
+        named = self.named(project)
+        if named is None or named.folder is None:
+            return named and named.base + named.way
+        if project not in self._known:
+            try:
+                alike = partial(self.alike, named.base)
+                self._known[project] = self.bindings.identity(named.base, named.folder, alike) + named.way
+            except NotFound as error:
+                self._known[project] = error
+        found = self._known[project]
+        if isinstance(found, NotFound):
+            raise found
+        return found
+
+    def alike(self, base: str) -> set[str]:
+        """The real paths of the folders here whose name counts and is this one, ``folder:<name>``."""
+        alike = set()
+        for project, place in self._places.items():
+            segments = os.path.realpath(place).split(os.sep)
+            if any(folder_name(segment) == base for segment in segments):  # else git need not be asked
+                named = self.named(project)
+                if named is not None and named.folder is not None and named.base == base:
+                    alike.add(named.folder)
+        return alike
 
     def _is_outside(self, folder: str) -> bool:
         return repository_of(folder, self._fs) is None
 
 
 def identity_of(folder: str | os.PathLike[str], *, fs: Fs = OS_FS, patience: float = PATIENCE) -> str:
-    """What the project in a folder is called on all machines."""
+    """What the project in a folder is called on all machines, if no other folder has its name."""
+    named = name_of(folder, fs, patience)
+    return named.base + named.way
+
+
+def name_of(folder: str | os.PathLike[str], fs: Fs = OS_FS, patience: float = PATIENCE) -> Named:
+    """What the project in a folder is called, and by what."""
     place = os.path.realpath(folder)
     repository = repository_of(place, fs)
     if repository is None:
-        return f"folder:{os.path.basename(place)}"
+        return Named(folder_name(place), "", place)
     below = os.path.relpath(place, repository.top).replace(os.sep, "/")
-    way = "" if below == "." else f"//{below}"
+    way = "" if below == "." else f"{BELOW}{below}"
     address = normal_address(_origin(fs, repository))
     if address is not None:
-        return f"git:{address}{way}"
+        return Named(f"git:{address}", way, None)
     root = _first_commit(fs, repository, patience)
-    return f"root:{root}{way}" if root else f"folder:{os.path.basename(repository.top)}{way}"
+    if root:
+        return Named(f"root:{root}", way, None)
+    return Named(folder_name(repository.top), way, repository.top)
 
 
 def repository_of(folder: str, fs: Fs = OS_FS) -> Repository | None:

@@ -117,6 +117,11 @@ def removed_folder(base: str, settings: Settings) -> str:
     return os.path.join(base, f"removed-{_store(settings)}")
 
 
+def bindings_file(base: str, settings: Settings) -> str:
+    """Where this machine remembers which folder is which project: one file for each remote and tenant."""
+    return os.path.join(base, f"projects-{_store(settings)}.json")
+
+
 def _store(settings: Settings) -> str:
     """A hash for each remote and tenant. Two stores may have one address: then the options tell them apart."""
     words = (settings.remote, settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))

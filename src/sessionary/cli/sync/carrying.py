@@ -92,6 +92,6 @@ def status_command(home: Path | None, root: Path, settings_path: Path | None, al
     here = places.here_of(home, root, settings_path, QUIET)
     with places.connected(here, "looking") as line:
         result = together(
-            ((engine.layout.name, engine.status()) for engine in here.engines(line)), line.spared
+            ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False)), line.spared
         )
     return tell(result, here.settings, json_=json_, all_=all_)

@@ -21,8 +21,10 @@ from sessionary.cli.text import harmless
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
+from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import QUIET, Engine
+from sessionary.sync.identity import Repositories
 from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import Remote, collectable
 from sessionary.sync.remotes import OpenRemote, open_remote
@@ -31,6 +33,7 @@ from sessionary.sync.removed import Removed
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.settings import (
     Settings,
+    bindings_file,
     load_settings,
     note_file,
     read_identity,
@@ -123,9 +126,11 @@ class Here:
     state: str
     quiet: float = QUIET
 
-    def engines(self, remote: Remote, *, allow_many_deletions: bool = False) -> list[Engine]:
-        """One engine for each kind of session."""
-        projects, rules = self._workspace.repositories(self.settings.projects), self.settings.rules()
+    def engines(
+        self, remote: Remote, *, allow_many_deletions: bool = False, keep: bool = True
+    ) -> list[Engine]:
+        """One engine for each kind of session. With `keep` false, no project is bound to its folder for good."""
+        projects, rules = self.projects(remote, keep=keep), self.settings.rules()
         return [
             Engine(
                 layout,
@@ -139,6 +144,15 @@ class Here:
             )
             for layout in self.layouts()
         ]
+
+    def projects(self, remote: Remote, *, keep: bool = True) -> Repositories:
+        """The projects here, and what they are called on all machines."""
+        bindings = Bindings(
+            bindings_file(self.state, self.settings),
+            identities=partial(identities_on, PatientRemote(remote)),
+            keep=keep,
+        )
+        return self._workspace.repositories(self.settings.projects, bindings)
 
     def layouts(self) -> list[Recipient]:
         """The sessions of the agent, and those that lie in the project."""

@@ -1,0 +1,201 @@
+"""`sync project`: which folders here are which projects on the remote."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.changing import done, tell
+from sessionary.cli.changing import set_in as indented
+from sessionary.cli.sync import places
+from sessionary.cli.text import column, one_line
+from sessionary.errors import AlreadyExists, Invalid, NotFound
+from sessionary.model import SessionRef
+from sessionary.sync.bindings import PREFIX, base_of, without_way
+from sessionary.sync.identity import Repositories, name_of
+
+
+class Row(NamedTuple):
+    """A project.
+
+    Attributes:
+        folder: where it lies here; None if it does not.
+        identity: what it is called on all machines; None if a user has to decide.
+        candidates: the projects that the folder may be, if a user has to decide.
+    """
+
+    folder: str | None
+    identity: str | None
+    candidates: tuple[str, ...] = ()
+
+
+@click.group(
+    "project",
+    epilog="""\b
+Examples:
+  sessionary sync project list
+  sessionary sync project bind ~/play/app folder:app#0a1b2c3d
+  sessionary sync project bind ~/play/app --new
+""",
+)
+def project_command() -> None:
+    """Show and change which folders here are which projects on the remote.
+
+    A project in a git repository is known by that on all machines. A folder without one has only its name: the first
+    one here is called folder:NAME, and a further one of the same name folder:NAME#HASH. On another machine it is bound
+    automatically if there is one such folder and one such project; otherwise its sessions are held back until you bind
+    it.
+    """
+
+
+@project_command.command(
+    "list",
+    epilog="""\b
+Examples:
+  sessionary sync project list
+  sessionary sync project list --json | jq '.[] | select(.identity == null)'
+""",
+)
+@places.home
+@places.root
+@places.settings_file
+@places.as_json
+def list_command(home: Path | None, root: Path, settings_path: Path | None, json_: bool) -> int:
+    """List the projects here, with their folders, and those that only the remote has. Changes nothing."""
+    here = places.here_of(home, root, settings_path)
+    with places.connected(here, "looking") as line:
+        rows = list(_rows(here.projects(line, keep=False)))
+    if json_:
+        output.value([_object(row) for row in rows])
+    else:
+        output.lines(_lines(rows))
+    return 0
+
+
+@project_command.command(
+    "bind",
+    epilog="""\b
+Examples:
+  sessionary sync project bind ~/play/app folder:app#0a1b2c3d
+  sessionary sync project bind ~/play/app --new
+""",
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("identity", required=False, metavar="[IDENTITY]")
+@places.home
+@places.root
+@places.settings_file
+@click.option("--new", is_flag=True, help="Make it a project of its own, which the remote does not have yet.")
+@places.as_json
+def bind_command(
+    folder: Path,
+    identity: str | None,
+    home: Path | None,
+    root: Path,
+    settings_path: Path | None,
+    new: bool,
+    json_: bool,
+) -> int:
+    """Say which project on the remote a folder without a git repository is.
+
+    IDENTITY is one that `sync project list` shows. Only sessions that are pushed and pulled from now on are concerned:
+    what the remote holds of the project that the folder was before stays there, and no file here changes. The first
+    binding of a folder has no undo; bind it again to change it.
+    """
+    if (identity is None) != new:
+        raise click.UsageError(
+            "give an IDENTITY or --new; `sessionary sync project list` shows what there is"
+        )
+    here = places.here_of(home, root, settings_path)
+    named = name_of(os.path.expanduser(folder))
+    if named.folder is None:
+        raise Invalid(
+            f"{folder} lies in a git repository, and is {named.base} on all machines",
+            path=folder,
+            hint="only a folder without a repository, or whose repository has no origin and no commit, is bound",
+        )
+    with places.connected(here, "looking") as line:
+        bindings = here.projects(line).bindings
+        before = bindings.known().get(named.folder)
+        if identity is not None:
+            own = {named.base, bindings.own(named.base, named.folder)}
+            _refuse(identity, named.folder, bindings.known(), bindings.there() | own)
+        bound = bindings.bind(named.folder, identity, named.base)
+        if before not in (None, bound):
+            for engine in here.engines(line):
+                engine.forget_rebound()
+    _say(named.folder, bound, before, _place(home, settings_path), json_)
+    return 0
+
+
+def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[str]) -> None:
+    """Refuse what is no project of a folder, or is that of another folder here."""
+    shown = "`sessionary sync project list` shows the projects on the remote; --new makes a new one"
+    if base_of(identity) is None or identity != without_way(identity):
+        raise Invalid(f"{identity} is not the project of a folder ({PREFIX}NAME)", hint=shown)
+    if identity not in there and identity not in known.values():
+        raise NotFound(f"the remote has no project {identity}", hint=shown)
+    for other, bound in known.items():
+        if bound == identity and other != folder and os.path.isdir(other):
+            raise AlreadyExists(
+                f"{identity} is bound to {other} here",
+                path=other,
+                hint="bind that folder to another project first (`--new` makes one)",
+            )
+
+
+def _rows(projects: Repositories) -> Iterator[Row]:
+    seen = set()
+    for project in sorted(projects.names()):
+        named = projects.named(project)
+        if named is None:
+            continue
+        folder = projects.folder(project)
+        try:
+            identity = projects.identity(SessionRef("", "", "", project))
+        except NotFound as error:
+            yield Row(folder, None, tuple(error.details.get("identities", ())))
+            continue
+        seen.add(without_way(identity or ""))
+        yield Row(folder, identity)
+    for identity in sorted(projects.bindings.there() - seen):
+        yield Row(None, identity)
+
+
+def _object(row: Row) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return {"folder": row.folder, "identity": row.identity, "candidates": list(row.candidates)}
+
+
+def _lines(rows: list[Row]) -> Iterator[str]:
+    if not rows:
+        yield "No projects, here or on the remote."
+    names = column([one_line(row.identity or "not bound") for row in rows])
+    for row, name in zip(rows, names, strict=True):
+        undecided = row.identity is None
+        sign = output.paint("!", "yellow") if undecided else " "
+        yield f"{sign} {name}  {'not here' if row.folder is None else one_line(row.folder)}"
+        if undecided:
+            yield from indented("    may be " + one_line(", ".join(row.candidates)))
+
+
+def _place(home: Path | None, settings_path: Path | None) -> list[str]:
+    given = (("--home", home), ("--settings", settings_path))
+    return [word for name, path in given if path is not None for word in (name, str(path))]
+
+
+def _say(folder: str, bound: str, before: str | None, place: list[str], json_: bool) -> None:
+    if json_:
+        output.value({"folder": folder, "identity": bound, "before": before})
+        return
+    output.lines(done(f"{one_line(folder)} is {one_line(bound)} now"))
+    if before not in (None, bound):
+        back = shlex.join(["sessionary", "sync", "project", "bind", folder, before or "", *place])
+        tell("undo", back)
+    output.aside("next: sessionary sync pull")

@@ -1,0 +1,104 @@
+"""Which sessions a store carries, and what their project is called on all machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sessionary.disk.fs import Fs
+from sessionary.errors import StorageFailed
+from sessionary.layouts.amplifier.ids import folders_of
+from sessionary.layouts.amplifier.receiving import StoreRecipient
+from sessionary.model import SessionRef
+from sessionary.sync.bindings import Bindings, identities_on
+from sessionary.sync.identity import Named, Repositories
+from sessionary.sync.remote import Remote
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which sessions are carried, and what is remembered where.
+
+    Attributes:
+        base_dir: the folder of the store, as an absolute path.
+        project: what its project is called on this machine.
+        called: what it is called on all machines; None if its repository is to tell.
+        folder: where the project lies; None if that is not known.
+        home: the home that the store lies in; None if it lies elsewhere.
+        state: where this machine remembers what the other side has.
+        bindings: the file in which it remembers which folder is which project.
+        logs: carry event logs too.
+        quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
+    """
+
+    base_dir: str
+    project: str
+    called: str | None
+    folder: str | None
+    home: str | None
+    state: str
+    bindings: str
+    logs: bool
+    quiet: float
+
+    def ref(self, session: str) -> SessionRef:
+        """The session of this id, whether it is there or not."""
+        return SessionRef(StoreRecipient.name, session, f"{self.base_dir}/{session}", self.project)
+
+
+class OneProject:
+    """What the one project of a store is called on all machines: what was said, or as its repository is, or its name.
+
+    Found when it is needed first: files of git are read for it, git itself may have to be asked, and for a folder
+    without a repository the remote. No user is at hand, so nothing waits for one: a folder that cannot be bound to a
+    project of the remote automatically becomes a project of its own.
+    """
+
+    def __init__(self, place: Place, fs: Fs) -> None:
+        self._place = place
+        self._fs = fs
+        self._called = place.called
+
+    def identity(self, ref: SessionRef) -> str | None:
+        return self._called
+
+    def local(self, identity: str | None) -> str | None:
+        return self._place.project
+
+    def called(self, remote: Remote) -> str:
+        """The name.
+
+        Raises:
+            RemoteError: the remote could not be asked which projects of that name it has.
+            StorageFailed, Locked: which project the folder is cannot be remembered.
+        """
+        if self._called is None:
+            try:
+                named = self._named()
+            except StorageFailed:
+                named = None
+            self._called = self._place.project if named is None else self._bound(named, remote)
+        return self._called
+
+    def _named(self) -> Named | None:
+        place = self._place
+        known = {} if place.folder is None else {place.project: place.folder}
+        found = Repositories(known, find=lambda project: folders_of(project, self._fs), fs=self._fs)
+        return found.named(place.project)
+
+    def _bound(self, named: Named, remote: Remote) -> str:
+        if named.folder is None:
+            return named.base + named.way
+        identities = partial(identities_on, remote)
+        bindings = Bindings(self._place.bindings, identities=identities, waits=False, fs=self._fs)
+        return bindings.identity(named.base, named.folder, partial(self._alike, named)) + named.way
+
+    def _alike(self, named: Named) -> set[str]:
+        """The folders of this name whose sessions lie in the same home."""
+        from sessionary.workspace import Workspace  # asked once, for a folder that is not bound yet
+
+        if self._place.home is None or named.folder is None:
+            return set()
+        home = Workspace(Path(self._place.home), self._fs, root=Path(named.folder))
+        return home.repositories().alike(named.base)
