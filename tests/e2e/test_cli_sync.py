@@ -60,7 +60,7 @@ class Machine:
         (self.project / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')
 
     def run(self, command: str, *arguments: str) -> Result:
-        """One command on this machine."""
+        """One command on this machine; its words are split as a shell does."""
         self._patch.setenv("XDG_CONFIG_HOME", str(self.root / "config"))
         self._patch.setenv("XDG_STATE_HOME", str(self.root / "state"))
         place = (
@@ -68,7 +68,7 @@ class Machine:
             if command in ("init", "gc", "demo")
             else ["--home", str(self.home), "--root", str(self.project)]
         )
-        code = main(["sync", *command.split(), *place, *arguments])
+        code = main(["sync", *shlex.split(command), *place, *arguments])
         return Result(code, *self._read())
 
     def json(self, command: str, *arguments: str) -> Any:
@@ -223,7 +223,7 @@ def test_folders_of_one_name_without_a_repository_are_bound_by_the_user(
     changed = laptop.run("project bind", str(laptop.project), "--new")
     assert changed.code == 0
     undo = next(line for line in changed.err.splitlines() if line.startswith("undo: "))
-    assert main(shlex.split(undo)[2:]) == 0
+    assert laptop.run(shlex.join(shlex.split(undo)[3:])).code == 0
     (again,) = [row for row in laptop.json("project list") if row["folder"]]
     assert again["identity"] == second
 

@@ -145,6 +145,8 @@ class Carrier:
             StorageFailed: the sessions cannot be listed.
         """
         waiting = self.courier.waiting  # read first: what is sent meanwhile may be named, never left out
+        if self._project.known() is None:  # then nothing was sent yet, and nothing is asked of the remote
+            return sorted({*waiting, *self._ids()})
         return sorted({*waiting, *self._engine(_Late(self._connected)).unsent()})
 
     def push(self) -> SyncResult:

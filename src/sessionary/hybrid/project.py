@@ -73,23 +73,34 @@ class OneProject:
             RemoteError: the remote could not be asked which projects of that name it has.
             StorageFailed, Locked: which project the folder is cannot be remembered.
         """
+        if self.known() is None and (named := self._named()) is not None:
+            self._called = self._bound(named, remote)
+        return self._called or self._place.project
+
+    def known(self) -> str | None:
+        """The name, as far as it can be known without asking the remote; None if nothing was carried under it yet."""
         if self._called is None:
-            try:
-                named = self._named()
-            except StorageFailed:
-                named = None
-            self._called = self._place.project if named is None else self._bound(named, remote)
+            named = self._named()
+            if named is None:
+                self._called = self._place.project
+            elif named.folder is None:
+                self._called = named.base + named.way
+            else:
+                stem = Bindings(self._place.bindings, fs=self._fs).known().get(named.folder)
+                self._called = stem and stem + named.way
         return self._called
 
     def _named(self) -> Named | None:
         place = self._place
         known = {} if place.folder is None else {place.project: place.folder}
         found = Repositories(known, find=lambda project: folders_of(project, self._fs), fs=self._fs)
-        return found.named(place.project)
+        try:
+            return found.named(place.project)
+        except StorageFailed:
+            return None
 
     def _bound(self, named: Named, remote: Remote) -> str:
-        if named.folder is None:
-            return named.base + named.way
+        assert named.folder is not None
         identities = partial(identities_on, remote)
         bindings = Bindings(self._place.bindings, identities=identities, waits=False, fs=self._fs)
         return bindings.identity(named.base, named.folder, partial(self._alike, named)) + named.way
