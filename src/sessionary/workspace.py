@@ -204,7 +204,8 @@ class Workspace:
         return in_turn(map(self._summaries, self.layouts))
 
     def _summaries(self, layout: Layout) -> Iterator[Summary]:
-        with Catalog(str(layout.home), layout.name, self._cache, self._fs).entries() as known:
+        name = getattr(layout, "catalogue", layout.name)
+        with Catalog(str(layout.home), name, self._cache, self._fs).entries() as known:
             yield from layout.summaries(known)
 
     def layout_of(self, ref: SessionRef) -> Layout:

@@ -45,7 +45,8 @@ def breadcrumbs_command(
 ) -> int:
     """List the breadcrumbs of a work session, the oldest first.
 
-    ID may be the beginning of an id, or `latest`. What stands in brackets is the time in UTC, and the name of the file.
+    ID may be the beginning of an id, or `latest`. What stands in brackets is the time, and the name of the file: in
+    UTC, or local where the times of the session name no zone.
     """
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")

@@ -13,7 +13,7 @@ from sessionary.cli.text import one_line
 from sessionary.cli.work import entries, places, words
 from sessionary.cli.work.breadcrumbs_cmd import Found, cut
 from sessionary.layouts.maestro.records import WorkSession, crumb_document
-from sessionary.layouts.maestro.times import parse_time
+from sessionary.layouts.maestro.times import parse_time, session_zone
 
 
 @click.command(
@@ -45,7 +45,7 @@ def timeline_command(
     top = store.find(session)
     found, problems = places.chosen(store, top, include_children=include_children)
     found = cut(found, limit, tail)
-    times = [parse_time(crumb.timestamp) for crumb, _ in found]
+    times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
     if json_:
         output.value({"session_id": top.session_id, "events": _events(found, times)})
     else:

@@ -22,16 +22,20 @@ from sessionary.layouts.maestro.documents import (
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
 from sessionary.layouts.maestro.placement import find_folder, no_session
 from sessionary.layouts.maestro.records import WorkSession, state_of
-from sessionary.layouts.maestro.times import iso
+from sessionary.layouts.maestro.times import session_time
 
 
-def new_session(session_id: str, session_type: str, status: str, at: datetime) -> WorkSession:
+def new_session(
+    session_id: str, session_type: str, status: str, at: datetime, created: str = ""
+) -> WorkSession:
     """A session that begins at this time, and ends then too if its status says so.
+
+    Its times have the form of `created`, that of its parent: who reads one of them reads the other.
 
     Raises:
         InvalidId: the id cannot name a folder.
     """
-    moment = iso(at)
+    moment = session_time(at, created)
     return WorkSession(
         session_id=check_id(session_id),
         session_type=session_type,

@@ -14,6 +14,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from typing import Any, Literal, NamedTuple
 
 from sessionary.codec import (
@@ -54,7 +55,7 @@ from sessionary.layouts.maestro.records import (
     crumb_document,
     missing_keys,
 )
-from sessionary.layouts.maestro.times import is_instant, next_stamp, parse_time, stamp_of, utc_now
+from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, parse_time, stamp_of, utc_now
 from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
@@ -122,7 +123,7 @@ def create_breadcrumb(
     The fields are those of `Breadcrumb`. Both `timestamp` and `breadcrumb_id` may be set afterwards.
     """
     return Breadcrumb(
-        timestamp=stamp_of(utc_now()),
+        timestamp=Stamp.of(utc_now()),
         breadcrumb_id=new_id(),
         prompt=prompt,
         response=response,
@@ -141,13 +142,20 @@ def create_breadcrumb(
 
 
 def write_crumb(
-    folder: str, crumb: Breadcrumb, *, fs: Fs = OS_FS, durable: bool = True, makes: Makes = "all"
+    folder: str,
+    crumb: Breadcrumb,
+    *,
+    fs: Fs = OS_FS,
+    durable: bool = True,
+    makes: Makes = "all",
+    zone: tzinfo = UTC,
 ) -> str:
     """Write a breadcrumb below the session folder `folder`; returns the path of its file.
 
     Where a file of that time is there already, the breadcrumb moves on by a microsecond at a time: its `timestamp`
     then differs from what it was. Where a folder is missing that is not to be made, as one of a session that was moved
-    away, this fails with ENOENT and has written nothing.
+    away, this fails with ENOENT and has written nothing. A time that we made, or that names its zone, is written in
+    `zone`, that of the session (see `times.session_zone`); any other as it is.
 
     Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
     file or none, and never a part of it (on ext4 without a journal perhaps a part, after a power cut).
@@ -159,8 +167,10 @@ def write_crumb(
             again, its id stays the same.
     """
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
-    if not is_instant(crumb.timestamp):
-        crumb.timestamp = _stamp_from(crumb.timestamp)
+    if type(crumb.timestamp) is Stamp:
+        crumb.timestamp = stamp_of(crumb.timestamp.moment, zone)
+    elif not is_instant(crumb.timestamp):
+        crumb.timestamp = _stamp_from(crumb.timestamp, zone)
     made = False
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
@@ -196,14 +206,14 @@ def _encoded(crumb: Breadcrumb) -> bytes:
     return encode_document(document)
 
 
-def _stamp_from(text: Any) -> str:
+def _stamp_from(text: Any, zone: tzinfo) -> str:
     moment = parse_time(text)
     if moment is None:
         raise Invalid(
             f"the timestamp {text!r} is no time",
             hint="use YYYYMMDD_HHMMSS_microseconds in UTC, or ISO 8601",
         )
-    return stamp_of(moment)
+    return stamp_of(moment, zone)
 
 
 def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:

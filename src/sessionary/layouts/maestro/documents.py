@@ -10,19 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
-from sessionary.errors import Corrupt, SchemaError
+from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
 from sessionary.layouts.maestro.merging import merge, same
-from sessionary.layouts.maestro.names import LARGEST, LOCK
+from sessionary.layouts.maestro.names import LARGEST, LOCK, SESSION
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
 from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
-from sessionary.layouts.maestro.times import iso, utc_now
+from sessionary.layouts.maestro.times import session_time, session_zone, utc_now
 from sessionary.layouts.maestro.usual import usual_session
 
 PATIENCE = 30.0
@@ -64,6 +64,14 @@ def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
     if data is None:
         raise not_found(path, f"there is no work session in {path}")
     return parse_session(data, path)
+
+
+def zone_in(fs: Fs, folder: str) -> tzinfo:
+    """The zone of the breadcrumb times of the session in a folder; UTC where its document does not say."""
+    try:
+        return session_zone(read_session(f"{folder}/{SESSION}", fs=fs).created)
+    except (NotFound, Corrupt, SchemaError, StorageFailed):
+        return UTC
 
 
 def parse_session(data: bytes, path: str) -> WorkSession:
@@ -217,7 +225,7 @@ def _check_change(theirs: dict[str, Any], merged: dict[str, Any], path: str) -> 
 
 def _finish(merged: dict[str, Any], theirs: dict[str, Any] | None, mine: dict[str, Any], now: Clock) -> None:
     """Put in what follows from the rest."""
-    moment = iso(now())
+    moment = session_time(now(), merged["created"])
     merged["modified"] = moment
     merged["state"] = state_of(merged["status"])
     if theirs is None or theirs["status"] != merged["status"]:

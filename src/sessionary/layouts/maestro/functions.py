@@ -23,7 +23,7 @@ from sessionary.layouts.maestro.names import SESSION, default_root, is_uuid, new
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
-from sessionary.layouts.maestro.times import iso, stamp_of, utc_now
+from sessionary.layouts.maestro.times import Stamp, iso, utc_now
 from sessionary.model import Problem
 
 AnyPath = str | os.PathLike[str]
@@ -209,8 +209,8 @@ def get_breadcrumb_summary(session_id: str, sessions_dir: AnyPath | None = None)
 
 
 def generate_timestamp() -> str:
-    """Now, as breadcrumbs write it."""
-    return stamp_of(utc_now())
+    """Now, as breadcrumbs write it: in UTC, until a session takes it whose times are local ones."""
+    return Stamp.of(utc_now())
 
 
 def generate_breadcrumb_id() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from sessionary.disk.fs import Fs
@@ -31,7 +31,12 @@ class Breadcrumbs:
 
 
 def gather(
-    fs: Fs, folders: Iterable[str], *, depth: int | None = None, date_range: DateRange | None = None
+    fs: Fs,
+    folders: Iterable[str],
+    *,
+    depth: int | None = None,
+    date_range: DateRange | None = None,
+    zone: tzinfo = UTC,
 ) -> Breadcrumbs:
     """Read the breadcrumbs below these session folders; one that is bad, or a closed folder, hides none of the others.
 
@@ -40,6 +45,7 @@ def gather(
         folders: the folders, see `placement.mailboxes`.
         depth: only those of this depth, by what they say themselves.
         date_range: only those from the first instant to the second, to the second; either may be None.
+        zone: that of their times; see `times.session_zone`.
 
     Raises:
         Invalid: an end of the range is no time.
@@ -56,7 +62,7 @@ def gather(
     if depth is not None:
         found = [crumb for crumb in found if crumb.depth_level == depth]
     if first is not None or last is not None:
-        found = [crumb for crumb in found if _is_within(crumb, first, last)]
+        found = [crumb for crumb in found if _is_within(crumb, zone, first, last)]
     found.sort(key=sort_key)
     return Breadcrumbs(found, problems)
 
@@ -88,8 +94,8 @@ def tokens(crumb: Breadcrumb, name: str) -> int:
     return count if type(count) is int else 0
 
 
-def _is_within(crumb: Breadcrumb, first: datetime | None, last: datetime | None) -> bool:
-    moment = parse_time(crumb.timestamp)
+def _is_within(crumb: Breadcrumb, zone: tzinfo, first: datetime | None, last: datetime | None) -> bool:
+    moment = parse_time(crumb.timestamp, zone)
     if moment is None:
         return False
     moment = moment.replace(microsecond=0)  # the original compares whole seconds
@@ -99,7 +105,7 @@ def _is_within(crumb: Breadcrumb, first: datetime | None, last: datetime | None)
 def _instant(end: datetime | str | None) -> datetime | None:
     if end is None:
         return None
-    moment = parse_time(end)
+    moment = parse_time(end)  # the original compares with the clock on the wall
     if moment is None:
         raise Invalid(f"{end!r} is no time", hint="use ISO 8601, or a datetime")
     return moment

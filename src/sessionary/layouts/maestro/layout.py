@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
 from collections.abc import Callable, Iterator, MutableMapping
 from itertools import islice
 from pathlib import Path
@@ -18,13 +19,14 @@ from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
 from sessionary.layouts.maestro import checking
 from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
-from sessionary.layouts.maestro.documents import read_session
+from sessionary.layouts.maestro.documents import read_session, zone_in
 from sessionary.layouts.maestro.looking import Look, Read, look, read_all_crumbs, unreadable_summary
 from sessionary.layouts.maestro.lost import lost_problems
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
 from sessionary.layouts.maestro.placement import mailboxes, walk
 from sessionary.layouts.maestro.records import sort_key
 from sessionary.layouts.maestro.talk import messages_of
+from sessionary.layouts.maestro.times import zone_signature
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary
 
 KIND = "work"
@@ -70,6 +72,11 @@ class MaestroLayout:
         self._fs = fs
         self._project = project
         self._now = now
+
+    @property
+    def catalogue(self) -> str:
+        """The name under which summaries are remembered: those of times without a zone hold for one zone only."""
+        return f"{self.name}-{zlib.crc32(zone_signature().encode()):08x}"
 
     def discover(self) -> Iterator[SessionRef]:
         closed: list[StorageFailed] = []
@@ -193,10 +200,11 @@ class MaestroLayout:
 
     def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
         reads = read_all_crumbs(self._fs, ref.folder, self._boxes(ref), {}, [], self._now())
+        zone = zone_in(self._fs, ref.folder)
         index = 0
         for read in sorted((each for each in reads if each.crumb.breadcrumb is not None), key=_order):
             assert read.crumb.breadcrumb is not None
-            for message in messages_of(read.crumb.breadcrumb):
+            for message in messages_of(read.crumb.breadcrumb, zone):
                 after = Cursor(place.st_dev, place.st_ino, index + 1)
                 yield Entry(index, Record(message, 1, 0, read.data), after)
                 index += 1

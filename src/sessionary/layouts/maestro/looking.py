@@ -26,7 +26,7 @@ from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, SESSION, dept
 from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.talk import messages_of
-from sessionary.layouts.maestro.times import parse_time
+from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "maestro"
@@ -203,8 +203,9 @@ def _summary(
     place: os.stat_result,
     size: int,
 ) -> Summary:
-    spoken = [message for crumb in crumbs for message in messages_of(crumb)]
-    times = [parse_time(crumb.timestamp) for crumb in crumbs[-1:]]
+    zone = session_zone(session.created) if session else UTC
+    spoken = [message for crumb in crumbs for message in messages_of(crumb, zone)]
+    times = [parse_time(crumb.timestamp, zone) for crumb in crumbs[-1:]]
     times.append(parse_time(session.modified) if session else None)
     known = [moment for moment in times if moment is not None]
     return Summary(

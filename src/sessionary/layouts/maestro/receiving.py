@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count
 
 from sessionary.codec import Undecodable, decode, encode_document, sanitize
@@ -137,8 +137,11 @@ def _is_crumb(name: str) -> bool:
 
 
 def _later(ours: dict[str, object], others: dict[str, object]) -> bool:
-    """True if ours was changed last; of two changes in one moment that of the greater document, on both sides."""
-    mine, theirs = parse_time(ours.get("modified")), parse_time(others.get("modified"))
+    """True if ours was changed last; of two changes in one moment that of the greater document, on both sides.
+
+    A time without a zone is UTC here, wherever it was written: all devices must come to the same result.
+    """
+    mine, theirs = parse_time(ours.get("modified"), UTC), parse_time(others.get("modified"), UTC)
     if mine is None or theirs is None or mine == theirs:
         return (mine is not None, repr(ours)) >= (theirs is not None, repr(others))
     return mine > theirs

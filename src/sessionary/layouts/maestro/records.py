@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC
 from enum import Enum
 from itertools import product
 from operator import attrgetter
@@ -68,7 +69,7 @@ class WorkSession:
         session_type: a value of `SessionType`.
         parent_session_id: the session that began this one; where it differs from the place, this counts.
         status: a value of `SessionStatus`.
-        created, modified: ISO 8601; empty where the file does not say.
+        created, modified: ISO 8601; empty where the file does not say. Without a zone, they are local times.
         related_entity: what the work is about: ``track_id``, ``phase_id``, ``task_id``, ``issue_id``, ``name``.
         breadcrumbs_dir: where its breadcrumbs lie, relative to the project; told, never trusted.
         metadata: whatever else.
@@ -120,7 +121,7 @@ class Breadcrumb:
     """One interaction, or one message to whoever works on the session: what a breadcrumb file says.
 
     Attributes:
-        timestamp: ``YYYYMMDD_HHMMSS_microseconds``, UTC.
+        timestamp: ``YYYYMMDD_HHMMSS_microseconds``, UTC; local in a session whose times name no zone.
         breadcrumb_id: its identity (a UUID); a copy under another name is still the same one.
         prompt, response: texts; the response may be JSON text.
         tools_called: ``{"tool", "args", "result", "error", "timestamp"}`` each.
@@ -365,7 +366,7 @@ def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:
     """The order of breadcrumbs: by time, depth, id. A time of another form is compared by its instant."""
     stamp = crumb.timestamp
     if not is_stamp(stamp):
-        moment = parse_time(stamp)
+        moment = parse_time(stamp, UTC)
         stamp = stamp_of(moment) if moment else stamp
     return stamp, crumb.depth_level, crumb.breadcrumb_id
 

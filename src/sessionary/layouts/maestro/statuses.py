@@ -15,7 +15,7 @@ from typing import Final
 
 from sessionary.errors import Invalid, TransitionError
 from sessionary.layouts.maestro.records import CLOSED, STATUSES, WorkSession, state_of
-from sessionary.layouts.maestro.times import iso, utc_now
+from sessionary.layouts.maestro.times import session_time, utc_now
 
 _OPEN_ENDS: Final = frozenset({"completed", "interrupted", "failed"})
 NEXT: Final[dict[str, frozenset[str]]] = {
@@ -62,7 +62,7 @@ def move(session: WorkSession, status: str, *, now: datetime | None = None) -> b
 
 def settle(session: WorkSession, status: str, *, now: datetime | None = None) -> None:
     """Set a status with all that follows from it: state, time of the change, time of the end."""
-    moment = iso(now or utc_now())
+    moment = session_time(now or utc_now(), session.created)
     session.status = status
     session.state = state_of(status)
     session.modified = moment

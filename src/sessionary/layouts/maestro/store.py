@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from sessionary.layouts.maestro.documents import (
     locked,
     read_session,
     save_session,
+    zone_in,
 )
 from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
 from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
@@ -42,7 +44,7 @@ from sessionary.layouts.maestro.placement import find_folder, folder_of, mailbox
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.remembering import Memory
-from sessionary.layouts.maestro.times import utc_now
+from sessionary.layouts.maestro.times import is_naive, naive_zone, utc_now
 from sessionary.model import Problem
 
 MIN_PREFIX = 4
@@ -86,7 +88,7 @@ class WorkStore:
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
         self._memory = Memory()
-        self._lay: dict[str, str] = {}
+        self._lay: dict[str, tuple[str, bool]] = {}
         self.new_id: Callable[[], str] = new_id
 
     @classmethod
@@ -152,14 +154,15 @@ class WorkStore:
         if type(session_type) is not str or not session_type.strip():
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
         status = statuses.check_status(status or "running")
-        session = creating.new_session(self.new_id(), session_type, status, self.now())
+        if parent is not None:
+            parent = self._meant(parent, allow_orphan)
+        created = "" if parent is None else self._created(parent)
+        session = creating.new_session(self.new_id(), session_type, status, self.now(), created)
         session.related_entity = dict(related_entity or {})
         session.purpose, session.context = purpose, dict(context or {})
         session.metadata = dict(metadata or {})
         session.metadata.setdefault("cookie", session.session_id)
         session.metadata = git_facts(self.fs, self._root) | session.metadata
-        if parent is not None:
-            parent = self._meant(parent, allow_orphan)
         if parent is None:
             creating.place(self.fs, self._root, session, self._root)
         else:
@@ -443,26 +446,27 @@ class WorkStore:
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id)
-        if lay is not None and (path := self._try(lay, breadcrumb, "nothing")) is not None:
+        if lay is not None and (path := self._try(*lay, breadcrumb, "nothing")) is not None:
             return path  # else it is gone from there, or has no breadcrumb of that depth yet
         self._lay.pop(session_id, None)
         session_id = self._meant(session_id, allow_unknown)
         folder = find_folder(self.fs, self._root, session_id)
-        if folder is not None and (path := self._try(folder, breadcrumb, "below")) is not None:
-            self._remember(session_id, folder)
+        naive = folder is not None and is_naive(self._created(session_id))
+        if folder is not None and (path := self._try(folder, naive, breadcrumb, "below")) is not None:
+            self._remember(session_id, folder, naive)
             return path
         if folder is not None:  # moved between our look and our write, as it is not every time
             folder = find_folder(self.fs, self._root, session_id)
         if folder is not None:
-            return write_crumb(folder, breadcrumb, fs=self.fs, makes="below")
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes="below", zone=_zone(naive))
         if not allow_unknown:
             raise no_session(self._root, session_id)
         return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
 
-    def _try(self, folder: str, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
+    def _try(self, folder: str, naive: bool, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
         """Leave a breadcrumb in the session in this folder; None if the session is not there any more."""
         try:
-            return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes)
+            return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes, zone=_zone(naive))
         except StorageFailed as error:
             if error.errno not in _GONE or error.outcome == "unknown":
                 raise
@@ -482,11 +486,21 @@ class WorkStore:
                 raise
             return name
 
-    def _remember(self, session_id: str, folder: str) -> None:
-        """Where a session lay: to look for it before each breadcrumb takes as long as a tenth of its flushes."""
+    def _created(self, session_id: str) -> str:
+        """What the session says of its creation; empty where it cannot be asked."""
+        try:
+            return self.load(session_id).created
+        except SessionaryError:
+            return ""
+
+    def _remember(self, session_id: str, folder: str, naive: bool) -> None:
+        """Where a session lay, and whether its times name no zone.
+
+        To look for it before each breadcrumb takes as long as a tenth of its flushes.
+        """
         if len(self._lay) >= _REMEMBERED:
             self._lay.clear()
-        self._lay[session_id] = folder
+        self._lay[session_id] = folder, naive
 
     def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
         """Leave a breadcrumb as a sender who knows the cookie, which is the whole id of an open session.
@@ -522,7 +536,8 @@ class WorkStore:
         session_id = self._meant(session_id, allow_unknown=True)
         folder = find_folder(self.fs, self._root, session_id)
         boxes = mailboxes(self.fs, self._root, session_id, folder)
-        return gather(self.fs, boxes, depth=depth, date_range=date_range)
+        zone = UTC if folder is None else zone_in(self.fs, folder)
+        return gather(self.fs, boxes, depth=depth, date_range=date_range, zone=zone)
 
     def list_breadcrumbs(
         self, session_id: str, depth: int | None = None, date_range: DateRange | None = None
@@ -546,3 +561,8 @@ class WorkStore:
         if session.status != "completed":
             self.refuse_open_children(session.session_id)
         statuses.move(session, "completed", now=self.now())
+
+
+def _zone(naive: bool) -> tzinfo:
+    """The zone of the breadcrumb times of a session whose own times name none, or do."""
+    return naive_zone() if naive else UTC

@@ -19,7 +19,7 @@ from sessionary.layouts.maestro.documents import edit_session, locked
 from sessionary.layouts.maestro.names import SESSION
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
 from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
-from sessionary.layouts.maestro.times import stamp_of
+from sessionary.layouts.maestro.times import Stamp
 from sessionary.model import Problem, Severity
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _result(store: WorkStore, child: WorkSession, parent: WorkSession) -> Breadc
             "context": child.context,
         },
     )
-    crumb.breadcrumb_id, crumb.timestamp = child.metadata[RESULT_ID], stamp_of(store.now())
+    crumb.breadcrumb_id, crumb.timestamp = child.metadata[RESULT_ID], Stamp.of(store.now())
     return crumb
 
 

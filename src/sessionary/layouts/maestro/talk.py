@@ -7,6 +7,7 @@ asked, then come its calls and what the tools gave back, then its response. The 
 
 from __future__ import annotations
 
+from datetime import UTC, tzinfo
 from typing import Any
 
 from sessionary.codec import encode_line
@@ -14,9 +15,12 @@ from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
 from sessionary.layouts.maestro.times import iso, parse_time
 
 
-def messages_of(crumb: Breadcrumb) -> list[dict[str, Any]]:
-    """The messages that a breadcrumb stands for: at least one, even if it says nothing."""
-    moment = parse_time(crumb.timestamp)
+def messages_of(crumb: Breadcrumb, zone: tzinfo = UTC) -> list[dict[str, Any]]:
+    """The messages that a breadcrumb stands for: at least one, even if it says nothing.
+
+    `zone` is that of its time; see `times.session_zone`.
+    """
+    moment = parse_time(crumb.timestamp, zone)
     base = {"timestamp": iso(moment) if moment else None, "breadcrumb_id": crumb.breadcrumb_id}
     said: list[dict[str, Any]] = []
     if crumb.prompt:

@@ -1,20 +1,96 @@
-"""Times: UTC out, tolerant in.
+"""Times: UTC out, tolerant in; and those of the original, which are local and do not say so.
 
-Sessions have ISO 8601 times, breadcrumbs the form `20250131_120000_123456`, which sorts as text and can be a file
-name. The original wrote both in local time without saying which; such a time is read as UTC, because no file says
-where it was written.
+Sessions have ISO 8601 times, breadcrumbs the form `20250131_120000_123456`, which sorts as text, can be a file name,
+and never says its zone. The original writes both in local time (`datetime.now()`), we in UTC, and sessions with it.
+Which of the two a session keeps shows in its `created`: without a zone there, all of its times are local ones, and we
+write such into it too, because the original fails where it compares a time with a zone and one without.
+
+What zone "local" is, no file says: it is that of this machine, unless `SESSIONARY_NAIVE_TIMES` names another. Whoever
+must come to the same result on all machines, as a merge must, reads times without a zone as UTC.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from datetime import UTC, date, datetime, timedelta
+import time
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
+
+from sessionary.errors import Invalid
+
+SETTING = "SESSIONARY_NAIVE_TIMES"
+"""Names the environment variable that says what times without a zone mean: ``local``, ``utc`` or a time zone."""
 
 _STAMP = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9]{6}")
 _INSTANT = re.compile(r"([0-9]{8})_(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]_[0-9]{6}")
 _STEP = timedelta(microseconds=1)
+
+
+class _Local(tzinfo):
+    """The zone of this machine, asked of the system for each time: its offset depends on the date."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
+
+    def fromutc(self, moment: datetime) -> datetime:
+        return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+
+
+_LOCAL = _Local()
+
+
+def naive_zone() -> tzinfo:
+    """The zone of times without one.
+
+    Raises:
+        Invalid: `SESSIONARY_NAIVE_TIMES` names none.
+    """
+    return _zone_called(os.environ.get(SETTING, ""))
+
+
+@lru_cache(maxsize=8)
+def _zone_called(word: str) -> tzinfo:
+    if word.casefold() in ("", "local"):
+        return _LOCAL
+    if word.casefold() == "utc":
+        return UTC
+    from zoneinfo import ZoneInfo  # here, as nearly nobody names a zone
+
+    try:
+        return ZoneInfo(word)
+    except (KeyError, ValueError, OSError) as error:
+        raise Invalid(
+            f"{SETTING} is {word!r}, which names no time zone of this machine",
+            hint="use 'local', 'utc', or a zone such as 'Europe/Berlin' (the package tzdata has them)",
+        ) from error
+
+
+def zone_signature() -> str:
+    """Differs where times without a zone mean other instants: what was derived from them holds as long as this."""
+    word = os.environ.get(SETTING, "")
+    return word if _zone_called(word) is not _LOCAL else f"{time.tzname}{time.timezone}{time.altzone}"
+
+
+@lru_cache(maxsize=1024)
+def is_naive(text: str) -> bool:
+    """True for a session time that names no zone; False for no time at all."""
+    try:
+        return datetime.fromisoformat(text.strip()).tzinfo is None
+    except ValueError:
+        return False
+
+
+def session_zone(created: str) -> tzinfo:
+    """The zone of the breadcrumb times of a session that says it was created then."""
+    return naive_zone() if is_naive(created) else UTC
 
 
 def utc_now() -> datetime:
@@ -27,11 +103,31 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def stamp_of(moment: datetime) -> str:
-    """A breadcrumb time: `20250131_120000_123456`, UTC."""
+def session_time(moment: datetime, created: str) -> str:
+    """A time for a session that says it was created then: as `iso`, or without a zone as that one is."""
+    if not is_naive(created):
+        return iso(moment)
+    return moment.astimezone(naive_zone()).replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def stamp_of(moment: datetime, zone: tzinfo = UTC) -> str:
+    """A breadcrumb time: `20250131_120000_123456`, in UTC or the zone of its session."""
     # Cut out by hand: strftime takes twice as long, and does not fill up the years before 1000.
-    text = moment.astimezone(UTC).isoformat("_", "microseconds")
+    text = moment.astimezone(zone).isoformat("_", "microseconds")
     return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}_{text[20:26]}"
+
+
+class Stamp(str):
+    """A breadcrumb time in UTC that knows its instant: whoever writes it can put it into the zone of its session."""
+
+    moment: datetime
+
+    @classmethod
+    def of(cls, moment: datetime) -> Self:
+        """The stamp of an instant."""
+        stamp = cls(stamp_of(moment))
+        stamp.moment = moment
+        return stamp
 
 
 def is_stamp(text: object) -> bool:
@@ -56,31 +152,48 @@ def _is_day(text: str) -> bool:
 
 def next_stamp(stamp: str) -> str:
     """The time one microsecond later."""
-    return stamp_of(_moment_of(stamp) + _STEP)
+    return stamp_of((_moment_of(stamp) + _STEP).replace(tzinfo=UTC))
 
 
-def parse_time(value: Any) -> datetime | None:
-    """The instant that a text of either form means; a time without a zone is UTC. None if it means none."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+def parse_time(value: Any, zone: tzinfo | None = None) -> datetime | None:
+    """The instant, in UTC, that a text of either form means; None if it means none.
+
+    Args:
+        value: the text, or a datetime.
+        zone: that of a time which names none; by default the one of `naive_zone`, and of a breadcrumb time UTC.
+
+    Raises:
+        Invalid: as `naive_zone`.
+    """
+    moment = value if isinstance(value, datetime) else _told(value)
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        zone = (UTC if is_stamp(value) else naive_zone()) if zone is None else zone
+        moment = moment.replace(tzinfo=zone)
+    try:
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):  # a year that the system does not know
+        return None
+
+
+def _told(value: Any) -> datetime | None:
+    """What a text of either form says; it may name no zone."""
     if not isinstance(value, str):
         return None
     try:
-        if _STAMP.fullmatch(value):
-            return _moment_of(value)
-        found = datetime.fromisoformat(value.strip())
-        return found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
+        return _moment_of(value) if _STAMP.fullmatch(value) else datetime.fromisoformat(value.strip())
+    except ValueError:
         return None
 
 
 def _moment_of(stamp: str) -> datetime:
-    """The instant of a text of the form of a breadcrumb time. By hand: strptime takes longer than the write.
+    """What a text of the form of a breadcrumb time says. By hand: strptime takes longer than the write.
 
     Raises:
         ValueError: there is no such day or hour.
     """
     date = int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8])
-    return datetime(
-        *date, int(stamp[9:11]), int(stamp[11:13]), int(stamp[13:15]), int(stamp[16:]), tzinfo=UTC
+    return datetime(  # noqa: DTZ001 - it names no zone
+        *date, int(stamp[9:11]), int(stamp[11:13]), int(stamp[13:15]), int(stamp[16:])
     )
