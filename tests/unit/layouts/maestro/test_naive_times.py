@@ -89,7 +89,12 @@ def put(root: Path, name: str, created: str, modified: str | None = None, **more
     """A session as somebody else has written it."""
     folder = root / name
     folder.mkdir(parents=True)
-    document = {"session_id": name, "session_type": "fix", "created": created, "modified": modified or created}
+    document = {
+        "session_id": name,
+        "session_type": "fix",
+        "created": created,
+        "modified": modified or created,
+    }
     (folder / "session.json").write_text(json.dumps(document | more))
     return folder
 
@@ -118,7 +123,8 @@ def test_the_offset_is_that_of_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "hour"), [("utc", 23), ("UTC", 23), ("local", 14), ("", 14), ("Etc/GMT-1", 22), ("Etc/GMT+5", 28)]
+    ("word", "hour"),
+    [("utc", 23), ("UTC", 23), ("local", 14), ("", 14), ("Etc/GMT-1", 22), ("Etc/GMT+5", 28)],
 )
 def test_the_setting_names_another_zone(word: str, hour: int, monkeypatch: pytest.MonkeyPatch) -> None:
     in_zone(monkeypatch, TOKYO)
