@@ -108,7 +108,7 @@ def test_every_public_write_is_among_them(tmp_path: Path) -> None:
 def world(root: str | Path) -> dict[str, Any]:
     """The value of every file of sessions, wherever it lies."""
     base = Path(root, FOLDER)
-    names = [path for path in base.rglob("*") if path.is_file() and not path.name.endswith((".tmp", ".lock"))]
+    names = [path for path in base.rglob("*.yaml*") if not path.name.endswith((".tmp", ".lock"))]
     return {str(path.relative_to(base)): load_yaml(path.read_bytes()) for path in names}
 
 
@@ -146,6 +146,8 @@ def check_of(name: str) -> Callable[[str, tuple[Any, ...]], None]:
         if name != "erase":
             assert answers(found) >= answers(before), "an answer is gone"
             assert _slugs(found) >= _slugs(before), "a session is gone"
+        cleaned = {path.stem for path in Path(folder, FOLDER).glob(".trash/20260310*/*.yaml")}
+        assert cleaned <= {path.name for path in Path(folder, FOLDER, ".cleaned-up").glob("*")}, "no note"
         store = BrainstormStore(folder)
         assert all(row.readable for row in store.list())
         for row in store.detect().sessions[:1]:

@@ -240,6 +240,10 @@ class HybridSessionStore(SessionStore):
         self.release(session_id)
         self._touched(session_id)
 
+    def _clean_up(self, session_id: str, *, erase: bool) -> None:
+        super()._clean_up(session_id, erase=erase)
+        self.release(session_id)  # nothing to send: a clean-up by age is of this device only
+
     def load_with_report(self, session_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], Report]:
         loaded = super().load_with_report(session_id)
         if self._carrier is not None:

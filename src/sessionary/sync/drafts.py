@@ -50,6 +50,7 @@ class Stamp:
 
     device: str
     at: str
+    active: str
 
 
 def draft_all(
@@ -156,6 +157,7 @@ def next_head(
         count=old.count + 1,
         device=stamp.device,
         at=stamp.at,
+        active=stamp.active,
         deleted=False,
         parts=tuple(parts[name] for name in sorted(parts)),
         history=past,

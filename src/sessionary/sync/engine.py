@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, Locked, NotFound, RemoteError, SessionaryError
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import bundles
+from sessionary.sync import age_cleanup, bundles
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
 from sessionary.sync.comparing import kind_of
@@ -132,6 +132,7 @@ class Engine:
         with self._working() as report:
             asked = None if only is None else self._named(only, report)
             here = self._here(report) if asked is None else self._there(asked)
+            age_cleanup.forget_those_here(self._fs, here.values())
             pusher = self._pusher()
             for name, ref in pusher.parents_first(here):
                 report.outcomes += self._guarded(ref, partial(self._push, pusher, name, ref))
@@ -377,7 +378,7 @@ class Engine:
                 continue
             if all(self.layout.rule(part.name).policy is Policy.PERSON for part in agreed.head.parts):
                 continue  # nobody but a person decides about it, nor that it is to go
-            if is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder)):
+            if self._is_deleted(agreed):
                 gone.append((name, agreed))
         if len(gone) > FEW and 2 * len(gone) > known and not self._allow_many_deletions:
             note = f"{len(gone)} of {known} sessions are gone at once; they stay on the other side"
@@ -391,10 +392,13 @@ class Engine:
         return [
             (name, agreed)
             for name, agreed in known
-            if agreed is not None
-            and not agreed.head.deleted
-            and is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
+            if agreed is not None and not agreed.head.deleted and self._is_deleted(agreed)
         ]
+
+    def _is_deleted(self, agreed: Agreed) -> bool:
+        """True for a session that is gone, unless it was merely too old for this device."""
+        gone = is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
+        return gone and age_cleanup.last_activity(self._fs, self._ref(agreed)) is None
 
     def _bury(self, pusher: Pusher, name: str, agreed: Agreed) -> Outcome:
         """Tell the other side of a session that was trashed here, unless it is back by now."""
@@ -458,6 +462,8 @@ class Engine:
             return [outcome_of(head, Standing.IN_STEP)]
         try:
             ref = self._place(record.name, head)
+            if not head.deleted and self._stays_away(record.name, ref, head):
+                return [outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, Standing.HELD_BACK, why)]
             return self._guarded(ref, partial(puller.pull, record, head, ref, device))
@@ -475,6 +481,9 @@ class Engine:
             self.projects.identity(only)  # raises if its folder is not bound
         project = self.layout.project() or self.projects.local(head.project)
         return self.layout.place(project, head.session, head.parent)
+
+    def _stays_away(self, name: str, ref: SessionRef, head: Head) -> bool:
+        return age_cleanup.stays_away(self._fs, ref, head, self.states.agreed(name), self._now())
 
     def _is_whole(self, agreed: Agreed) -> bool:
         """False if the session is here without a file that was agreed on: it is to come back."""
@@ -539,6 +548,9 @@ class Engine:
             return self._failed(error.session or record.name, None, error)
         if not self._concerns(head) or head.deleted:
             return None
+        with suppress(SessionaryError):  # it may belong to no place here
+            if self._stays_away(record.name, self._place(record.name, head), head):
+                return outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)
         trashed = known is not None and known.etag == record.etag
         return outcome_of(
             head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""

@@ -88,6 +88,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
         parts: its files.
         history: earlier generations, the newest last, `HISTORY` at most.
         owners: of each ledger, the one device that writes it.
+        active: when the session was last worked on, by the clock of the device that pushed; empty if it is not known.
     """
 
     v: int
@@ -104,6 +105,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
     parts: tuple[PartHead, ...] = ()
     history: tuple[Past, ...] = ()
     owners: dict[str, str] = {}
+    active: str = ""
 
 
 class _Version(Struct):

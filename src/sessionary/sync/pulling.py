@@ -20,6 +20,7 @@ from sessionary.disk.spool import Spool
 from sessionary.errors import Locked
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
+from sessionary.sync import activity, age_cleanup
 from sessionary.sync.assuring import named
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
@@ -103,7 +104,7 @@ class Puller:
         sibling = self._layout.at(Path(moving.sibling))
         if sibling is not None:
             with self._layout.held(sibling):
-                self._layout.relabel(sibling, moving.session, self._now())
+                self._relabel(sibling, moving.session)
             if look(self._fs, moving.folder) is None and look(self._fs, moving.staged) is not None:
                 self._placer.enter(
                     moving.staged, SessionRef(self._layout.name, moving.session, moving.folder, None)
@@ -119,6 +120,8 @@ class Puller:
             found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule, spool)
             staged = self._placer.stage(record.name, ref, head, found, {}, device)
         self._placer.enter(staged, ref)
+        self._set_times(ref, activity.told(head, self._now()))
+        age_cleanup.forget(self._fs, ref)
         self._agree(record, head, ref, found, None)
         return outcome_of(head, Standing.PULLED)
 
@@ -161,6 +164,7 @@ class Puller:
             writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
             noted = writer.write(found, mine, agreed)
+            self._set_times(ref, self._active(head, found, mine))
         self._agree(record, head, ref, found, agreed)
         changed = {Verdict.THEIRS, Verdict.MERGE} & set(found.verdicts.values()) or noted
         return outcome_of(head, Standing.PULLED if changed else Standing.IN_STEP, noted)
@@ -201,12 +205,33 @@ class Puller:
         moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged)
         self._states.move(record.name, moving)
         atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
-        self._layout.relabel(sibling, ref.session_id, self._now())
+        self._relabel(sibling, ref.session_id)
         self._placer.enter(staged, ref)
+        self._set_times(ref, activity.told(head, self._now()))
         self._agree(record, head, ref, found, None)
         self._states.forget_move(record.name)
         note = f"another device has continued it; what was here is {new_id} now"
         return Outcome(head.session, head.project, Standing.DIVERGED, note, sibling=new_id)
+
+    def _relabel(self, sibling: SessionRef, session: str) -> None:
+        """Make what gave way say what it is now. Nobody has worked on it, so it is no newer than before."""
+        active = activity.latest(self._surveyor.survey(sibling).values(), self._now())
+        self._layout.relabel(sibling, session, self._now())
+        self._set_times(sibling, active)
+
+    def _active(self, head: Head, found: Comparison, mine: Mapping[str, LocalPart]) -> datetime | None:
+        """The time that a session is to have after a pull; None if what is here is newer and stays as it is."""
+        active = activity.told(head, self._now())
+        if found.all_are(Verdict.SAME, Verdict.THEIRS):
+            return active  # also after a pull that was cut off before it came to the times
+        if found.all_are(Verdict.SAME, Verdict.OURS):
+            return None
+        here = activity.latest(mine.values(), self._now())
+        return max(filter(None, (active, here)), default=None)
+
+    def _set_times(self, ref: SessionRef, active: datetime | None) -> None:
+        if active is not None:
+            activity.restore(self._fs, self._layout, self._rules, ref, active)
 
     def _agree(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None

@@ -18,7 +18,7 @@ from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import assuring, owners
+from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
 from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head
@@ -113,7 +113,7 @@ class Pusher:
 
     def bury(self, name: str, agreed: Agreed) -> Outcome:
         """Tell the other side that a session was trashed here, unless it has gone on there."""
-        stamp = self._stamp()
+        stamp = self._stamp({})
         head = msgspec.structs.replace(
             agreed.head, deleted=True, count=agreed.head.count + 1, device=stamp.device, at=stamp.at
         )
@@ -134,8 +134,10 @@ class Pusher:
     def _name_beside(self, ref: SessionRef, session: str) -> str:
         return head_name(self._layout.name, self._projects.identity(ref), session)
 
-    def _stamp(self) -> Stamp:
-        return Stamp(self._device, self._now().astimezone(UTC).isoformat(timespec="seconds"))
+    def _stamp(self, mine: Mapping[str, LocalPart]) -> Stamp:
+        now = self._now()
+        active = activity.text(activity.latest(mine.values(), now))
+        return Stamp(self._device, now.astimezone(UTC).isoformat(timespec="seconds"), active)
 
     def _first(self, name: str, ref: SessionRef) -> _Basis:
         """What a session begins with that was never pushed: nothing, or the blocks of the one it was forked from."""
@@ -172,7 +174,7 @@ class Pusher:
                 return outcome_of(agreed.head, standing)
             drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
-            intended, doubted = self._send(ref, agreed, drafts, matched, taken)
+            intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), taken)
             etag = self._swap(name, intended, basis.etag)
             if etag is None:
                 return None
@@ -203,6 +205,7 @@ class Pusher:
         agreed: Agreed,
         drafts: Mapping[str, Draft],
         matched: Mapping[str, Matched],
+        stamp: Stamp,
         taken: list[str],
     ) -> tuple[Agreed, list[tuple[str, bytes]]]:
         """Put the blocks of a round.
@@ -210,7 +213,7 @@ class Pusher:
         Returns:
             What is to be agreed once the head is swapped, and the blocks that were there already: who knows until when.
         """
-        head = next_head(agreed.head, drafts, matched, self._stamp(), taken)
+        head = next_head(agreed.head, drafts, matched, stamp, taken)
         doubted = []
         for one in drafts.values():
             for block, data in one.puts:

@@ -48,6 +48,7 @@ Call = Literal[
     "mkdir",
     "rmdir",
     "clone",
+    "utime",
     "close",
     "any",
 ]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.amplifier.presence import IN_USE, MOST, Presence, why_open
+from sessionary.layouts.amplifier.files import IN_USE
+from sessionary.layouts.amplifier.presence import MOST, Presence, why_open
 
 NOW = 2_000_000_000.0
 LONG_AGO = NOW - 3600

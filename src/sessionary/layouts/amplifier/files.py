@@ -5,6 +5,9 @@ METADATA = "metadata.json"
 CONFIG = "config.md"
 EVENTS = "events.jsonl"
 LOCK = ".lock"
+IN_USE = ".in-use"
+NO_ACTIVITY = frozenset({LOCK, IN_USE})
+"""Files whose times say nothing about the session: they change when somebody merely looks at it."""
 
 BACKUP = ".backup"
 """Put behind the name of a document: the version before."""

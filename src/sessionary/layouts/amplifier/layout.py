@@ -56,6 +56,7 @@ class AmplifierLayout:
         ".lock",
         ".in-use",
         ".trash/",
+        ".cleaned-up/",
         ".undo/",
         ".*.tmp",
         "*.backup",

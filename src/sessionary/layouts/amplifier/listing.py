@@ -17,7 +17,7 @@ from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
-from sessionary.layouts.amplifier.files import BACKUP, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, METADATA, NO_ACTIVITY, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.model import Problem, SessionRef, Summary, health
@@ -82,7 +82,7 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
         turns,
         count if type(count) is int else None,
         _time(metadata.get("created")),
-        _moment(max([place.st_mtime, *[found.st_mtime for found in stats.values()]])),
+        _moment(max([place.st_mtime, *[stats[name].st_mtime for name in stats if name not in NO_ACTIVITY]])),
         below + sum([found.st_size for found in stats.values()]),
         health(problems) if problems else "ok",
         problems,

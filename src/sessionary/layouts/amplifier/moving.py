@@ -23,6 +23,7 @@ from sessionary.codec import encode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound
+from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier.files import METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
 from sessionary.layouts.amplifier.recovery import read_metadata
@@ -166,6 +167,7 @@ def carry_out(
             move.problems.append(not_moved(step.source, error))
         passed()
     if move.source != move.target:
+        cleaned_up.move(fs, move.source, move.target)
         _tidy(fs, move.source)
 
 
@@ -339,7 +341,8 @@ def _left(fs: Fs, sessions: str, moving: set[str]) -> list[str]:
     """What else lies in the folder of a project and in that of its sessions."""
     project = os.path.dirname(sessions)
     beside = [name for name in _names(fs, project) or () if name != SESSIONS]
-    among = [name for name in _names(fs, sessions) or () if name not in moving and name != TRASH]
+    ours = {*moving, TRASH, cleaned_up.NOTES}
+    among = [name for name in _names(fs, sessions) or () if name not in ours]
     return sorted(beside) + sorted(os.path.join(SESSIONS, name) for name in among)
 
 

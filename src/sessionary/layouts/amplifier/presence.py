@@ -21,10 +21,9 @@ from contextlib import suppress
 from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Locked, SessionaryError
-from sessionary.layouts.amplifier.files import EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import EVENTS, IN_USE, METADATA, TRANSCRIPT
 from sessionary.layouts.base import changed_at
 
-IN_USE = ".in-use"
 MOST = 64
 """So many sessions of one program are held at once; those used longest ago are let go, and count as left by nobody."""
 
@@ -51,8 +50,11 @@ class Presence:
                 return
             lock = FileLock(os.path.join(folder, IN_USE), self._fs)
             with suppress(OSError, SessionaryError):
+                place = None if look(self._fs, lock.path) is not None else self._fs.stat(folder)
                 lock.acquire(0, exclusive=False)
                 self._held[folder] = lock
+                if place is not None:  # a new name in the folder: but opening a session is no activity of it
+                    self._fs.utime(folder, place.st_mtime_ns)
             if len(self._held) > MOST:
                 _let_go(self._held.popitem(last=False)[1])
 

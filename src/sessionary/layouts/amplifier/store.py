@@ -21,6 +21,7 @@ from sessionary.disk import atomic, mounts
 from sessionary.disk.commit import check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
+from sessionary.layouts import cleaned_up
 from sessionary.layouts.amplifier import trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
@@ -318,15 +319,18 @@ class SessionStore(Operations):
         """
         session = self._existing(session_id)
         self.last_report = Report("delete", session_id)
+        cleaned_up.forget(self._fs, self._root, session_id)
         trash.discard(session, self._root, erase=erase, now=self._now())
-        self._pool.drop(session.folder)
-        self._last = None
+        self._gone(session)
 
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
         """Move sessions without any activity for `days` days to the trash; returns how many.
 
         Activity is the newest time of any file of the session. What is no session stays, and so does a session
-        that a younger one was forked from. What could not be moved is in `last_report`.
+        that a younger one was forked from. What could not be moved is in `last_report`. Other devices keep them, and
+        a pull does not bring them back unless another device has gone on with them.
+
+        Durability: as `delete`, for each.
 
         Raises:
             Invalid: `days` is negative (ValueError).
@@ -338,7 +342,7 @@ class SessionStore(Operations):
         ids = self.list_sessions(top_level_only=False)
         for session_id in trash.stale(self._fs, self._root, ids, days, self._now()):
             try:
-                self.delete(session_id, erase=erase)
+                self._clean_up(session_id, erase=erase)
                 gone += 1
             except (OSError, SessionaryError) as error:
                 _log.warning("could not clean up a session: %s", type(error).__name__)
@@ -346,7 +350,16 @@ class SessionStore(Operations):
         self.last_report = report
         return gone
 
+    def _clean_up(self, session_id: str, *, erase: bool) -> None:
+        session = self._existing(session_id)
+        trash.clean_up(session, self._root, erase=erase, now=self._now())
+        self._gone(session)
+
     # -- how it is done
+
+    def _gone(self, session: Session) -> None:
+        self._pool.drop(session.folder)
+        self._last = None
 
     def _open(self, session_id: str) -> Session:
         """A session to write to, new or not."""

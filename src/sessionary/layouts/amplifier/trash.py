@@ -16,8 +16,9 @@ from typing import NamedTuple
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, storage_failed
 from sessionary.disk.lock import FileLock
-from sessionary.errors import AlreadyExists, NotFound, StorageFailed
-from sessionary.layouts.amplifier.files import LOCK
+from sessionary.errors import AlreadyExists, NotFound, SessionaryError, StorageFailed
+from sessionary.layouts import cleaned_up
+from sessionary.layouts.amplifier.files import LOCK, NO_ACTIVITY
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
 from sessionary.model import Problem, Severity
@@ -138,6 +139,7 @@ def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
     with lock.held(note="undo"):
         try:
             atomic.move_folder(source, target, fs=fs)
+            cleaned_up.forget(fs, root, name)
         except AlreadyExists as error:
             error.hint = "move or rename the session that has this id now, then undo again"
             raise
@@ -165,6 +167,26 @@ def stale(fs: Fs, root: str, ids: Iterable[str], days: int, now: datetime) -> li
     return sorted(old)
 
 
+def clean_up(session: Session, root: str, *, erase: bool, now: datetime) -> None:
+    """As `discard`, of a session that is merely old: it stays on other devices, which a note says first.
+
+    Raises:
+        NotFound, Locked, StorageFailed: it stays here, without a note.
+    """
+    session_id = os.path.basename(session.folder)
+    cleaned_up.note(session.fs, root, session_id, _active(session.fs, session.folder), now)
+    try:
+        discard(session, root, erase=erase, now=now)
+    except (OSError, SessionaryError):
+        with suppress(SessionaryError):
+            cleaned_up.forget(session.fs, root, session_id)
+        raise
+
+
+def _active(fs: Fs, folder: str) -> datetime:
+    return datetime.fromtimestamp(_newest(fs, folder), UTC)
+
+
 def not_moved(folder: str, error: BaseException) -> Problem:
     """What to tell of a session that could not be cleaned up."""
     return Problem(
@@ -183,15 +205,15 @@ def _newest(fs: Fs, folder: str) -> float:
 
 
 def all_files(fs: Fs, folder: str) -> Iterator[str]:
-    """The folder, and every file and folder below it but its lock; links are not followed."""
+    """The folder, and every file and folder below it but its locks; links are not followed."""
     yield folder
     try:
         names = fs.listdir(folder)
     except OSError:
         return
     for name in names:
-        if name == LOCK:
-            continue  # taking a lock is no activity of the session
+        if name in NO_ACTIVITY:
+            continue
         path = os.path.join(folder, name)
         try:
             is_folder = stat_module.S_ISDIR(fs.lstat(path).st_mode)

@@ -13,6 +13,7 @@ from datetime import datetime
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes
 from sessionary.errors import AlreadyExists, NotFound
+from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX
 
 ARCHIVE = "archive"
@@ -79,6 +80,7 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
     source = newest_in_trash(fs, folder, slug)
     try:
         atomic.move_folder(source, path, fs=fs)
+        cleaned_up.forget(fs, folder, slug)
     except AlreadyExists as error:
         error.hint = "archive or rename the session that has this name now, then try again"
         raise

@@ -46,7 +46,14 @@ class BrainstormLayout:
 
     name: ClassVar[str] = "brainstorm"
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
-    side_files: ClassVar[tuple[str, ...]] = (".*.lock", ".*.tmp", ".trash/", "archive/", "*.yaml.bak*")
+    side_files: ClassVar[tuple[str, ...]] = (
+        ".*.lock",
+        ".*.tmp",
+        ".trash/",
+        ".cleaned-up/",
+        "archive/",
+        "*.yaml.bak*",
+    )
 
     def __init__(
         self, root: Path, fs: Fs = OS_FS, *, project: str | None = None, now: Callable[[], float] = time.time

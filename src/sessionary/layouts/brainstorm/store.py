@@ -345,7 +345,8 @@ class BrainstormStore(Asking, NoteTaking):
         """Move sessions that are over, and have not changed for more than so many days, to `.trash/`.
 
         Durability: each move survives a power cut when this returns; until then the file is in one of the two places.
-        What is in progress, unreadable, of an unknown version or of unknown age stays where it is.
+        What is in progress, unreadable, of an unknown version or of unknown age stays where it is. Other devices keep
+        what was cleaned up here, and a pull brings it back only if another device has gone on with it.
 
         Args:
             days: how many, of 24 hours each.

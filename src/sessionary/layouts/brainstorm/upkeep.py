@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sessionary.errors import Corrupt, Invalid, SchemaError, SessionaryError, Unsupported
+from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm import keeping
 from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, is_slug
@@ -117,6 +118,8 @@ def _discard(shelf: Shelf, slug: str, days: int, now: datetime, *, erase: bool) 
         row = row_at(shelf.fs, shelf.path(slug), slug)
         if row is None or not is_stale(row, days, now):
             return []  # somebody took it up, or away, since we looked
+        assert row.updated is not None  # it would not be stale
+        cleaned_up.note(shelf.fs, shelf.folder, slug, row.updated, now)
         moved_to = keeping.discard(shelf.fs, row.path, now, erase=erase)
         return [Cleaned(row, None if erase else moved_to)]
 

@@ -721,7 +721,8 @@ def test_erasing_must_be_asked_for(tmp_path: Path) -> None:
     Path(f"{store.path('sign-in')}.bak").write_bytes(b"old")
     [done] = store.cleanup(now=after(days=99), erase=True)
     assert done.moved_to is None
-    assert [p.name for p in Path(store.folder).rglob("*") if p.is_file()] == [".sign-in.lock"]
+    left = {p.relative_to(store.folder).as_posix() for p in Path(store.folder).rglob("*") if p.is_file()}
+    assert left == {".sign-in.lock", ".cleaned-up/sign-in"}
     with pytest.raises(NotFound):
         store.restore("sign-in")
 
