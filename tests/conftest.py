@@ -11,6 +11,7 @@ pytest_plugins = ["tests.lanes"]
 # their children may touch it. The folder goes with this object, at the end of the process.
 _cache = tempfile.TemporaryDirectory(prefix="sessionary-tests-cache-")
 os.environ["XDG_CACHE_HOME"] = _cache.name
+os.environ["XDG_CONFIG_HOME"] = os.path.join(_cache.name, "config")  # what the person here has chosen
 os.environ["XDG_STATE_HOME"] = os.path.join(_cache.name, "state")
 
 # A deadline measures the machine, not the code. CI draws the same examples each time, so that a change is

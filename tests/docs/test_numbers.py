@@ -67,6 +67,7 @@ PAGES = [
     ("durability.md", f"readers say after {word(crumbs.YOUNG)} seconds"),
     ("durability.md", f"A writer waits {word(documents.PATIENCE)} seconds for another"),
     ("durability.md", f"A writer waits {word(lock.TIMEOUT)} seconds for another process"),
+    ("durability.md", f"send for {word(courier.AT_EXIT)} seconds at most"),
     ("durability.md", f"quiet for {engine.QUIET:.0f} seconds"),
     ("formats/amplifier.md", f"of events within {ms(events.TOUCH_EVERY.total_seconds())} of one another"),
     (
@@ -95,7 +96,7 @@ PAGES = [
         "howto/from-app-cli.md",
         f"when {kb(courier.BULK)} have come together, and {courier.LATEST:.0f} seconds after",
     ),
-    ("howto/from-app-cli.md", f"waits {word(hybrid.CLOSING)} seconds for what is not sent"),
+    ("howto/from-app-cli.md", f"left, for {word(hybrid.CLOSING)} seconds at most"),
     ("howto/from-app-cli.md", f"written to in the last {presence.QUIET:.0f} seconds"),
     ("howto/from-app-cli.md", f"pauses that grow to {word(courier.LONGEST_PAUSE / 60)} minutes"),
     ("howto/mailbox.md", f"up to {rounds.LINES} lines, or what {ms(rounds.SECONDS)} bring"),

@@ -1,5 +1,6 @@
 """`sessionary sync`: two homes that share their sessions through each kind of server, as two machines would."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -7,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -16,11 +17,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from sessionary import FeatureStore
+from sessionary import CosmosConfig, FeatureStore, HybridSessionStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.removed import Removed
 from sessionary.sync.settings import load_settings
+from sessionary.testing.cosmos_double import CosmosDouble
 from sessionary.testing.s3_server import S3Server
 from tests.servers import objects
 
@@ -689,3 +692,101 @@ def test_all_layouts_of_one_command_share_one_list_of_heads(on_s3: tuple[Machine
     assert pulled["counts"] == {"in_step": 30}
     assert pulled["cost"]["requests"] == 1
     assert desk.json("status")["cost"]["requests"] == 1
+
+
+# -- without `sync init`: Cosmos DB as programs use it
+
+
+@pytest.fixture
+def cosmos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CosmosConfig]:
+    """A container on a double; the person here has a home of their own."""
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    for name in ("ENDPOINT", "DATABASE", "CONTAINER", "KEY", "AUTH_METHOD"):
+        monkeypatch.delenv(f"AMPLIFIER_COSMOS_{name}", raising=False)
+    monkeypatch.delenv("AMPLIFIER_ENABLE_SYNC", raising=False)
+    with CosmosDouble() as double:
+        config = CosmosConfig(double.endpoint, "amplifier-db", "sessionary", key=double.key)
+        first = CosmosRemote(config, tenant="ada")
+        first.prepare()
+        first.close()
+        yield config
+
+
+def file_of(tmp_path: Path, mode: str, config: CosmosConfig) -> None:
+    """The settings file of the agent."""
+    place = tmp_path / "person" / ".amplifier"
+    place.mkdir(parents=True, exist_ok=True)
+    text = f"session_storage:\n  mode: {mode}\n  cosmos:\n    endpoint: {config.endpoint}\n    key: {config.key}\n"
+    (place / "settings.yaml").write_text(text)
+
+
+@pytest.mark.parametrize("by", ["environment", "file"])
+def test_the_commands_use_the_database_of_the_programs(
+    machines: tuple[Machine, Machine],
+    cosmos: CosmosConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by: str,
+) -> None:
+    if by == "environment":
+        monkeypatch.setenv("AMPLIFIER_COSMOS_ENDPOINT", cosmos.endpoint)
+    else:
+        file_of(tmp_path, "hybrid", cosmos)
+    desk, laptop = machines
+    desk.say("hello")
+    pushed = desk.json("push")
+    assert standings(pushed) == {SESSION: "pushed"}
+    assert (pushed["remote"], pushed["tenant"]) == (cosmos.address, "ada")
+    assert standings(laptop.json("pull")) == {SESSION: "pulled"}
+    assert laptop.files() == desk.files()
+    assert laptop.run("gc").code == 0
+    with HybridSessionStore(desk.sessions, cosmos, state_dir=tmp_path / "other") as store:
+        assert asyncio.run(store.sync()).unchanged == 1, "what the commands sent is what programs see"
+
+
+def test_init_of_that_database_makes_it_and_finds_the_key_of_the_file(
+    machines: tuple[Machine, Machine], cosmos: CosmosConfig, tmp_path: Path
+) -> None:
+    fresh = CosmosConfig(cosmos.endpoint, cosmos.database, "made", key=cosmos.key)
+    file_of(tmp_path, "hybrid", fresh)
+    with open(tmp_path / "person" / ".amplifier" / "settings.yaml", "a") as file:
+        file.write("    container: made\n")
+    desk, laptop = machines
+    desk.say("hello")
+    assert desk.run("push").code == 3, "nothing makes a container but init"
+    desk.json("init", fresh.address, "--tenant", "ada")
+    assert standings(desk.json("push")) == {SESSION: "pushed"}
+    assert standings(laptop.json("pull")) == {SESSION: "pulled"}
+
+
+def test_a_remote_of_sync_init_goes_before_the_database_of_the_programs(
+    machines: tuple[Machine, Machine], cosmos: CosmosConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_of(tmp_path, "hybrid", cosmos)
+    desk, laptop = machines
+    monkeypatch.setenv("SESSIONARY_COSMOS_KEY", str(cosmos.key))
+    desk.json("init", cosmos.address + "-2", "--tenant", "ada")
+    desk.say("hello")
+    assert desk.json("push")["remote"] == cosmos.address + "-2"
+    assert standings(laptop.json("pull")) == {}
+
+
+@pytest.mark.parametrize(("mode", "code"), [("off", 10), ("Local", 10), ("hybird", 12)])
+def test_the_commands_do_not_use_a_database_that_is_turned_off(
+    machines: tuple[Machine, Machine], cosmos: CosmosConfig, tmp_path: Path, mode: str, code: int
+) -> None:
+    file_of(tmp_path, mode, cosmos)
+    desk, _ = machines
+    desk.say("hello")
+    result = desk.run("push")
+    assert result.code == code, result.err
+    assert "settings.yaml" in result.err
+
+
+def test_a_settings_file_that_was_named_must_be_there(
+    machines: tuple[Machine, Machine], cosmos: CosmosConfig, tmp_path: Path
+) -> None:
+    file_of(tmp_path, "hybrid", cosmos)
+    result = machines[0].run("push", "--settings", str(tmp_path / "typo.json"))
+    assert result.code == 10
+    assert "typo.json" in result.err

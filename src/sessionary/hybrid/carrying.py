@@ -13,12 +13,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from glob import escape
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed, Unsupported
+from sessionary.errors import (
+    Invalid,
+    Locked,
+    NotFound,
+    RemoteError,
+    SessionaryError,
+    StorageFailed,
+    Unsupported,
+)
 from sessionary.hybrid.project import OneProject, Place
 from sessionary.hybrid.results import PullResult, SyncResult
 from sessionary.layouts.amplifier.hearing import ears_of
@@ -30,7 +37,6 @@ from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
 from sessionary.sync.report import Outcome, Report, Standing
-from sessionary.sync.rules import Rules
 
 TURN = 60.0
 """Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
@@ -39,6 +45,8 @@ _log = logging.getLogger("sessionary.sync")
 _NOT_SENT_YET = "%d sessions could not be sent yet: %s"
 _SENT = (Standing.PUSHED, Standing.TRASHED)
 _PARTED = (Standing.DIVERGED, Standing.BEHIND)
+_NOTHING_SENT = (Invalid, Locked, NotFound, RemoteError, StorageFailed)
+"""What may be wrong before the first session: the choices of `sync init`, the remote, the disk, another program."""
 _NOT_SENT = (Standing.FAILED, Standing.HELD_BACK)
 
 
@@ -125,7 +133,7 @@ class Carrier:
             with self._alone():
                 engine = self._engine(remote, patience=self.courier.patience, sleep=pause)
                 report = engine.push(map(self._place.ref, sessions))
-        except (Locked, RemoteError, StorageFailed, Unsupported) as error:
+        except (Unsupported, *_NOTHING_SENT) as error:
             self.last = SyncResult(failed=len(sessions), errors=[error])
             if not isinstance(error, Locked) and not over.is_set():
                 _log.warning(_NOT_SENT_YET, len(sessions), self.last.errors)
@@ -142,6 +150,7 @@ class Carrier:
         """The sessions that are not known to be on the other side as they are here.
 
         Raises:
+            Invalid, NotFound: what was chosen with `sync init` cannot be read.
             StorageFailed: the sessions cannot be listed.
         """
         waiting = self.courier.waiting  # read first: what is sent meanwhile may be named, never left out
@@ -155,7 +164,7 @@ class Carrier:
         try:
             with self._alone():
                 report = self._engine(_Late(self._connected)).push()
-        except (Locked, RemoteError, StorageFailed, Unsupported) as error:
+        except (Unsupported, *_NOTHING_SENT) as error:
             return SyncResult(failed=len(self.courier.waiting), errors=[error])
         again = set(unsent(report))
         if not again:
@@ -171,7 +180,7 @@ class Carrier:
         try:
             with self._alone():
                 report = self._engine(_Late(self._connected)).pull()
-        except (Locked, RemoteError, StorageFailed) as error:
+        except _NOTHING_SENT as error:
             return PullResult(errors=[error])
         for outcome in report.of(Standing.PULLED, Standing.DIVERGED):
             self._left_alone(outcome.session_id)
@@ -242,7 +251,7 @@ class Carrier:
             self._layout(),
             remote,
             state_dir=self._place.state,
-            rules=Rules(include=(escape(self._project.called(remote)),), logs=self._place.logs),
+            rules=self._place.chosen.rules(self._project.called(remote), logs=self._place.logs),
             projects=self._project,
             in_use=self._in_use,
             quiet=0,  # asked of `why_open`, which knows better

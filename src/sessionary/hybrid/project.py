@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import StorageFailed
+from sessionary.hybrid.chosen import Chosen
 from sessionary.layouts.amplifier.ids import folders_of
 from sessionary.layouts.amplifier.receiving import StoreRecipient
 from sessionary.model import SessionRef
@@ -29,6 +30,7 @@ class Place:
         state: where this machine remembers what the other side has.
         bindings: the file in which it remembers which folder is which project.
         logs: carry event logs too.
+        chosen: what a person has chosen for all remotes.
         quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
     """
 
@@ -40,6 +42,7 @@ class Place:
     state: str
     bindings: str
     logs: bool
+    chosen: Chosen
     quiet: float
 
     def ref(self, session: str) -> SessionRef:

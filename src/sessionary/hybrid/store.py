@@ -20,7 +20,6 @@ from datetime import datetime
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
-from urllib.parse import quote
 
 from sessionary.catalog import xdg_folder
 from sessionary.disk.fs import Fs, expanded
@@ -33,6 +32,7 @@ from sessionary.layouts.amplifier.store import SessionStore
 
 if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
     from sessionary.hybrid.carrying import Carrier
+    from sessionary.hybrid.chosen import Chosen
     from sessionary.layouts.amplifier.forks import ForkResult
     from sessionary.sync.cosmos_config import CosmosConfig
     from sessionary.sync.remote import Remote
@@ -61,6 +61,9 @@ def _writes(method: _Method) -> _Method:
 
 class HybridSessionStore(SessionStore):
     """A `SessionStore` that also carries its sessions to another side and back.
+
+    What a person has chosen with ``sync init`` about what is left out and what is blacked out holds here too, and its
+    encryption for the remote that it was chosen for.
 
     Writing, reading and deleting are those of `SessionStore`. What was written is sent when nothing was written for two
     seconds, or 64 kB have come together, or 30 seconds are over. Making a store neither asks the network nor loads a
@@ -115,19 +118,20 @@ class HybridSessionStore(SessionStore):
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
         from sessionary.hybrid.carrying import Carrier
+        from sessionary.hybrid.chosen import Chosen
         from sessionary.hybrid.project import Place
-        from sessionary.sync.settings import Settings, bindings_file, stable_name, state_folder
+        from sessionary.sync.settings import Settings, bindings_file, state_folder, usual_tenant
 
-        tenant = tenant or stable_name(os.environ) or "me"
+        tenant, chosen = tenant or usual_tenant(os.environ), Chosen.of_person()
         home, named = _home_of(self._root)
         base = _state_dir(state_dir)
-        connect, address = _side(cosmos_config, remote, tenant, base)
+        connect, address = _side(cosmos_config, remote, tenant, base, chosen)
         settings = Settings(address, tenant, device="")
         state = state_folder(base, settings, home or self._root, "amplifier")
         bindings, folder = bindings_file(base, settings), _folder_of_project(named)
         called = project or (None if home else named)  # what lies in a home is called by its repository
         self._carrier = Carrier(
-            Place(self._root, named, called, folder, home, state, bindings, event_logs, quiet),
+            Place(self._root, named, called, folder, home, state, bindings, event_logs, chosen, quiet),
             connect,
         )
         self._carrier.look_through()
@@ -182,6 +186,7 @@ class HybridSessionStore(SessionStore):
         session, about 0.1 ms for one that has not changed, and asks nothing of the network.
 
         Raises:
+            Invalid, NotFound: what was chosen with `sync init` cannot be read.
             StorageFailed: the sessions cannot be listed.
         """
         return [] if self._carrier is None else self._carrier.unsent()
@@ -295,24 +300,28 @@ def _folder_of_project(named: str) -> str | None:
 
 
 def _side(
-    config: CosmosConfig | None, remote: Callable[[], Remote] | None, tenant: str, base: str
+    config: CosmosConfig | None,
+    remote: Callable[[], Remote] | None,
+    tenant: str,
+    base: str,
+    chosen: Chosen,
 ) -> tuple[Callable[[], Remote], str]:
     """How the other side is connected, and its address, by which what is remembered of it is found again."""
     if config is None:
         assert remote is not None
         return remote, ""
-    scheme, _, place = config.endpoint.partition("://")
-    way = f"{quote(config.database, safe='')}/{quote(config.container, safe='')}"
-    address = f"{'cosmos+http' if config.is_plain else scheme}://{place.rstrip('/')}/{way}"
+    address = config.address
 
     def connect() -> Remote:
         from sessionary.sync.notes import FileNote
         from sessionary.sync.remotes.cosmos import CosmosRemote
         from sessionary.sync.remotes.plain import PlainRemote
+        from sessionary.sync.remotes.sealed import SealedRemote
         from sessionary.sync.settings import Settings, note_file
 
         note = FileNote(note_file(base, Settings(address, tenant, device="")))
-        return PlainRemote(CosmosRemote(config, tenant=tenant, note=note))
+        inner, identity = CosmosRemote(config, tenant=tenant, note=note), chosen.identity(config)
+        return PlainRemote(inner) if identity is None else SealedRemote(inner, identity)
 
     return connect, address
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import Invalid, StorageFailed
@@ -35,7 +35,9 @@ EMULATOR_KEY: Final = (
 
 _PREFIX: Final = "AMPLIFIER_COSMOS_"
 _FIELDS: Final = ("endpoint", "database", "container", "key", "auth_method")
-_OFF: Final = frozenset({"0", "false", "no", "off"})
+_ENABLE: Final = "AMPLIFIER_ENABLE_SYNC"
+_OFF: Final = frozenset({"local", "off", "false", "no", "none", "disabled", "0"})
+_ON: Final = frozenset({"hybrid", "cloud", "on", "true", "yes", "enabled", "1"})
 _BY_CREDENTIAL: Final = frozenset({"default_credential", "managed_identity", "service_principal"})
 
 
@@ -85,6 +87,16 @@ class CosmosConfig:
         """True if the endpoint is one without TLS: an emulator."""
         return urlsplit(self.endpoint).scheme.lower() == "http"
 
+    @property
+    def address(self) -> str:
+        """The address of this container as ``sync init`` takes it; the same for every spelling of the endpoint."""
+        parts = urlsplit(self.endpoint)
+        host = (parts.hostname or "").lower()
+        host = f"[{host}]" if ":" in host else host
+        scheme, default = ("cosmos+http", 80) if self.is_plain else ("https", 443)
+        port = "" if parts.port in (None, default) else f":{parts.port}"
+        return f"{scheme}://{host}{port}/{quote(self.database, safe='')}/{quote(self.container, safe='')}"
+
     def _check_credential(self) -> None:
         if self.key is not None:
             raise Invalid("key and credential are both given", hint="give one of the two")
@@ -117,23 +129,27 @@ def load_cosmos_config_from_settings(
             auth_method: default_credential   # or key, then with key: ...
 
     A key of the file is used only with the endpoint of the file, so that it is never shown to another account.
-    ``mode: local`` and ``AMPLIFIER_ENABLE_SYNC=false`` turn all of it off.
+    Each of ``mode`` and ``AMPLIFIER_ENABLE_SYNC`` turns all of it off with ``local``, ``off``, ``false``, ``no``,
+    ``none``, ``disabled`` or ``0``, in any case; ``hybrid``, ``cloud``, ``on``, ``true``, ``yes``, ``enabled`` and
+    ``1`` leave it on, as if it were not given.
 
     Args:
         settings: the settings file; `SETTINGS` if not given. It may be missing.
         environ: the environment; that of the process if not given.
 
     Raises:
-        Invalid: it is set up by half, or a value cannot be right; the message says where it comes from.
+        Invalid: it is set up by half, a value cannot be right, or the mode is none of these words, so that nothing is
+            sent that was perhaps meant to stay; the message says where it comes from.
         Corrupt: the settings file is no YAML.
         StorageFailed: the settings file is there and cannot be read.
     """
     env = os.environ if environ is None else environ
     path = Path(os.path.expanduser(SETTINGS if settings is None else settings))
-    if env.get("AMPLIFIER_ENABLE_SYNC", "").strip().lower() in _OFF:
+    asked = env.get(_ENABLE, "").strip()
+    if asked and not _is_on(asked, f"{_ENABLE} in the environment"):
         return None
     section = _section(path)
-    if section.get("mode") == "local":
+    if "mode" in section and not _is_on(section["mode"], f"{SECTION}.mode in {path}"):
         return None
     told = {name: env.get(_PREFIX + name.upper(), "").strip() for name in _FIELDS}
     filed = _texts(section.get("cosmos"), path)
@@ -155,6 +171,28 @@ def load_cosmos_config_from_settings(
         raise Invalid(f"{error.message} ({where})", path=path, hint=error.hint) from None
 
 
+def _is_on(mode: object, where: str) -> bool:
+    """What a mode means. YAML reads `off`, `no` and `false` as False.
+
+    Raises:
+        Invalid: it means neither.
+    """
+    word = _word(mode)
+    if word in _OFF:
+        return False
+    if word in _ON:
+        return True
+    what = "empty" if mode is None else f"{mode!r}, which is not a known mode"
+    raise Invalid(
+        f"{where} is {what}; nothing is synchronised",
+        hint="write hybrid to synchronise, or local to keep everything on this machine",
+    )
+
+
+def _word(value: object) -> str:
+    return str(value).strip().lower() if isinstance(value, str | int) else ""
+
+
 def _key(values: Mapping[str, str]) -> str | None:
     key, method = values.get("key") or None, values.get("auth_method")
     if method in _BY_CREDENTIAL:
@@ -172,7 +210,7 @@ def _key(values: Mapping[str, str]) -> str | None:
 
 def _refuse_half(values: Mapping[str, str], section: Mapping[str, Any], path: Path) -> None:
     """Say so if there is a beginning of a set-up: to stay local in silence would look like being synchronised."""
-    if any(values.values()) or section.get("mode") in ("hybrid", "cloud"):
+    if any(values.values()) or "mode" in section:
         raise Invalid(
             f"Cosmos DB is set up without an endpoint (from {_PREFIX}* in the environment and {SECTION} in {path})",
             path=path,
@@ -191,6 +229,8 @@ def _section(path: Path) -> dict[str, Any]:
         ) from error
     whole = load_yaml(data, path=str(path))
     section = whole.get(SECTION) if isinstance(whole, dict) else None
+    if _word(section) in _OFF:
+        return {"mode": "off"}  # `session_storage: off`
     if section is not None and not isinstance(section, dict):
         raise Invalid(
             f"{SECTION} in {path} is no map", path=path, hint="write cosmos: and its values below it"

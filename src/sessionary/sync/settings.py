@@ -19,8 +19,11 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.errors import Invalid, NotFound
 from sessionary.sync.redaction import Redaction
-from sessionary.sync.remotes import check_address
+from sessionary.sync.remotes import check_address, cosmos_address
 from sessionary.sync.rules import Rules
+
+SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
+"""The variable that names another file than the usual one."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +65,19 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return Rules(self.include, self.exclude, self.logs, redaction)
 
 
+def settings_file(folder: str | None, environ: Mapping[str, str]) -> str | None:
+    """Where the settings lie if nothing else is said; None if there is no place for them.
+
+    Args:
+        folder: where we keep what a person has configured.
+        environ: the environment.
+    """
+    named = environ.get(SETTINGS_FILE)
+    if named:
+        return os.path.expanduser(named)
+    return None if folder is None else os.path.join(folder, "sync.json")
+
+
 def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
     """The settings in a file.
 
@@ -73,7 +89,10 @@ def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
     data = read_bytes(fs, os.fspath(path))
     if data is None:
         raise NotFound(
-            "synchronisation is not set up here", path=path, hint="`sessionary sync init ADDRESS` does that"
+            f"synchronisation is not set up here: there is no {os.fspath(path)}",
+            path=path,
+            hint="`sessionary sync init ADDRESS` does that; for Cosmos DB, AMPLIFIER_COSMOS_ENDPOINT or "
+            "session_storage in ~/.amplifier/settings.yaml do, too, unless it is turned off there",
         )
     try:
         settings = msgspec.json.decode(data, type=Settings)
@@ -102,7 +121,7 @@ def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = 
 
 def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], layout: str) -> str:
     """Where this machine remembers what was agreed: one folder for each remote, tenant, home and layout."""
-    words = (settings.remote, settings.tenant, os.path.realpath(home), layout)
+    words = (_address(settings), settings.tenant, os.path.realpath(home), layout)
     digest = sha256("\0".join(words).encode()).hexdigest()[:20]
     return os.path.join(base, f"{layout}-{digest}")
 
@@ -122,9 +141,14 @@ def bindings_file(base: str, settings: Settings) -> str:
     return os.path.join(base, f"projects-{_store(settings)}.json")
 
 
+def _address(settings: Settings) -> str:
+    """The same for all spellings, so that commands and programs remember one remote in one place."""
+    return (settings.remote and cosmos_address(settings.remote)) or settings.remote
+
+
 def _store(settings: Settings) -> str:
     """A hash for each remote and tenant. Two stores may have one address: then the options tell them apart."""
-    words = (settings.remote, settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
+    words = (_address(settings), settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
     return sha256("\0".join(words).encode()).hexdigest()[:20]
 
 
@@ -146,6 +170,11 @@ def read_identity(path: str, *, fs: Fs = OS_FS) -> str:
         if line.startswith("AGE-SECRET-KEY-"):
             return line.strip()
     raise Invalid(f"there is no age identity in {path}", path=path)
+
+
+def usual_tenant(environ: Mapping[str, str]) -> str:
+    """Whose sessions these are where a person has not said it."""
+    return stable_name(environ) or "me"
 
 
 def stable_name(environ: Mapping[str, str]) -> str | None:

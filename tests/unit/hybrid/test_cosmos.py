@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sessionary import CosmosConfig, HybridSessionStore
-from sessionary.hybrid.store import _side
 from sessionary.sync.remotes import _cosmos, check_address
+from sessionary.sync.settings import Settings, note_file, state_folder
 from tests.servers.cosmos import Bench, Double
 from tests.servers.process import free_port
 from tests.unit.hybrid.conftest import META, say
@@ -94,7 +94,18 @@ def test_without_the_driver_saving_works_and_the_remedy_is_told(tmp_path: Path) 
     ids=lambda config: str(config.endpoint),
 )
 def test_what_is_remembered_is_found_under_the_address_that_the_commands_take(config: CosmosConfig) -> None:
-    _, address = _side(config, None, "me", "/state")
-    meant = _cosmos(check_address(address), {})
-    assert meant.endpoint.rstrip("/") == config.endpoint.rstrip("/")
-    assert (meant.database, meant.container) == (config.database, config.container)
+    meant = _cosmos(check_address(config.address), {})
+    assert meant.address == config.address
+    assert (meant.database, meant.container, meant.is_plain) == (
+        config.database,
+        config.container,
+        config.is_plain,
+    )
+
+
+def test_all_spellings_of_a_container_are_remembered_in_one_place() -> None:
+    spellings = ("https://x.documents.azure.com:443/db/box", "https://X.documents.azure.com/db/box")
+    one, other = (Settings(address, "ada", "here") for address in spellings)
+    assert state_folder("/s", one, "/h", "amplifier") == state_folder("/s", other, "/h", "amplifier")
+    assert note_file("/s", one) == note_file("/s", other)
+    assert note_file("/s", one) != note_file("/s", Settings(spellings[0] + "2", "ada", "here"))

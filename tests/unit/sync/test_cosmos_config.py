@@ -158,6 +158,52 @@ def test_synchronising_can_be_turned_off(tmp_path: Path) -> None:
     assert load(tmp_path, FILE.replace("hybrid", "local"), endpoint=ENDPOINT) is None
 
 
+OFF = ["local", "Local", "off", "OFF", "false", "False", "no", "none", "disabled", "0", "' off '"]
+ON = ["hybrid", "Hybrid", "cloud", "on", "true", "yes", "1"]
+
+
+@pytest.mark.parametrize("mode", OFF)
+def test_a_word_for_off_turns_it_off(tmp_path: Path, mode: str) -> None:
+    assert load(tmp_path, FILE.replace("hybrid", mode), endpoint=ENDPOINT) is None
+    assert load(tmp_path, FILE, AMPLIFIER_ENABLE_SYNC=mode.strip("'")) is None
+    assert load(tmp_path, f"session_storage: {mode}\n") is None
+
+
+@pytest.mark.parametrize("mode", ON)
+def test_a_word_for_on_leaves_it_on(tmp_path: Path, mode: str) -> None:
+    assert load(tmp_path, FILE.replace("hybrid", mode)) is not None
+    assert load(tmp_path, FILE, AMPLIFIER_ENABLE_SYNC=mode) is not None
+
+
+@pytest.mark.parametrize("mode", ["hybird", "locale", "7", "1.5", "[local]", "{local: 1}", "", "~"])
+def test_an_unknown_mode_is_refused_and_nothing_is_sent(tmp_path: Path, mode: str) -> None:
+    with pytest.raises(Invalid, match=r"session_storage\.mode .*(not a known mode|empty)") as caught:
+        load(tmp_path, FILE.replace("hybrid", mode))
+    assert str(tmp_path / "settings.yaml") in str(caught.value)
+    assert "hybrid" in str(caught.value.hint)
+    assert "local" in str(caught.value.hint)
+
+
+def test_an_unknown_word_in_the_environment_is_refused(tmp_path: Path) -> None:
+    for word in ("nope", "ture", "2"):
+        with pytest.raises(Invalid, match="AMPLIFIER_ENABLE_SYNC in the environment is"):
+            load(tmp_path, FILE, AMPLIFIER_ENABLE_SYNC=word)
+    assert load(tmp_path, FILE, AMPLIFIER_ENABLE_SYNC=" ") is not None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "address"),
+    [
+        (ENDPOINT, "https://name.documents.azure.com/my%20db/box"),
+        ("https://NAME.documents.azure.com", "https://name.documents.azure.com/my%20db/box"),
+        ("http://127.0.0.1:8081/", "cosmos+http://127.0.0.1:8081/my%20db/box"),
+        ("http://[::1]:80", "cosmos+http://[::1]/my%20db/box"),
+    ],
+)
+def test_all_spellings_of_an_endpoint_have_one_address(endpoint: str, address: str) -> None:
+    assert CosmosConfig(endpoint, "my db", "box").address == address
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -16,6 +16,7 @@ from sessionary.cli import output
 from sessionary.cli.changing import done
 from sessionary.cli.in_project import may_ask
 from sessionary.cli.sync import places
+from sessionary.cli.sync.chosen import of_settings, settings_at
 from sessionary.cli.text import one_line
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, look
@@ -91,7 +92,7 @@ def init_command(
     are missing; buckets are not. The choice is kept in a file that you can read and change.
     """
     check_address(address)
-    place = places.settings_at(settings_path)
+    place = settings_at(settings_path)
     if not replace and look(OS_FS, str(place)) is not None:
         raise AlreadyExists(
             f"{place} holds an earlier choice", path=place, hint="say --replace to choose anew"
@@ -111,7 +112,7 @@ def init_command(
     )
     settings.rules()
     made = settings.encrypt is not None and _make_key(settings.encrypt)
-    apart, there = _try(places.connect(settings))
+    apart, there = _try(of_settings(settings).connect())
     save_settings(place, settings)
     if json_:
         output.value(_object(settings, place, apart, there, made))

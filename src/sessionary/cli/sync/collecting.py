@@ -15,6 +15,7 @@ from sessionary.cli import output, phrases
 from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
+from sessionary.cli.sync.chosen import chosen
 from sessionary.cli.sync.telling import PARTLY, cost_line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
@@ -22,7 +23,7 @@ from sessionary.sync.calls import PatientRemote
 from sessionary.sync.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remote import collectable
 from sessionary.sync.removal import RETENTION, Removal, Remover
-from sessionary.sync.settings import Settings, load_settings
+from sessionary.sync.settings import Settings
 
 LONGEST = 36500
 """Days: a hundred years. No clock goes back further than its first day."""
@@ -63,8 +64,8 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
     off, run it again, or push or pull.
     Exit code 3: something kept it from removing all of that.
     """
-    settings = load_settings(places.settings_at(settings_path))
-    inner = places.connect(settings)
+    choice = chosen(settings_path)
+    settings, inner = choice.settings, choice.connect()
     remote = PatientRemote(inner)
     try:
         done = _removed(remote, settings, timedelta(days=days)) if remove else None

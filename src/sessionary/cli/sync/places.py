@@ -16,6 +16,7 @@ from sessionary.catalog import xdg_folder
 from sessionary.cli import homes, output
 from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
+from sessionary.cli.sync.chosen import Chosen, chosen
 from sessionary.cli.sync.line import Line
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
@@ -25,25 +26,20 @@ from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.notes import FileNote
 from sessionary.sync.remote import Remote, collectable
-from sessionary.sync.remotes import OpenRemote, open_remote
 from sessionary.sync.removal import Remover
 from sessionary.sync.removed import Removed
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.sync.settings import (
+    SETTINGS_FILE,
     Settings,
     bindings_file,
-    load_settings,
-    note_file,
-    read_identity,
     removed_folder,
     state_folder,
 )
 from sessionary.workspace import Workspace
 
 _OF_AGENTS = "amplifier"
-SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
 
 home = click.option(
     "--home",
@@ -77,37 +73,6 @@ quiet = click.option(
 as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
 
 
-def settings_at(path: Path | None) -> Path:
-    """The file of the settings.
-
-    Raises:
-        Invalid: nobody says where it could be.
-    """
-    if path is not None:
-        return path
-    folder = xdg_folder("XDG_CONFIG_HOME", "~/.config")
-    if folder is None:
-        raise Invalid("there is no home directory for the settings", hint="say --settings FILE")
-    return Path(folder) / "sync.json"
-
-
-def connect(settings: Settings, state: str | None = None) -> OpenRemote:
-    """The remote that was chosen. Asks nothing of the network.
-
-    Args:
-        settings: what was chosen.
-        state: the folder for what is remembered from one command to the next.
-
-    Raises:
-        Invalid, NotFound, Unsupported: as `open_remote` and `read_identity`.
-    """
-    identity = None if settings.encrypt is None else read_identity(settings.encrypt)
-    note = None if state is None else FileNote(note_file(state, settings))
-    return open_remote(
-        settings.remote, settings.tenant, options=settings.options, identity=identity, note=note
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Here:
     """What lies on this machine.
@@ -115,16 +80,21 @@ class Here:
     Attributes:
         home: that of the agent.
         root: the project that a person works in.
-        settings: what was chosen.
+        chosen: the remote.
         state: the folder for what is remembered.
         quiet: seconds for which a session must have been left alone before it is changed.
     """
 
     home: Path
     root: Path
-    settings: Settings
+    chosen: Chosen
     state: str
     quiet: float = QUIET
+
+    @property
+    def settings(self) -> Settings:
+        """What was chosen."""
+        return self.chosen.settings
 
     def engines(
         self, remote: Remote, *, allow_many_deletions: bool = False, keep: bool = True
@@ -194,12 +164,10 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
     """What lies here, by the options of a command.
 
     Raises:
-        NotFound: nothing was set up.
-        Invalid: the settings are damaged.
+        Corrupt, Invalid, NotFound, StorageFailed: as `chosen`.
     """
     state = _remembered()
-    settings = load_settings(settings_at(settings_path))
-    return Here(homes.folder(home), root.absolute(), settings, state, quiet)
+    return Here(homes.folder(home), root.absolute(), chosen(settings_path), state, quiet)
 
 
 def _remembered() -> str:
@@ -242,7 +210,7 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
 @contextmanager
 def connected(here: Here, doing: str) -> Iterator[Line]:
     """The remote for the length of a block, and a sign that it goes on."""
-    remote = connect(here.settings, here.state)
+    remote = here.chosen.connect(here.state)
     try:
         with Progress(doing, None) as progress:
             yield Line(remote, progress)

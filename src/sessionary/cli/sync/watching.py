@@ -74,7 +74,7 @@ def watch_command(
     this ends. Ends with 0 when it is interrupted or told to end, after the session that it is at.
     """
     here = places.here_of(home, root, settings_path, quiet)
-    remote = places.connect(here.settings, here.state)
+    remote = here.chosen.connect(here.state)
     try:
         with Stop() as stop, _ending(stop):
             Watch(here, remote, _json(here) if json_ else _say).run(stop, interval, settle)

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sessionary.errors import Invalid
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.kept import Note
+
+if TYPE_CHECKING:
+    from sessionary.sync.cosmos_config import CosmosConfig
 
 COSMOS_KEY = "SESSIONARY_COSMOS_KEY", "AMPLIFIER_COSMOS_KEY"
 _COSMOS = {"https": "https", "cosmos": "https", "cosmos+http": "http", "cosmos+https": "https"}
@@ -137,7 +140,7 @@ def _scheme(url: str) -> str:
     return scheme
 
 
-def _cosmos(url: str, environ: Mapping[str, str]) -> Any:
+def _cosmos(url: str, environ: Mapping[str, str]) -> CosmosConfig:
     """The configuration of Cosmos DB that an address and the environment give."""
     from sessionary.sync.cosmos_config import CosmosConfig
 
@@ -150,6 +153,15 @@ def _cosmos(url: str, environ: Mapping[str, str]) -> Any:
         )
     key = next((environ[name] for name in COSMOS_KEY if environ.get(name)), None)
     return CosmosConfig(f"{_COSMOS[parts.scheme.lower()]}://{parts.netloc}/", names[0], names[1], key=key)
+
+
+def cosmos_address(url: str) -> str | None:
+    """The address of a container, the same for every spelling of it; None if it is that of another kind of store.
+
+    Raises:
+        Invalid: it is no address of a remote.
+    """
+    return _cosmos(url, {}).address if _scheme(url) in _COSMOS else None
 
 
 class _Sealed:
