@@ -1,5 +1,8 @@
 """Real processes over one feature, and over one list: no update is lost, no row is lost."""
 
+import signal
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -87,3 +90,30 @@ def test_killed_updaters_lose_nothing_that_was_promised(tmp_path: Path) -> None:
     state = store.update(ID)
     assert state.active_task == store.history(ID)[-1]["task_id"]
     assert not [problem for problem in store.validate(ID) if problem.code != "task_without_plan"]
+
+
+HELD = """
+import os, signal, sys
+from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.layouts.orchestrator.feature import Feature
+def killed(feature):
+    print("held", os.path.getsize(f"{feature.folder}/.state.lock"), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+Feature.settle = killed
+FeatureStore(sys.argv[1]).update("busy-2025-01-09", model_in_use="opus")
+"""
+
+
+@pytest.mark.lane("sigkill")
+def test_a_writer_that_is_killed_holding_the_lock_locks_nobody_out(tmp_path: Path) -> None:
+    """Section "Locking Strategy": the lock of the scripts is a file, which outlives its process."""
+    store = FeatureStore(tmp_path, timeout=0)
+    store.create(ID)
+    killed = subprocess.run([sys.executable, "-c", HELD, str(tmp_path)], stdout=subprocess.PIPE, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert killed.stdout.startswith(b"held ")
+    lock = store.home / ID / ".state.lock"
+    assert lock.exists()
+    assert {problem.code for problem in store.validate(ID)} == {"stale_lock"}
+    assert store.update(ID, model_in_use="gemini").model_in_use == "gemini"
+    assert not lock.exists()

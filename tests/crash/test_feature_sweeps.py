@@ -7,6 +7,7 @@ not at all; plan, list, history and state then tell the same; and the feature go
 import errno
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def check_of(before: Any, after: Any) -> Any:
     return check
 
 
-FILES = {"state.yaml", "history.jsonl", "implementation-plan.yaml", "artifacts", ".state.lock"}
+FILES = {"state.yaml", "history.jsonl", "implementation-plan.yaml", "artifacts", ".sessionary.lock"}
 
 
 def rebuilt_is_the_same(folder: Any) -> None:
@@ -378,6 +379,42 @@ def test_archive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
     assert not report.violations, report.describe()
 
 
+def test_unarchive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
+    """Section "Session Cleanup", 2."""
+
+    def begin(folder: Any) -> None:
+        setup(folder)
+        store = FeatureStore.over(_unsynced(), folder, now=later_clock())
+        store.complete(ID)
+        store.archive(ID)
+
+    def run(fs: Any) -> None:
+        FeatureStore.over(fs, fs.root, now=Clock()).unarchive(ID)
+        fs.mark("unarchived")
+
+    def check(folder: Any, acked: Any) -> None:
+        store = FeatureStore(folder)
+        (row,) = store.list_features(archived=True)
+        assert not (row.archived and acked)
+        if row.archived:
+            store.unarchive(ID)
+        assert store.resume(ID, reopen=True)
+        assert store.load(ID).active_task == "T1"
+        assert not list(Path(folder).rglob(".state.lock"))
+
+    for report in (
+        crash_sweep(begin, run, check, tmp_path),
+        sweep(begin, _unarchive, check, tmp_path, effects=EFFECTS),
+    ):
+        assert report.states > 5
+        assert not report.violations, report.describe()
+
+
+def _unarchive(fs: Any, folder: Any) -> None:
+    FeatureStore.over(fs, folder, now=Clock()).unarchive(ID)
+    fs.mark("unarchived")
+
+
 def test_repair_and_migration_keep_the_old_bytes(tmp_path: Path) -> None:
     """Section "Migration Strategy", never in place, new beside old, with a tool."""
     broken = b"version: '1.0'\nfeature_id: [\n"
@@ -495,6 +532,62 @@ def test_mending_with_calls_that_fail(name: str, tmp_path: Path) -> None:
     assert not report.violations, report.describe()
 
 
+STALE = (
+    f'version: "1.0"\nfeature_id: "{ID}"\ncurrent_state:\n  active_task: null\n  model_in_use: "opus"\n'
+    '  started_at: "2025-01-09T10:00:01.000000Z"\n  last_updated: "2025-01-09T10:30:00Z"\n'
+)
+BAD_PLAN = b"- what a model answered\n"
+
+
+def begin_overwritten(folder: Any) -> None:
+    """A script has put an older task back into the state, and a planner its answer in place of the plan."""
+    setup(folder)
+    place = Path(folder, ".ai-session", ID)
+    (place / "state.yaml").write_text(STALE)
+    (place / "implementation-plan.yaml").write_bytes(BAD_PLAN)
+
+
+OVERWRITTEN: dict[str, Any] = {
+    "repair": lambda store: store.repair(ID),
+    "save_plan": lambda store: store.save_plan(ID, PHASES),
+}
+
+
+def check_overwritten(name: str, folder: Any, acked: Any) -> None:
+    store = FeatureStore(folder)
+    place = Path(folder, ".ai-session", ID)
+    texts = [path.read_bytes() for path in place.iterdir() if path.is_file()]
+    state = store.load(ID)
+    if name == "repair":
+        assert STALE.encode() in texts
+    if "repair" in acked:
+        assert (state.active_task, state.model_in_use) == ("T1", "opus")
+    if "save_plan" in acked:
+        assert store.plan(ID)["phases"][0]["phase_id"] == "p"
+    assert BAD_PLAN in texts
+    store.repair(ID)
+    assert store.load(ID).model_in_use == "opus"
+    assert not {problem.code for problem in store.validate(ID)} & {"overwritten_state", "unlogged_state"}
+    rebuilt_is_the_same(folder)
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_what_others_have_overwritten_under_power_cuts_and_faults(name: str, tmp_path: Path) -> None:
+    """Section "Recovery Procedures", 1 and 2."""
+
+    def run(fs: Any, folder: Any = None) -> None:
+        OVERWRITTEN[name](FeatureStore.over(fs, folder or fs.root, now=later_clock()))
+        fs.mark(name)
+
+    check = partial(check_overwritten, name)
+    for report in (
+        crash_sweep(begin_overwritten, run, check, tmp_path, limit=60),
+        sweep(begin_overwritten, run, check, tmp_path, effects=EFFECTS),
+    ):
+        assert report.states > 10
+        assert not report.violations, report.describe()
+
+
 def test_every_public_write_is_swept(tmp_path: Path) -> None:
     """Whatever says that it is durable writes; a new one has to be swept, too."""
     promises = {
@@ -503,7 +596,7 @@ def test_every_public_write_is_swept(tmp_path: Path) -> None:
         for name, member in vars(kind).items()
         if name[0] != "_" and "Durability:" in (getattr(member, "__doc__", None) or "")
     }
-    called = {"create", "archive", "acknowledge"}  # these have tests of their own above
+    called = {"create", "archive", "unarchive", "acknowledge"}  # these have tests of their own above
     for calls, prepare in ((CALLS, setup), (MENDING, begin_damaged)):
         for name, call in calls.items():
             (tmp_path / name).mkdir()

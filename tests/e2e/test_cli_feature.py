@@ -1,6 +1,7 @@
 """`sessionary feature`: every command, its JSON, the contract's error block, its exit codes, and what it refuses."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -542,3 +543,140 @@ def test_no_command_asks_anything(
     refused = {"create": 2, "ack": 2, "archive": 12}
     assert screen.end() == refused.get(words[0], 0)  # nothing was typed, and it has ended
     assert screen.shown
+
+
+# -- logging, the archive, and the way back
+
+
+def test_log_records_what_the_contract_asks_for(run: Run, planned: FeatureStore) -> None:
+    """Section "History Log Format": nine fields, for agents that only have a shell."""
+    planned.update(FEATURE, active_task="T1", model_in_use="opus")
+    said = run("log", FEATURE, "make test", "--arguments", "-k form", "--duration", "5200", "--agent", "a1")
+    assert (said.code, said.out) == (0, f"✓ {FEATURE}: logged make test, success\n")
+    entry = planned.history(FEATURE)[-1]
+    assert entry.pop("timestamp")
+    assert entry == {
+        "command": "make test",
+        "arguments": "-k form",
+        "model": "opus",
+        "agent": "a1",
+        "task_id": "T1",
+        "status": "success",
+        "duration_ms": 5200,
+    }
+    assert planned.status(FEATURE).stats.commands["make test"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [(["--failed"], "failed"), (["--error", "2 failed"], "2 failed"), (["--failed", "--error", "no"], "no")],
+)
+def test_log_records_a_failure(run: Run, planned: FeatureStore, options: list[str], error: str) -> None:
+    made = run("log", FEATURE, "make test", *options, "--json").json["entry"]
+    assert (made["status"], made["error"]) == ("failure", error)
+    assert planned.history(FEATURE)[-1] == made
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["", "--json"], 12),
+        (["x", "--task", "", "--json"], 12),
+        (["x", "--duration", "nan"], 2),
+        (["x", "--duration", "-1"], 2),
+        (["x", "--duration", "9000000000", "--json"], 12),
+        (["x", "--model", "gpt9"], 2),
+    ],
+)
+def test_log_refuses_what_breaks_the_contract(
+    run: Run, planned: FeatureStore, words: list[str], code: int
+) -> None:
+    before = files(planned)
+    said = run("log", FEATURE, *words)
+    assert said.code == code
+    if code == 12:
+        assert said.block["file"] == str(planned.home / FEATURE / "history.jsonl")
+    assert files(planned) == before
+
+
+def undo_of(said: Result) -> list[str]:
+    """The words of the undo line behind `sessionary feature`, without the folder."""
+    (line,) = [line for line in said.err.splitlines() if line.startswith("undo: ")]
+    words = shlex.split(line.removeprefix("undo: "))
+    assert words[:2] == ["sessionary", "feature"]
+    place = words.index("--root")
+    return words[2:place] + words[place + 2 :]
+
+
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ([], ["update", FEATURE, "--task", "T1"]),
+        ([], ["update", FEATURE, "--model", "opus"]),
+        ([["update", FEATURE, "--task", "T1", "--model", "opus"]], ["update", FEATURE, "--no-task"]),
+        ([], ["task", FEATURE, "T1", "in_progress"]),
+        ([["task", FEATURE, "T1", "in_progress"]], ["task", FEATURE, "T1", "completed"]),
+        ([["task", FEATURE, "T1", "in_progress"]], ["task", FEATURE, "T1", "blocked"]),
+        ([], ["pause", FEATURE]),
+        ([["pause", FEATURE]], ["resume", FEATURE]),
+        ([], ["complete", FEATURE]),
+        ([["complete", FEATURE]], ["resume", FEATURE, "--reopen"]),
+        ([["complete", FEATURE]], ["archive", FEATURE]),
+        ([["complete", FEATURE], ["archive", FEATURE]], ["unarchive", FEATURE]),
+    ],
+    ids=lambda value: "-".join(value[:1]) if value and isinstance(value[0], str) else "",
+)
+def test_the_undo_line_leads_back(
+    run: Run, planned: FeatureStore, before: list[list[str]], command: list[str]
+) -> None:
+    def seen() -> Any:
+        (row,) = planned.list_features(archived=True)
+        tasks = [task["status"] for phase in planned.plan(FEATURE)["phases"] for task in phase["tasks"]]
+        assert row.state is not None
+        return row.status, row.archived, row.state.active_task, row.state.model_in_use, tasks
+
+    for words in before:
+        assert run(*words).code == 0
+    was = seen()
+    said = run(*command)
+    assert said.code == 0
+    assert seen() != was
+    assert run(*undo_of(said)).code == 0
+    assert seen() == was
+
+
+def test_what_has_no_undo_says_so_in_its_help(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("create", "log", "plan", "ack", "repair", "migrate"):
+        with pytest.raises(SystemExit):
+            feature_command.main([name, "--help"], prog_name="feature")
+        assert "undo" in capsys.readouterr().out, name
+
+
+def test_unarchive_brings_a_feature_back(run: Run, planned: FeatureStore) -> None:
+    """Section "Session Cleanup", 2: archive or preserve."""
+    planned.complete(FEATURE)
+    planned.archive(FEATURE)
+    refused = run("update", FEATURE)
+    assert refused.code == 10
+    assert f"sessionary feature unarchive {FEATURE}" in refused.err
+    said = run("unarchive", FEATURE, "--reopen", "--json").json
+    assert (said["path"], said["reopened"]) == (str(planned.home / FEATURE), True)
+    assert planned.list_features()[0].status == "active"
+    assert run("unarchive", FEATURE).code == 11
+
+
+def test_hint_message_and_exit_code_of_a_repair_agree(run: Run, planned: FeatureStore) -> None:
+    """What `validate` names as the remedy is what mends it."""
+    history = planned.home / FEATURE / "history.jsonl"
+    with open(history, "a") as file:
+        file.write('{"timestamp": "20')
+    found = run("validate", FEATURE)
+    assert found.code == 13
+    remedy = f"sessionary feature repair {FEATURE} --rewrite-history"
+    assert remedy in " ".join(found.out.split())
+    told = run("repair", FEATURE)
+    assert told.code == 3
+    assert "nothing to repair" not in told.out
+    assert remedy in " ".join(told.err.split())
+    assert run("repair", FEATURE, "--rewrite-history").code == 0
+    assert run("validate", FEATURE).code == 0

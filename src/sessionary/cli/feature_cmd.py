@@ -11,6 +11,7 @@ _MODULES = {
     "plan": "planning",
     "task": "planning",
     "update": "working",
+    "log": "working",
     "history": "reading",
     "status": "reading",
     "list": "reading",
@@ -18,6 +19,7 @@ _MODULES = {
     "resume": "lifecycle",
     "complete": "lifecycle",
     "archive": "lifecycle",
+    "unarchive": "lifecycle",
     "ack": "contract",
     "validate": "mending",
     "repair": "mending",
@@ -35,6 +37,7 @@ Examples:
   sessionary feature create "Sign in" --description "Log in with OAuth"
   sessionary feature plan sign-in-2025-01-09 --from plan.yaml
   sessionary feature update sign-in-2025-01-09 --task T1 --model opus
+  sessionary feature log sign-in-2025-01-09 "make test" --duration 5200
   sessionary feature status sign-in-2025-01-09
   sessionary feature repair sign-in-2025-01-09
 """,

@@ -30,7 +30,7 @@ def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool) -
     """Acknowledge the contract for an agent.
 
     It is written down that AGENT has read CONTRACT, with the checksum of its bytes. With --verify the exit code
-    is 12 if an acknowledgment is missing, or is of another text.
+    is 12 if an acknowledgment is missing, or is of another text. There is no undo: acknowledging again replaces it.
     """
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):

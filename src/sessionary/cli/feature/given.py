@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from sessionary.cli import changing, in_project, output
+from sessionary.errors import SessionaryError
 from sessionary.layouts.orchestrator.home import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
+
+T = TypeVar("T")
 
 named = in_project.resolving(lambda root, word: store_in(root).find(word))
 feature = click.argument("feature_id", metavar="ID", callback=named)
@@ -44,12 +48,29 @@ def store_in(root: Path, agent: str = DEFAULT_AGENT, require_ack: Path | None = 
     return FeatureStore(root, agent=agent, require_ack=require_ack)
 
 
-def told(store: FeatureStore, text: str, document: dict[str, object], *, json_: bool) -> int:
-    """Say what was done, and beside it what there was to say of it."""
+def before(read: Callable[[], T]) -> T | None:
+    """What there was before a write, for its undo line; None if it cannot be read: the write then says why."""
+    with suppress(SessionaryError):
+        return read()
+    return None
+
+
+def told(
+    store: FeatureStore, text: str, document: dict[str, object], *, json_: bool, undo: Sequence[str] = ()
+) -> int:
+    """Print what was done, its problems, and the command that undoes it, if `undo` has its words."""
     if json_:
         problems = [problem.as_dict() for problem in store.last_report.problems]
-        output.value({**document, "problems": problems})
+        output.value({**document, "undo": command_line(store, *undo) if undo else None, "problems": problems})
         return 0
     in_project.warn(store.last_report.problems)
     output.lines(changing.done(text))
+    if undo:
+        changing.tell("undo", command_line(store, *undo))
     return 0
+
+
+def command_line(store: FeatureStore, *words: str) -> str:
+    """A command on the features of the same project, to be copied."""
+    project = store.home.parent
+    return in_project.command_line("feature", Path() if project.resolve() == Path.cwd() else project, *words)

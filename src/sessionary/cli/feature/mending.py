@@ -8,7 +8,7 @@ import click
 
 from sessionary.cli import changing, in_project, output
 from sessionary.cli.feature import given
-from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.repaired import Repaired
 
 PARTLY = 3
 
@@ -67,7 +67,7 @@ def repair_command(
 
     The state is rebuilt from the history, missing files are made, the row of the list is added. What is
     replaced is kept beside it. A list with a conflict is never written over: a proposal is written beside it.
-    The exit code is 3 if something could not be repaired.
+    The exit code is 3 if something could not be repaired. There is no undo but the kept files.
     """
     if (feature_id is None) != rebuild_index:
         raise click.UsageError("give the ID of a feature, or --rebuild-index")
@@ -108,7 +108,7 @@ Examples:
 def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
     """Write the state in the newest version beside the old one.
 
-    The old one is not touched; with --switch it is kept under another name.
+    The old one is not touched; with --switch it is kept under another name, and giving it its name back is the undo.
     """
     store = given.store_in(root)
     made = store.migrate(feature_id, switch=switch)

@@ -15,7 +15,8 @@ from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import SchemaError
 from sessionary.layouts.orchestrator.home import Telling
-from sessionary.layouts.orchestrator.rules import TASK_STATUSES
+from sessionary.layouts.orchestrator.planfile import tasks_of
+from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 _SIGNS = {"pending": "·", "in_progress": "▸", "completed": "✓", "blocked": "✗"}
@@ -48,7 +49,8 @@ def plan_command(
     """Print the plan, or replace its phases.
 
     With --from they are those of a YAML or JSON file. It is a list of phases, or a map that has it under
-    `phases`. How far a task is changes by `task` alone.
+    `phases`. How far a task is changes by `task` alone. There is no undo: print the plan with --json first, which
+    --from takes back. A plan that cannot be read is kept beside the new one.
     """
     if source is None:
         if name is not None or description is not None:
@@ -134,10 +136,22 @@ def task_command(
 ) -> int:
     """Move a task to another status.
 
-    STATUS is pending, in_progress, completed or blocked. A completed task stays so, unless --reopen.
+    STATUS is pending, in_progress, completed or blocked. A completed task stays so, unless --reopen. Artifacts that
+    were added stay, and reopening a task has no undo but completing it again.
     """
+    before = given.before(lambda: tasks_of(store.plan(feature_id)).get(task_id, {}).get("status"))
     changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen)
     words = status.replace("_", " ")
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
     document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}
-    return given.told(store, text, document, json_=json_)
+    undo = _back_to(feature_id, task_id, before, status) if changed else []
+    return given.told(store, text, document, json_=json_, undo=undo)
+
+
+def _back_to(feature_id: str, task_id: str, before: Any, now: str) -> list[str]:
+    """The words that move a task back to where it was; none where no move leads there at once."""
+    if before in TASK_MOVES[now]:
+        return ["task", feature_id, task_id, str(before)]
+    if now == COMPLETED and before == IN_PROGRESS:
+        return ["task", feature_id, task_id, IN_PROGRESS, "--reopen"]
+    return []

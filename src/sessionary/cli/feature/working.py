@@ -1,4 +1,4 @@
-"""The commands that begin a feature and set its state."""
+"""The commands that begin a feature, set its state, and log what was run for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import click
 
 from sessionary.cli import output
 from sessionary.cli.feature import given
+from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
+from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.status import state_dict
 from sessionary.layouts.orchestrator.store import FeatureStore
 
@@ -32,7 +34,8 @@ def create_command(
 ) -> int:
     """Begin a feature, and print its id.
 
-    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features.
+    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. There is no
+    undo: a feature is never deleted, only completed and archived.
     """
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
@@ -77,6 +80,63 @@ def update_command(
         fields["active_task"] = task
     if model is not None:
         fields["model_in_use"] = model
+    before = given.before(lambda: store.load(feature_id))
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
-    return given.told(store, text, {"feature_id": feature_id, **state_dict(state)}, json_=json_)
+    document: dict[str, object] = {"feature_id": feature_id, **state_dict(state)}
+    return given.told(store, text, document, json_=json_, undo=_back_to(before, state))
+
+
+def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
+    """The words that set what an update has changed back; none if it changed nothing."""
+    words: list[str] = []
+    if before is None:
+        return words
+    if before.active_task != now.active_task:
+        words += ["--no-task"] if before.active_task is None else ["--task", before.active_task]
+    if before.model_in_use != now.model_in_use:
+        words += ["--model", before.model_in_use]
+    return ["update", now.feature_id, *words] if words else []
+
+
+@click.command(
+    "log",
+    epilog="""\b
+Examples:
+  sessionary feature log sign-in-2025-01-09 "make test" --duration 5200
+  sessionary feature log sign-in-2025-01-09 implement --arguments "the form" --task T1
+  sessionary feature log sign-in-2025-01-09 "make test" --failed --error "2 tests failed"
+""",
+)
+@given.feature
+@click.argument("command", metavar="COMMAND")
+@click.option("--arguments", default="", metavar="TEXT", help="What the command was given.")
+@click.option("--failed", is_flag=True, help="It failed.")
+@click.option("--error", metavar="TEXT", help="What went wrong; implies --failed.")
+@click.option("--duration", type=click.IntRange(0), metavar="MS", help="How long it took, in milliseconds.")
+@click.option("--task", metavar="TASK", help="The task it was run for (default: the active one).")
+@click.option("--model", type=click.Choice(MODELS), help="The model that ran it (default: the one in use).")
+@given.writing
+def log_command(
+    store: FeatureStore,
+    feature_id: str,
+    command: str,
+    arguments: str,
+    failed: bool,
+    error: str | None,
+    duration: int | None,
+    task: str | None,
+    model: str | None,
+    json_: bool,
+) -> int:
+    """Add a command that was run to the history of a feature. The state does not change.
+
+    Each line has what the contract wants of it. There is no undo: a history is only ever added to.
+    """
+    if failed and error is None:
+        error = "failed"
+    given_fields = {"duration_ms": duration, "task_id": task, "model": model, "error": error}
+    entry = {name: value for name, value in given_fields.items() if value is not None}
+    made = store.append(feature_id, {"command": command, "arguments": arguments, **entry})
+    text = f"{feature_id}: logged {one_line(made['command'])}, {made['status']}"
+    return given.told(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)

@@ -3,7 +3,7 @@
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
 from sessionary.layouts.orchestrator.home import Report
 from sessionary.layouts.orchestrator.reader import FeatureRow
-from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.repaired import Repaired
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict
 from sessionary.layouts.orchestrator.store import FeatureStore

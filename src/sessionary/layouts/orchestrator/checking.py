@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.disk.fs import Fs
+from sessionary.disk.pid_file import read_holder, way_out
 from sessionary.layouts.orchestrator import names, planfile, rules
-from sessionary.layouts.orchestrator.history import History, odd_entries
+from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, odd_entries
 from sessionary.layouts.orchestrator.indexfile import IndexFile
 from sessionary.layouts.orchestrator.reading import history_of, is_folder, look_or_none, read_plan, read_state
-from sessionary.layouts.orchestrator.replaying import last_operation, operations_back
+from sessionary.layouts.orchestrator.replaying import Behind, fields_behind, last_operation, operations_back
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity
@@ -26,6 +27,7 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         yield note("irregular_id", folder, words, "none needed; new features get a regular id")
     state = read_state(fs, folder)
     yield from state.problems
+    yield from _lock_problems(f"{folder}/{names.SCRIPT_LOCK}", fs)
     plan = read_plan(fs, folder)
     yield from plan.problems
     history = history_of(fs, folder)
@@ -39,14 +41,47 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         yield from _between(folder, state.state, plan, history)
 
 
+def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
+    """A lock of the scripts that nobody holds any more, and that keeps all of them waiting."""
+    holder = read_holder(path, fs)
+    if holder is None or holder.running:
+        return
+    if holder.ours or holder.empty:
+        words = "a process that was killed has left its lock, on which the contract's scripts wait"
+        remedy = "`sessionary feature repair` removes it, as does every other write"
+        yield Problem("stale_lock", Severity.cosmetic, path, None, None, words, remedy)
+    else:
+        who = (
+            "a process that it does not name"
+            if holder.pid is None
+            else f"process {holder.pid}, which has ended"
+        )
+        words = f"the feature is locked by {who}: nothing can be written"
+        remedy = f"if no script works on the feature, {way_out(path)}"
+        yield Problem("foreign_lock", Severity.stops_resume, path, None, None, words, remedy)
+
+
 def history_problems(history: History) -> Iterator[Problem]:
     """What is wrong with a history, line by line, and what is unusual in it."""
     if history.missing:
         words = "there is no history"
         remedy = "`sessionary feature repair` makes an empty one"
         yield Problem("no_history", Severity.hides_data, history.path, None, None, words, remedy)
-    yield from history.problems
+    feature_id = os.path.basename(os.path.dirname(history.path))
+    for problem in history.problems:
+        yield _with_remedy(problem, feature_id)
     yield from odd_entries(history)
+
+
+def _with_remedy(problem: Problem, feature_id: str) -> Problem:
+    """Damage to a history with the command that mends it: what mends journals of agents does not reach features."""
+    if problem.code in HEALED:
+        does = "writes it on one line"
+    elif problem.code in BROKEN:
+        does = "leaves it out and keeps the old file"
+    else:
+        return problem
+    return problem._replace(repair=f"`sessionary feature repair {feature_id} --rewrite-history` {does}")
 
 
 def _between(
@@ -61,7 +96,26 @@ def _between(
         words = f"the {operation.get('command')} of {operation['timestamp']} is in the history and not in the state"
         remedy = "none needed: the next writer of the feature finishes it, `sessionary feature repair` too"
         yield Problem("unfinished_operation", Severity.hides_data, path, None, None, words, remedy)
+    for name, behind in fields_behind(state, history.values).items():
+        yield _behind(path, name, behind)
     yield from _backward_operations(history)
+
+
+def _behind(path: str, name: str, behind: Behind) -> Problem:
+    """A field that is not as the last operation made it."""
+    feature_id = os.path.basename(os.path.dirname(path))
+    if behind.older:
+        words = (
+            f"{name} is {behind.found!r} again, which the last operation had changed to {behind.told!r}: "
+            "another program has written back an older copy, or set it without logging it"
+        )
+        remedy = (
+            f"`sessionary feature repair {feature_id}` restores {behind.told!r}; "
+            f"`sessionary feature update {feature_id}` logs the present state instead"
+        )
+        return Problem("overwritten_state", Severity.hides_data, path, None, None, words, remedy)
+    words = f"{name} is {behind.found!r}, which another program has set without logging it"
+    return note("unlogged_state", path, words, f"`sessionary feature repair {feature_id}` logs it")
 
 
 def active_task_problems(
@@ -138,7 +192,10 @@ def _rows_and_folders(
         archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")
         if feature_id not in ids and not archived:
             words = f"{feature_id} is in the list, and there is no such feature"
-            remedy = "take the row out by hand, or bring the folder back"
+            remedy = (
+                "bring the folder back; or `sessionary feature repair --rebuild-index` takes the row out "
+                "and keeps the old list"
+            )
             yield Problem("orphan_row", Severity.cosmetic, path, None, None, words, remedy)
 
 

@@ -82,13 +82,26 @@ def _free(fs: Fs, home: str, found: IndexFile, new: New) -> str:
     if new.feature_id is None:
         return names.free_id(new.name, new.now.date(), taken)
     if taken(new.feature_id):
-        raise AlreadyExists(
-            f"There is a feature {new.feature_id} already",
-            path=f"{home}/{new.feature_id}",
-            session=new.feature_id,
-            hint="choose another id, or give none: then a free one is made of the name",
-        )
+        raise _taken(fs, home, new.feature_id)
     return new.feature_id
+
+
+def _taken(fs: Fs, home: str, feature_id: str) -> AlreadyExists:
+    """The error about an id that is taken, which says by what."""
+    path, hint = (
+        f"{home}/{feature_id}",
+        "choose another id, or give none: then a free one is made of the name",
+    )
+    message = f"There is a feature {feature_id} already"
+    if look(fs, path) is None and look(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None:
+        path = f"{home}/{names.ARCHIVE}/{feature_id}"
+        message += ", in the archive"
+        hint += f"; `sessionary feature unarchive {feature_id}` brings that one back"
+    elif look(fs, path) is None:
+        path = f"{home}/{names.INDEX}"
+        message = f"{feature_id} is in the list of features, and its folder is missing"
+        hint = "bring the folder back; or `sessionary feature repair --rebuild-index` takes the row out"
+    return AlreadyExists(message, path=path, session=feature_id, hint=hint)
 
 
 def _build(fs: Fs, place: str, feature_id: str, new: New) -> None:

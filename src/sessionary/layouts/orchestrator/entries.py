@@ -66,6 +66,8 @@ def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any])
     if isinstance(filled["timestamp"], datetime):
         filled["timestamp"] = stamp(filled["timestamp"])
     faults = faults_of(filled) + [f"{key}: is written by the store alone" for key in OURS if key in entry]
+    if in_nanoseconds(filled):
+        faults.append(f"duration_ms: {filled['duration_ms']} is more than a week; give milliseconds")
     if faults:
         raise SchemaError(
             f"the history entry breaks the contract: {faults[0]}"
@@ -92,7 +94,7 @@ def faults_of(entry: Mapping[str, Any]) -> list[str]:
     ]
     if entry.get("model") not in MODELS:
         faults.append(f"model: {_shown(entry, 'model')} is none of {', '.join(MODELS)}")
-    if "task_id" not in entry or not isinstance(entry["task_id"], str | None):
+    if "task_id" not in entry or not is_task_id(entry["task_id"]):
         faults.append(f"task_id: {_shown(entry, 'task_id')} is neither the id of a task nor null")
     if entry.get("status") not in (SUCCESS, FAILURE):
         faults.append(f"status: {_shown(entry, 'status')} is neither success nor failure")
@@ -100,6 +102,11 @@ def faults_of(entry: Mapping[str, Any]) -> list[str]:
     if not isinstance(duration, int) or isinstance(duration, bool) or duration < 0:
         faults.append(f"duration_ms: {_shown(entry, 'duration_ms')} is no number of milliseconds")
     return faults + _error_faults(entry)
+
+
+def is_task_id(value: Any) -> bool:
+    """True for what can name a task, and for None: a word or more, on one line."""
+    return value is None or (isinstance(value, str) and bool(value.strip()) and len(value.splitlines()) == 1)
 
 
 def _error_faults(entry: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import READ, Fs, look, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
+from sessionary.disk.pid_file import PidFile
 from sessionary.disk.scan import LineFile
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed
 from sessionary.layouts.orchestrator import entries, names, planfile, rules, statefile
@@ -40,7 +42,8 @@ class Feature:
 
     Attributes:
         folder: where it lies.
-        lock: on `.state.lock`; whoever writes holds it.
+        lock: the kernel lock on `.sessionary.lock`; whoever writes holds it.
+        script_lock: the lock of the contract's scripts, `.state.lock`; held along with `lock`.
         journal: the history.
     """
 
@@ -50,6 +53,7 @@ class Feature:
         self.feature_id = os.path.basename(folder)
         self.index = index
         self.lock = FileLock(f"{folder}/{names.LOCK}", fs)
+        self.script_lock = PidFile(f"{folder}/{names.SCRIPT_LOCK}", fs)
         self.journal = Journal(f"{folder}/{names.HISTORY}", Tail.SEAL, fs=fs, now=now)
         self._now = now
         self._settled = -1
@@ -58,21 +62,31 @@ class Feature:
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[None]:
-        """The lock for the length of a ``with`` block; what an earlier writer left half done is finished first.
+        """Both locks for the length of a ``with`` block; what an earlier writer left half done is finished first.
 
         Raises:
             NotFound: there is no such feature.
-            Locked: another process held it for all of `timeout` seconds.
+            Locked: another process held one of them for all of `timeout` seconds, or a script was killed holding it.
         """
+        began = time.monotonic()
         try:
             self.lock.acquire(timeout)
         except FileNotFoundError:
-            raise missing(self.fs, self.folder) from None
+            listed = self.feature_id in self.index.read().rows
+            raise missing(self.fs, self.folder, listed=listed) from None
         try:
-            self.settle()
-            yield
+            self.script_lock.acquire(timeout - (time.monotonic() - began), self._now)
+            try:
+                self.settle()
+                yield
+            finally:
+                self.script_lock.release()
         finally:
             self.lock.release()
+
+    def moved(self, target: str) -> None:
+        """Say that the folder has been moved, so that the lock file that moved along is removed there."""
+        self.script_lock.path = f"{target}/{names.SCRIPT_LOCK}"
 
     def state(self) -> statefile.StateFile:
         """The state as it is now, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
@@ -235,13 +249,18 @@ def with_artifacts(task: Mapping[str, Any], more: Any) -> list[Any]:
     return stored + [name for name in dict.fromkeys(more) if name not in stored]
 
 
-def missing(fs: Fs, folder: str) -> NotFound:
-    """The error about a feature that is not there, or no longer."""
+def missing(fs: Fs, folder: str, *, listed: bool = False) -> NotFound:
+    """The error about a feature that is not there, or no longer; `listed` if its row is."""
     home, feature_id = os.path.split(folder)
     archived = f"{home}/{names.ARCHIVE}/{feature_id}"
     hint = "`sessionary feature list` shows those that are there"
+    if listed:
+        hint = (
+            "it is in the list, and its folder is missing: bring it back; "
+            "or `sessionary feature repair --rebuild-index` takes the row out"
+        )
     if look(fs, archived) is not None:
-        hint = f"it is archived; move {archived} back to go on with it"
+        hint = f"it is archived; `sessionary feature unarchive {feature_id}` brings it back"
     return NotFound(f"There is no feature {feature_id}", path=folder, session=feature_id, hint=hint)
 
 

@@ -164,21 +164,35 @@ _ODD = {
 }
 
 
-def mended(data: bytes, path: str) -> list[bytes]:
+BROKEN = frozenset({
+    "torn_tail", "bad_json", "bad_utf8", "nul_run", "glued_records", "not_an_object", "conflict_marker", "not_text",
+})  # fmt: skip
+"""What no reader can read, now or later. Records that are only too deep or too long for us are not among them."""
+
+
+def mended(data: bytes, path: str) -> tuple[list[bytes], int]:
     """The lines of a history as they should have been written: each record on one line, milliseconds, no torn line.
 
-    Lines that are sound keep their bytes. What nobody can read is left out: the old file is kept beside.
+    Lines that are sound keep their bytes. What nobody can read is left out; the number says how many of those were.
+    The caller keeps the old file.
     """
     reading = read_lines(data, path)
     lines = [
         (record.byte, _in_milliseconds(record.value) or record.raw + b"\n") for record in reading.records()
     ]
+    left_out = 0
     for problem in reading.problems:
-        if problem.code in HEALED and problem.byte is not None:
-            value = _leniently(data[problem.byte : problem.byte + problem.span])
-            if value is not None:
-                lines.append((problem.byte, _in_milliseconds(value) or entries.line_of(value)))
-    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+        if problem.byte is None or problem.severity <= Severity.note:
+            continue
+        raw = data[problem.byte : problem.byte + problem.span]
+        value = _leniently(raw) if problem.code in HEALED else None
+        if value is not None:
+            lines.append((problem.byte, _in_milliseconds(value) or entries.line_of(value)))
+        elif problem.code in BROKEN:
+            left_out += 1
+        elif not any(problem.byte <= byte < problem.byte + problem.span for byte, _ in lines):
+            lines.append((problem.byte, raw.rstrip(b"\n") + b"\n"))
+    return [line for _, line in sorted(lines, key=lambda pair: pair[0])], left_out
 
 
 def _in_milliseconds(entry: dict[str, Any]) -> bytes | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,10 +16,12 @@ from sessionary.errors import Corrupt, Invalid, NotFound, SchemaError, Sessionar
 from sessionary.layouts.orchestrator import acknowledgment, names, planfile, reading
 from sessionary.layouts.orchestrator.feature import Feature, Pool, missing
 from sessionary.layouts.orchestrator.index import Index
-from sessionary.layouts.orchestrator.times import parse, stamp
+from sessionary.layouts.orchestrator.times import in_utc, parse, stamp
 from sessionary.model import Problem
 
 TIMEOUT: Final = 5.0
+AHEAD: Final = timedelta(days=1)
+"""How far a time that a caller gives may be after the clock: devices disagree, and time zones are mistaken."""
 DEFAULT_AGENT: Final = "sessionary"
 
 
@@ -118,16 +120,17 @@ class FeatureHome:
 
     def _folder(self, feature_id: str) -> str:
         """Where a feature lies, be it in the archive."""
-        names.check_id(feature_id)
-        for folder in (f"{self._root}/{feature_id}", f"{self._root}/{names.ARCHIVE}/{feature_id}"):
-            if reading.is_folder(self._fs, folder):
-                return folder
-        raise missing(self._fs, f"{self._root}/{feature_id}")
+        folder = reading.folder_of(self._fs, self._root, names.check_id(feature_id))
+        if folder is None:
+            raise missing(
+                self._fs, f"{self._root}/{feature_id}", listed=feature_id in self._index.read().rows
+            )
+        return folder
 
     @contextmanager
-    def _writing(self, feature_id: str, agent: str | None) -> Iterator[Feature]:
-        """A feature under its lock, for a write."""
-        with self._telling("update", names.STATE, feature_id):
+    def _writing(self, feature_id: str, agent: str | None, file: str = names.STATE) -> Iterator[Feature]:
+        """A feature under its lock, for a write that is refused because of `file` unless its error says otherwise."""
+        with self._telling("update", file, feature_id):
             names.check_id(feature_id)
             self._check_ack(agent)
             feature = self._pool.get(f"{self._root}/{feature_id}")
@@ -164,12 +167,26 @@ class FeatureHome:
 
 
 def readable_plan(found: planfile.PlanFile, folder: str) -> planfile.PlanFile:
-    """The plan, unless nobody can read it: nothing is written over such a file. Raises Corrupt or StorageFailed."""
+    """The plan, unless it cannot be read: no task in such a file can be changed. Raises Corrupt or StorageFailed."""
     if found.error is not None:
         raise found.error
     if not found.readable:
         raise Corrupt(found.problems[0].message, path=f"{folder}/{names.PLAN}", hint=found.problems[0].repair)
     return found
+
+
+def not_ahead(name: str, moment: datetime, now: datetime) -> None:
+    """Refuse a time that the clock does not reach for long: all later ones would have to be after it.
+
+    Raises:
+        SchemaError: it is more than a day after `now`.
+    """
+    if moment > in_utc(now) + AHEAD:
+        raise SchemaError(
+            f"{name} {stamp(moment)} is in the future: the clock says {stamp(now)}",
+            faults=[f"{name}: is more than a day after the clock"],
+            hint="correct the time, or the clock; nothing was written",
+        )
 
 
 def moment_of(name: str, value: datetime | str) -> datetime:

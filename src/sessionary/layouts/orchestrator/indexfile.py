@@ -111,11 +111,17 @@ def _of_rows(data: bytes, document: dict[str, Any], rows: list[Row], path: str) 
             words = f"{path} lists {name} twice, and the rows disagree (row {number})"
             return _refused(data, "index_conflict", words, path, _lines_of(data, name), Conflict)
     lines = lines_of(data, [place for place, _ in faults])
+    remedy = "`sessionary feature repair --rebuild-index` corrects it and keeps the old list"
     problems += [
-        Problem("index_schema", Severity.cosmetic, path, line, None, fault, "correct the row by hand")
+        Problem("index_schema", Severity.cosmetic, path, line, None, fault, remedy)
         for (_, fault), line in zip(faults, lines, strict=True)
     ]
     return IndexFile(data, document, by_id, problems)
+
+
+def faulty_fields(row: Row) -> list[str]:
+    """The fields of a row that break the contract."""
+    return [place.rpartition(".")[2] for place, _ in _row_faults(row, 1)]
 
 
 def _row_faults(row: Row, number: int) -> list[tuple[str, str]]:

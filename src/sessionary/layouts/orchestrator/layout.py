@@ -45,6 +45,7 @@ class FeatureLayout:
     name: ClassVar[str] = "feature"
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.APPENDS})
     side_files: ClassVar[tuple[str, ...]] = (
+        ".sessionary.lock",
         ".state.lock",
         ".index.lock",
         ".archive/",
@@ -182,9 +183,14 @@ class FeatureLayout:
         )
 
     def _stats(self, folder: str, below: str) -> dict[str, os.stat_result]:
-        """The stat of all that lies in a folder and below it, by its path from the feature. Raises OSError."""
+        """The stat of each file in a folder and below it, by its path from the feature. Raises OSError.
+
+        Hidden files are left out: locks and temporary files come and go while somebody writes.
+        """
         found: dict[str, os.stat_result] = {}
         for name in self._fs.listdir(folder):
+            if name.startswith("."):
+                continue
             found[f"{below}{name}"] = here = self._fs.lstat(f"{folder}/{name}")
             if stat.S_ISDIR(here.st_mode):
                 found |= self._stats(f"{folder}/{name}", f"{below}{name}/")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessionary.errors import NotFound
-from sessionary.layouts.orchestrator import names, repairing
+from sessionary.layouts.orchestrator import index_repair, names, repairing
 from sessionary.layouts.orchestrator.home import FeatureHome
-from sessionary.layouts.orchestrator.repairing import Repaired
+from sessionary.layouts.orchestrator.repaired import Repaired
 
 
 class FeatureMender(FeatureHome):
@@ -31,7 +31,9 @@ class FeatureMender(FeatureHome):
         with self._telling("update", names.STATE, feature_id):
             feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
             with feature.held(self.timeout):
-                repairing.repair_feature(feature, self._now(), done, rewrite_history=rewrite_history)
+                repairing.repair_feature(
+                    feature, self._now(), done, rewrite_history=rewrite_history, agent=self.agent
+                )
             self.last_report.problems += done.problems
         return done
 
@@ -47,7 +49,7 @@ class FeatureMender(FeatureHome):
         done = Repaired()
         with self._telling("update", names.INDEX, None):
             try:
-                repairing.rebuild_index(self._fs, self._index, self._now(), done)
+                index_repair.rebuild_index(self._fs, self._index, self._now(), done)
             except FileNotFoundError:
                 raise NotFound(f"There is no {names.HOME} in {self.home.parent}", path=self._root) from None
             self.last_report.problems += done.problems

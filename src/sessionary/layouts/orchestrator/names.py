@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import count
 
 from sessionary.errors import InvalidId
@@ -27,7 +27,9 @@ STATE = "state.yaml"
 PLAN = "implementation-plan.yaml"
 HISTORY = "history.jsonl"
 ARTIFACTS = "artifacts"
-LOCK = ".state.lock"
+LOCK = ".sessionary.lock"
+SCRIPT_LOCK = ".state.lock"
+"""The lock of the contract's own scripts: it exists while one of them writes, and while we do."""
 
 FILES = (STATE, PLAN, HISTORY)
 
@@ -86,6 +88,12 @@ def date_of(feature_id: str) -> date | None:
         return date.fromisoformat(feature_id[-10:])
     except ValueError:
         return None
+
+
+def day_of(feature_id: str) -> datetime | None:
+    """The first moment, UTC, of the date at the end of an id; None if there is none."""
+    day = date_of(feature_id)
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
 
 
 def free_id(name: str, day: date, taken: Callable[[str], bool]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sessionary.errors import NotFound, SchemaError, SessionaryError
 from sessionary.layouts.orchestrator import checking, entries, names, rules, times
 from sessionary.layouts.orchestrator.feature import Feature
-from sessionary.layouts.orchestrator.home import moment_of, readable_plan
+from sessionary.layouts.orchestrator.home import moment_of, not_ahead, readable_plan
 from sessionary.layouts.orchestrator.reader import FeatureReader
 from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile
 from sessionary.layouts.orchestrator.times import later, parse, stamp
@@ -36,7 +36,7 @@ class FeatureOperator(FeatureReader):
         """The line of an operation, with the state as it is to be.
 
         Raises:
-            SchemaError: what a caller has given for it is no text.
+            SchemaError: something that a caller has given for it breaks the contract.
         """
         now = state.state
         current = {"active_task": now.active_task, "model_in_use": now.model_in_use, **given}
@@ -50,12 +50,9 @@ class FeatureOperator(FeatureReader):
             "status": entries.SUCCESS,
             "duration_ms": 0,
         }
-        if (
-            not all(isinstance(made[name], str) for name in ("arguments", "agent"))
-            or not str(command).strip()
-        ):
-            faults = entries.faults_of(made)
-            raise SchemaError("; ".join(faults), faults=faults, hint="nothing was written")
+        if faults := entries.faults_of(made):
+            path = f"{self._root}/{state.state.feature_id}/{names.HISTORY}"
+            raise SchemaError("; ".join(faults), faults=faults, path=path, hint="nothing was written")
         made[entries.STATE] = {**current, "started_at": state.document[CURRENT].get("started_at")}
         return made
 
@@ -64,6 +61,7 @@ class FeatureOperator(FeatureReader):
         stored = state.state.last_updated
         if asked is not None:
             moment = moment_of("last_updated", asked)
+            not_ahead("last_updated", moment, self._now())
             if stored is not None and moment <= stored:
                 raise SchemaError(
                     f"last_updated {stamp(moment)} is not after the stored {stamp(stored)}",

@@ -7,6 +7,7 @@ out of the tasks, never out of the file.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -62,6 +63,11 @@ def parse_plan(data: bytes, path: str) -> PlanFile:
         document = load_yaml(data, path=path)
     except Corrupt as error:
         return PlanFile(data, {}, {}, [_bad(path, error.message, error.details.get("line"))], False)
+    if document is None or document == {}:
+        words = "the implementation plan is empty"
+        remedy = "`sessionary feature repair` writes one without phases"
+        empty = Problem("empty_plan", Severity.hides_data, path, None, None, words, remedy)
+        return PlanFile(data, {}, {}, [empty], True)
     if not isinstance(document, dict):
         words = "the plan is no map of keys; the contract's scripts store what a model answered as it came"
         return PlanFile(data, {}, {}, [_bad(path, words, None)], False)
@@ -238,9 +244,11 @@ def with_task(document: Mapping[str, Any], task_id: str, changes: Mapping[str, A
 
 
 def _bad(path: str, message: str, line: int | None) -> Problem:
-    remedy = "correct the file by hand; until then no task of it can be changed"
+    feature_id = os.path.basename(os.path.dirname(path))
+    remedy = f"correct the file by hand, or replace it: `sessionary feature plan {feature_id} --from FILE` keeps it"
     return Problem("bad_plan", Severity.stops_resume, path, line, None, message, remedy)
 
 
 def _fault(path: str, fault: str, line: int | None) -> Problem:
-    return Problem("plan_schema", Severity.cosmetic, path, line, None, fault, "correct the field by hand")
+    remedy = "`sessionary feature repair` fills in what is missing; correct anything else by hand"
+    return Problem("plan_schema", Severity.cosmetic, path, line, None, fault, remedy)

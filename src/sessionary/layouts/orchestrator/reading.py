@@ -135,6 +135,12 @@ def status_of_feature(
     return status_in(found, feature_id, read)
 
 
+def folder_of(fs: Fs, home: str, feature_id: str) -> str | None:
+    """Where a feature lies: below `.ai-session`, or in its archive; None if it is in neither."""
+    places = (f"{home}/{feature_id}", f"{home}/{names.ARCHIVE}/{feature_id}")
+    return next((folder for folder in places if is_folder(fs, folder)), None)
+
+
 def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool:
     """True for a folder that holds one of the files of a feature."""
     if inside is not None:

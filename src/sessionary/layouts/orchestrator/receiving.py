@@ -134,6 +134,7 @@ class FeatureRecipient(FeatureLayout):
         places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
         target = next(place for place in places if look(self._fs, place) is None)
         atomic.move_folder(ref.folder, target, fs=self._fs)
+        atomic.forget_file(f"{target}/{names.SCRIPT_LOCK}", fs=self._fs)  # it was held, and moved along
 
     @property
     def _list(self) -> SessionRef:

@@ -1,99 +1,96 @@
-"""The contract's recovery procedures: a state from its history, missing files anew, the list from the folders.
+"""The contract's recovery procedures for one feature: history, plan, state and row put right; and its migration.
 
 Nothing is done unasked, nothing that was there is lost: what is replaced stays beside under a dated name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, read_bytes
+from sessionary.disk.fs import look, read_bytes
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.layouts.orchestrator import creating, names, planfile, statefile
+from sessionary.layouts.orchestrator import checking, creating, entries, names, statefile
 from sessionary.layouts.orchestrator.feature import Feature, make_folder
-from sessionary.layouts.orchestrator.history import mended, read_history
-from sessionary.layouts.orchestrator.index import Index
-from sessionary.layouts.orchestrator.indexfile import KEY, IndexFile, Row
-from sessionary.layouts.orchestrator.reading import feature_ids, read_plan, status_of_feature
-from sessionary.layouts.orchestrator.replaying import UNKNOWN, Replayed, replay, started
-from sessionary.layouts.orchestrator.rules import ACTIVE, DEFAULT_MODEL
-from sessionary.layouts.orchestrator.times import parse, stamp
+from sessionary.layouts.orchestrator.history import History, mended, read_history
+from sessionary.layouts.orchestrator.index_repair import repair_row
+from sessionary.layouts.orchestrator.plan_repair import repair_plan
+from sessionary.layouts.orchestrator.reading import read_plan
+from sessionary.layouts.orchestrator.repaired import Repaired
+from sessionary.layouts.orchestrator.replaying import (
+    UNKNOWN,
+    Replayed,
+    fields_behind,
+    last_operation,
+    replay,
+    started,
+)
+from sessionary.layouts.orchestrator.rules import DEFAULT_MODEL
+from sessionary.layouts.orchestrator.times import later, parse, stamp
 from sessionary.model import Problem, Severity
 
 
-@dataclass(slots=True)
-class Repaired:
-    """What a repair did.
-
-    Attributes:
-        actions: each in one sentence; empty if nothing needed doing.
-        kept: where the bytes lie that were replaced.
-        problems: what had to be assumed, and what could not be repaired.
-    """
-
-    actions: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        problems = [problem.as_dict() for problem in self.problems]
-        return {"actions": self.actions, "kept": self.kept, "problems": problems}
-
-
-def repair_feature(feature: Feature, now: datetime, done: Repaired, *, rewrite_history: bool) -> None:
+def repair_feature(
+    feature: Feature, now: datetime, done: Repaired, *, rewrite_history: bool, agent: str
+) -> None:
     """Put one feature right, under its lock. See `FeatureStore.repair`."""
     fs, folder = feature.fs, feature.folder
-    _repair_history(feature, now, done, rewrite_history)
-    _repair_plan(feature, now, done)
-    state = _repair_state(feature, now, done)
+    history = _repair_history(feature, now, done, rewrite_history)
+    told = replay(history.values)
+    began = _began(feature, told, done)  # before a missing plan is made, which knows less than the history
+    repair_plan(feature, history.values, began or now, now, done)
+    state = _repair_state(feature, told, began or now, now, done)
+    state = _bring_together(feature, state, history, now, done, agent)
     if look(fs, f"{folder}/{names.ARTIFACTS}") is None:
         make_folder(fs, f"{folder}/{names.ARTIFACTS}")
         done.actions.append("made the folder for artifacts")
     if creating.make_readme(fs, feature.index.home):
         done.actions.append("wrote README.md")
-    _repair_row(feature, state, done)
+    repair_row(feature, state, now, done)
 
 
-def _repair_history(feature: Feature, now: datetime, done: Repaired, rewrite: bool) -> None:
+def _repair_history(feature: Feature, now: datetime, done: Repaired, rewrite: bool) -> History:
+    """The history as it is then. Lines that cannot be read are only left out if `rewrite` is given."""
     path = feature.journal.path
     data = read_bytes(feature.fs, path)
     if data is None:
         atomic.create(path, b"", fs=feature.fs)
         done.actions.append("made an empty history")
-    elif rewrite and (lines := b"".join(mended(data, path))) != data:
-        done.kept.append(atomic.keep_aside(path, "original", fs=feature.fs, now=now))
-        atomic.replace(path, (lines,), fs=feature.fs)
-        feature.journal.reopened()
-        done.actions.append("wrote the history anew: each entry on one line, durations in milliseconds")
+    elif rewrite:
+        lines, left_out = mended(data, path)
+        if (whole := b"".join(lines)) != data:
+            kept = atomic.keep_aside(path, "original", fs=feature.fs, now=now)
+            done.kept.append(kept)
+            atomic.replace(path, (whole,), fs=feature.fs)
+            feature.journal.reopened()
+            done.actions.append("wrote the history anew: each entry on one line, durations in milliseconds")
+            if left_out:
+                words = f"{left_out:,} lines could not be read and are only in the kept file"
+                done.problems.append(
+                    Problem(
+                        "left_out", Severity.note, kept, None, None, words, "look there for what they held"
+                    )
+                )
+    history = read_history(feature.fs, path)
+    remaining = checking.history_problems(history)
+    done.problems += [problem for problem in remaining if problem.severity > Severity.note]
+    return history
 
 
-def _repair_plan(feature: Feature, now: datetime, done: Repaired) -> None:
-    path = f"{feature.folder}/{names.PLAN}"
-    if look(feature.fs, path) is None:
-        plan = planfile.new_plan(feature.feature_id, feature.feature_id, "", _day(feature.feature_id) or now)
-        atomic.create(path, dump_yaml(plan), fs=feature.fs)
-        done.actions.append("made an empty plan")
-    elif not (found := read_plan(feature.fs, feature.folder)).readable:
-        done.problems += (
-            found.problems
-        )  # it was written by hand or by a planner: nobody else can tell what it was
-
-
-def _repair_state(feature: Feature, now: datetime, done: Repaired) -> statefile.FeatureState:
+def _repair_state(
+    feature: Feature, told: Replayed, began: datetime, now: datetime, done: Repaired
+) -> statefile.FeatureState:
     path = f"{feature.folder}/{names.STATE}"
     try:
         found = feature.state()
     except NotFound:
-        return _rebuild_state(feature, now, done)
+        return _rebuild_state(feature, told, began, done)
     except (Corrupt, Invalid) as error:
         done.kept.append(atomic.keep_aside(path, "corrupt", fs=feature.fs, now=now))
         done.problems.append(_assumed(path, f"the state could not be read: {error.message}"))
-        return _rebuild_state(feature, now, done)
+        return _rebuild_state(feature, told, began, done)
     if any(problem.code == "status_line" for problem in found.problems):
         done.kept.append(atomic.keep_aside(path, "corrupt", fs=feature.fs, now=now))
         feature.write_state(dump_yaml(found.document))
@@ -101,13 +98,11 @@ def _repair_state(feature: Feature, now: datetime, done: Repaired) -> statefile.
     return found.state
 
 
-def _rebuild_state(feature: Feature, now: datetime, done: Repaired) -> statefile.FeatureState:
+def _rebuild_state(
+    feature: Feature, told: Replayed, began: datetime, done: Repaired
+) -> statefile.FeatureState:
     """Write the state that the history tells of."""
-    history = read_history(feature.fs, feature.journal.path)
-    told = replay(history.values)
     path = f"{feature.folder}/{names.STATE}"
-    done.problems += history.problems
-    began = _started(feature, told) or now
     updated = max(told.last_updated or began, began)
     task = None if told.active_task is UNKNOWN else told.active_task
     if told.model_in_use is None:
@@ -115,78 +110,64 @@ def _rebuild_state(feature: Feature, now: datetime, done: Repaired) -> statefile
         done.problems.append(_assumed(path, words))
     model = told.model_in_use or DEFAULT_MODEL
     feature.write_state(statefile.new_state(feature.feature_id, model, task, began, updated))
-    done.actions.append(f"restored the state from {len(history.values):,} entries of the history")
+    done.actions.append(f"restored the state from {told.entries:,} entries of the history")
     return statefile.FeatureState(feature.feature_id, task, model, began, updated)
 
 
-def _started(feature: Feature, told: Replayed) -> datetime | None:
+def _began(feature: Feature, told: Replayed, done: Repaired) -> datetime | None:
+    """When the feature began: as history, list or plan say, else the date of its id; None if nothing says."""
     row = feature.index.load().rows.get(feature.feature_id, {})
-    plan = planfile.read_plan(feature.fs, feature.folder).document.get("feature")
+    plan = read_plan(feature.fs, feature.folder).document.get("feature")
     created = plan.get("created_at") if isinstance(plan, dict) else None
-    return started(told, row.get("started_at"), created) or _day(feature.feature_id)
+    began = started(told, row.get("started_at"), created)
+    if began is None and (began := names.day_of(feature.feature_id)) is not None:
+        words = "nothing says when the feature began; the date of its id is assumed"
+        done.problems.append(_assumed(f"{feature.folder}/{names.STATE}", words))
+    return began
 
 
-def _repair_row(feature: Feature, state: statefile.FeatureState, done: Repaired) -> None:
-    index = feature.index
-    with index.held():
-        found = index.load()
-        if found.error is not None:
-            done.problems += found.problems
-            return
-        if feature.feature_id in found.rows:
-            return
-        row = _row(feature.fs, index.home, feature.feature_id, found, state)
-        index.put_locked(found, feature.feature_id, row, row["started_at"])
-        done.actions.append("added the feature to the list")
-
-
-def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
-    """Write the list from the folders and from what can be read of it. See `FeatureStore.rebuild_index`."""
-    with index.held():
-        found = index.load()
-        rows = list(found.rows.values())
-        for feature_id in feature_ids(fs, index.home):
-            if feature_id not in found.rows:
-                rows.insert(0, _read_row(fs, index.home, feature_id, found, now))
-        of_scripts = any(problem.code == "index_of_scripts" for problem in found.problems)
-        settled = not any(problem.code == "index_conflict" for problem in found.problems)
-        if found.error is None:
-            if rows != list(found.rows.values()) or found.data is None:
-                index.write(found, rows)
-                done.actions.append(f"wrote the list with {len(rows)} features")
-        elif of_scripts and settled:
-            done.kept.append(atomic.keep_aside(index.path, "original", fs=fs, now=now))
-            index.write(IndexFile(None, {KEY: []}, {}, []), rows)
-            done.actions.append(f"wrote the list as YAML with {len(rows)} features")
-        else:
-            data = dump_yaml({KEY: rows})
-            place = atomic.save_aside(index.path, "candidate", data, fs=fs, now=now)
-            done.actions.append(f"wrote a proposal: {place}")
-            done.problems += found.problems
-
-
-def _read_row(fs: Fs, home: str, feature_id: str, found: IndexFile, now: datetime) -> Row:
-    try:
-        state = statefile.read_state(fs, f"{home}/{feature_id}", feature_id).state
-    except (NotFound, Corrupt, Invalid):
-        day = _day(feature_id) or now
-        state = statefile.FeatureState(feature_id, None, DEFAULT_MODEL, day, day)
-    return _row(fs, home, feature_id, found, state)
-
-
-def _row(fs: Fs, home: str, feature_id: str, found: IndexFile, state: statefile.FeatureState) -> Row:
-    began = state.started_at or state.last_updated or _day(feature_id) or datetime.now(UTC)
-    return {
-        "feature_id": feature_id,
-        "started_at": stamp(began),
-        "last_active": stamp(state.last_updated or began),
-        "status": status_of_feature(fs, f"{home}/{feature_id}", found) or ACTIVE,
+def _bring_together(
+    feature: Feature,
+    state: statefile.FeatureState,
+    history: History,
+    now: datetime,
+    done: Repaired,
+    agent: str,
+) -> statefile.FeatureState:
+    """Restore what another program has put back in the state, and log what it has set without a line."""
+    behind = fields_behind(state, history.values)
+    if not behind:
+        return state
+    restored = {name: field.told for name, field in behind.items() if field.older}
+    current = {"active_task": state.active_task, "model_in_use": state.model_in_use, **restored}
+    last = last_operation(history.values)
+    entry = {
+        "timestamp": state.last_updated and stamp(state.last_updated),
+        "command": "repair",
+        "arguments": " ".join(f"{name}={current[name]}" for name in behind),
+        "model": current["model_in_use"],
+        "agent": agent,
+        "task_id": current["active_task"],
+        "status": entries.SUCCESS,
+        "duration_ms": 0,
+        entries.STATE: {**current, "started_at": state.started_at and stamp(state.started_at)},
     }
-
-
-def _day(feature_id: str) -> datetime | None:
-    day = names.date_of(feature_id)
-    return parse(f"{day.isoformat()}T00:00:00Z") if day else None
+    if not restored and last is not None and parse(last["timestamp"]) != state.last_updated:
+        feature.log(entry)
+        feature.journal.flush()
+    else:
+        if restored:
+            path = f"{feature.folder}/{names.STATE}"
+            done.kept.append(atomic.keep_aside(path, "before", fs=feature.fs, now=now))
+        entry["timestamp"] = stamp(later(now, state.last_updated))
+        feature.perform(entry, feature.state())
+    for name, value in behind.items():
+        done.actions.append(
+            f"restored {name} to {value.told!r}, as the history says, from {value.found!r}"
+            if value.older
+            else f"logged {name} {value.found!r}, which another program had set"
+        )
+    return feature.state().state
 
 
 def _assumed(path: str, words: str) -> Problem:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessionary.layouts.orchestrator import entries
-from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES, MODELS
+from sessionary.layouts.orchestrator.rules import DEFAULT_MODEL, FEATURE_STATUSES, MODELS
+from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.times import parse
 
 UNKNOWN: Any = object()
@@ -31,6 +32,7 @@ class Replayed:
         last_updated: the newest time that counts.
         first: the time of the first entry.
         status: of the feature, if it was ever paused, resumed or completed.
+        entries: how many entries there are.
     """
 
     active_task: Any = UNKNOWN
@@ -39,6 +41,7 @@ class Replayed:
     last_updated: datetime | None = None
     first: datetime | None = None
     status: str | None = None
+    entries: int = 0
 
 
 def replay(values: Sequence[dict[str, Any]]) -> Replayed:
@@ -55,6 +58,7 @@ def replay(values: Sequence[dict[str, Any]]) -> Replayed:
         parse(ours.get("timestamp")),
         first,
         status_of(values),
+        len(values),
     )
 
 
@@ -93,6 +97,45 @@ def status_of(values: Sequence[dict[str, Any]]) -> str | None:
     return next((str(status) for status in told if status in FEATURE_STATUSES), None)
 
 
+class Behind(NamedTuple):
+    """A field of the state that is not what the last operation made it.
+
+    Attributes:
+        found: what the state says.
+        told: what the operation says.
+        older: True if the history says that the field had the value `found` before: a stale copy was written back.
+    """
+
+    found: str | None
+    told: str | None
+    older: bool
+
+
+def fields_behind(state: FeatureState, values: Sequence[dict[str, Any]]) -> dict[str, Behind]:
+    """Where a state contradicts its history, by field; empty if an operation is still to be finished.
+
+    Another program sets the state without logging it. If it did not lock the feature, it may have written back a copy
+    from before an operation of ours, by which that one is lost.
+    """
+    operations = list(operations_back(reversed(values)))
+    at = parse(operations[0]["timestamp"]) if operations else None
+    if at is None or state.last_updated is None or state.last_updated < at:
+        return {}
+    last = operations[0][entries.STATE]
+    initial: dict[str, Any] = {"active_task": None, "model_in_use": DEFAULT_MODEL}
+    earlier = [*(operation[entries.STATE] for operation in operations[1:]), initial]
+    found = {"active_task": state.active_task, "model_in_use": state.model_in_use}
+    return {
+        name: Behind(value, last[name], any(value == past.get(name) for past in earlier))
+        for name, value in found.items()
+        if name in last and last[name] != value and _may_be(name, last[name])
+    }
+
+
+def _may_be(name: str, value: Any) -> bool:
+    return value in MODELS if name == "model_in_use" else isinstance(value, str | None)
+
+
 def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Replayed:
     """As the contract's scripts meant their lines: the last command that went well and has the key decides."""
     task: Any = UNKNOWN
@@ -108,7 +151,7 @@ def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Re
             task = entry["task_id"]
         if kind == "command" and counts and entry.get("model") in MODELS:
             model = entry["model"]
-    return Replayed(task, model, None, newest, first, None)
+    return Replayed(task, model, None, newest, first, None, len(values))
 
 
 def started(replayed: Replayed, *others: Any) -> datetime | None:

@@ -35,25 +35,25 @@ FEATURE_MOVES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def task_moves(task: str, old: str, new: str, *, reopen: bool = False) -> bool:
-    """True if the task changes; False if it is what it shall become.
+def task_moves(task: str, old: str, new: str, *, feature: str = "ID", reopen: bool = False) -> bool:
+    """True if the task changes; False if it is what it shall become. `feature` is named in the remedy.
 
     Raises:
         SchemaError: there is no such status.
         TransitionError: the one cannot become the other.
     """
     check_word("status", new, TASK_STATUSES)
-    return _moves(f"task {task}", old, new, TASK_MOVES, reopened=IN_PROGRESS if reopen else None)
+    return _moves(f"task {task}", old, new, TASK_MOVES, feature, reopened=IN_PROGRESS if reopen else None)
 
 
 def feature_moves(feature: str, old: str, new: str, *, reopen: bool = False) -> bool:
     """True if the feature changes; False if it is what it shall become. Raises as `task_moves`."""
     check_word("status", new, FEATURE_STATUSES)
-    return _moves(f"feature {feature}", old, new, FEATURE_MOVES, reopened=ACTIVE if reopen else None)
+    return _moves(f"feature {feature}", old, new, FEATURE_MOVES, feature, reopened=ACTIVE if reopen else None)
 
 
 def _moves(
-    what: str, old: str, new: str, moves: Mapping[str, tuple[str, ...]], *, reopened: str | None
+    what: str, old: str, new: str, moves: Mapping[str, tuple[str, ...]], feature: str, *, reopened: str | None
 ) -> bool:
     if old == new:
         return False
@@ -61,9 +61,12 @@ def _moves(
     if new in allowed or (old == COMPLETED and new == reopened):
         return True
     if old == COMPLETED:
-        hint = f"what is completed stays so; reopen it to make it {IN_PROGRESS if IN_PROGRESS in moves else ACTIVE}"
+        status = IN_PROGRESS if IN_PROGRESS in moves else ACTIVE
+        hint = f"what is completed stays so; reopening it (--reopen) makes it {status}"
+    elif old not in moves:
+        hint = f"{old!r} is no status that is known; `sessionary feature repair {feature}` sets one that is"
     else:
-        hint = f"from {old} it can become: {', '.join(allowed) or 'nothing that is known'}"
+        hint = f"from {old} it can become: {', '.join(allowed)}"
     raise TransitionError(f"{what} is {old} and cannot become {new}", hint=hint)
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import read_bytes
-from sessionary.errors import SchemaError, StorageFailed, TransitionError
+from sessionary.disk.fs import look, read_bytes
+from sessionary.errors import AlreadyExists, NotFound, SchemaError, StorageFailed, TransitionError
 from sessionary.layouts.orchestrator import (
     acknowledgment,
+    checking,
     creating,
     entries,
     names,
@@ -25,7 +26,7 @@ from sessionary.layouts.orchestrator import (
     rules,
 )
 from sessionary.layouts.orchestrator.feature import with_artifacts
-from sessionary.layouts.orchestrator.home import readable_plan
+from sessionary.layouts.orchestrator.home import moment_of, not_ahead
 from sessionary.layouts.orchestrator.mending import FeatureMender
 from sessionary.layouts.orchestrator.operating import FeatureOperator
 from sessionary.layouts.orchestrator.statefile import FeatureState
@@ -112,7 +113,8 @@ class FeatureStore(FeatureOperator, FeatureMender):
 
         Raises:
             NotFound: no such feature.
-            SchemaError: no such model; a task that the plan does not have; a time older than the stored one.
+            SchemaError: no such model; a task that the plan does not have; a time older than the stored one, or more
+                than a day after the clock; a command, arguments or an agent that are no text.
             TransitionError: the task is completed or blocked.
             Corrupt: the state cannot be read; `repair` restores it.
             Locked, StorageFailed: as everywhere.
@@ -120,10 +122,10 @@ class FeatureStore(FeatureOperator, FeatureMender):
         given = {"active_task": active_task, "model_in_use": model_in_use}
         given = {name: value for name, value in given.items() if value is not KEEP}
         with self._writing(feature_id, agent) as feature:
-            if not isinstance(given.get("active_task"), str | None):
+            if not entries.is_task_id(given.get("active_task")):
                 raise SchemaError(
                     f"active_task is {active_task!r}",
-                    faults=["active_task: give the id of a task, or None"],
+                    faults=["active_task: give the id of a task, on one line, or None"],
                     hint="nothing was written",
                 )
             if "model_in_use" in given:
@@ -163,7 +165,8 @@ class FeatureStore(FeatureOperator, FeatureMender):
         """Replace the phases of the plan, and its name and description if they are given; returns the plan.
 
         Tasks need an id; what else they do not say is filled in, and what they do not say of their progress stays as
-        it was. How far a task is changes by `task` alone. Comments and unknown keys stay.
+        it was. How far a task is changes by `task` alone. Comments and unknown keys stay. A plan that is not YAML, or
+        not a map, is kept as ``implementation-plan.yaml.corrupt-<time>`` and replaced.
 
         Durability: the plan is the old one or the new one, whole. When this returns, the new one and its line of the
         history survive a power cut. A plan is replaced before its line is written: cut off in between, it is there
@@ -173,9 +176,11 @@ class FeatureStore(FeatureOperator, FeatureMender):
             SchemaError: with every fault at once.
             NotFound, Corrupt, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent) as feature:
+        with self._writing(feature_id, agent, names.PLAN) as feature:
             state = self._state_of(feature)
-            old = readable_plan(feature.plan(), feature.folder)
+            old = feature.plan()
+            if old.error is not None:
+                raise old.error
             blank = planfile.new_plan(feature_id, feature_id, "", self._now())["feature"]
             head = {"name": name, "description": description}
             document = planfile.replanned(
@@ -185,6 +190,13 @@ class FeatureStore(FeatureOperator, FeatureMender):
             rules.check_active_task(state.state.active_task, tasks)
             at = self._moment(state, None)
             entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent, {})
+            if not old.readable:
+                path = f"{feature.folder}/{names.PLAN}"
+                kept = atomic.keep_aside(path, "corrupt", fs=self._fs, now=self._now())
+                self.last_report.problems.append(
+                    checking.note("plan_replaced", kept, "the plan could not be read; it is kept here", None)
+                )
+                old = old._replace(data=None)
             feature.write_plan(old, document)
             try:
                 feature.perform(entry, state)
@@ -218,12 +230,14 @@ class FeatureStore(FeatureOperator, FeatureMender):
             TransitionError: the one status cannot become the other; what is completed needs `reopen`.
             SchemaError, Corrupt, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent) as feature:
+        with self._writing(feature_id, agent, names.PLAN) as feature:
             task = self._task(feature, task_id)
             added = [artifacts] if isinstance(artifacts, str) else list(artifacts)
             if not all(isinstance(name, str) for name in added):
                 raise SchemaError("artifacts are names of files", faults=["artifacts: give texts"])
-            moves = rules.task_moves(task_id, str(task.get("status")), status, reopen=reopen)
+            moves = rules.task_moves(
+                task_id, str(task.get("status")), status, feature=feature_id, reopen=reopen
+            )
             if not moves and with_artifacts(task, added) == (task.get("artifacts") or []):
                 return False
             state = self._state_of(feature)
@@ -252,13 +266,14 @@ class FeatureStore(FeatureOperator, FeatureMender):
             SchemaError: the entry breaks the contract; `details["faults"]` has every fault.
             NotFound, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, entry.get("agent")) as feature:
+        with self._writing(feature_id, entry.get("agent"), names.HISTORY) as feature:
             fill: dict[str, Any] = {"agent": self.agent, "task_id": None}
             if "model" not in entry or "task_id" not in entry:
                 state = reading.read_state(self._fs, feature.folder).state
                 if state is not None:
                     fill = {"model": state.model_in_use, **fill, "task_id": state.active_task}
             made = entries.checked(entry, now=self._now(), fill=fill)
+            not_ahead("timestamp", moment_of("timestamp", made["timestamp"]), self._now())
             feature.log(made)
         with self._telling("update", names.HISTORY, feature_id):
             feature.journal.flush()
@@ -296,7 +311,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
             AlreadyExists: the archive has a feature of this id.
             NotFound, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent) as feature:
+        with self._writing(feature_id, agent, self._index.path) as feature:
             now = reading.status_of_feature(self._fs, feature.folder, self._index.load())
             if now != rules.COMPLETED:
                 raise TransitionError(
@@ -305,7 +320,41 @@ class FeatureStore(FeatureOperator, FeatureMender):
                 )
             target = f"{self._root}/{names.ARCHIVE}/{feature_id}"
             atomic.move_folder(feature.folder, target, fs=self._fs)
+            feature.moved(target)
             self._pool.drop(feature.folder)
+            return Path(target)
+
+    def unarchive(self, feature_id: str, *, agent: str | None = None) -> Path:
+        """Bring a feature back from the archive, as it was put away; returns where. `resume` can then reopen it.
+
+        Durability: as `archive`.
+
+        Raises:
+            NotFound: the archive has no such feature.
+            AlreadyExists: there is a feature of this id beside the archive.
+            Locked, StorageFailed: as `update`.
+        """
+        with self._telling("update", self._root, feature_id):
+            self._check_ack(agent)
+            archived = f"{self._root}/{names.ARCHIVE}/{names.check_id(feature_id)}"
+            target = f"{self._root}/{feature_id}"
+            if look(self._fs, target) is not None:
+                raise AlreadyExists(
+                    f"{feature_id} is not only in the archive: there is a feature of this id beside it",
+                    path=target,
+                    hint="rename one of the two folders: the id of a feature is the name of its folder",
+                )
+            if not reading.is_folder(self._fs, archived):
+                raise NotFound(
+                    f"The archive has no feature {feature_id}",
+                    path=archived,
+                    hint="`sessionary feature list --archived` shows those that it has",
+                )
+            feature = self._pool.get(archived)
+            with feature.held(self.timeout):
+                atomic.move_folder(archived, target, fs=self._fs)
+                feature.moved(target)
+                self._pool.drop(archived)
             return Path(target)
 
     # -- the contract
@@ -337,7 +386,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
     def _move(
         self, feature_id: str, command: str, status: str, agent: str | None, *, reopen: bool = False
     ) -> bool:
-        with self._writing(feature_id, agent) as feature:
+        with self._writing(feature_id, agent, self._index.path) as feature:
             index = self._index.load()
             if index.error is not None:
                 raise index.error

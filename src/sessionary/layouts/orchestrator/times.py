@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 TICK = timedelta(microseconds=1)
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def stamp(moment: datetime) -> str:
@@ -29,9 +30,12 @@ def parse(value: Any) -> datetime | None:
 
 
 def later(now: datetime, stored: datetime | None) -> datetime:
-    """`now`, or where the clock stands still or went back, the first moment after the stored one."""
+    """`now`, or where the clock stands still or went back, the first moment after the stored one.
+
+    After the last moment that a time can be there is no other, so that one stays.
+    """
     now = in_utc(now)
-    return now if stored is None or now > stored else stored + TICK
+    return now if stored is None or now > stored else stored + min(TICK, LAST - stored)
 
 
 def in_utc(moment: datetime) -> datetime:

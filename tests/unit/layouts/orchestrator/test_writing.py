@@ -562,7 +562,7 @@ def test_only_what_is_completed_is_archived_and_nothing_is_deleted(
 
 def test_a_lock_that_is_not_let_go_is_an_error_that_says_who(store: Any, make: Any, feature: Any) -> None:
     """Sections "Locking Strategy" and "Recovery Procedures", 3."""
-    lock = FileLock(str(feature / ".state.lock"))
+    lock = FileLock(str(feature / ".sessionary.lock"))
     with lock.held(), pytest.raises(Locked) as caught:
         make(timeout=0.05).update(ID)
     assert caught.value.details["waited"] == 0.05
@@ -572,7 +572,7 @@ def test_a_lock_that_is_not_let_go_is_an_error_that_says_who(store: Any, make: A
 
 def test_a_lock_is_waited_for(make: Any, feature: Any) -> None:
     """Section "Recovery Procedures", 3: lock conflicts are retried."""
-    lock = FileLock(str(feature / ".state.lock"))
+    lock = FileLock(str(feature / ".sessionary.lock"))
     lock.acquire()
     timer = threading.Timer(0.05, lock.release)
     timer.start()
@@ -582,7 +582,7 @@ def test_a_lock_is_waited_for(make: Any, feature: Any) -> None:
 
 def test_plans_are_read_under_a_shared_lock(make: Any, feature: Any) -> None:
     """Section "Locking Strategy": read locks for implementation-plan.yaml."""
-    lock = FileLock(str(feature / ".state.lock"))
+    lock = FileLock(str(feature / ".sessionary.lock"))
     lock.acquire(exclusive=False)
     assert make(timeout=0.05).plan(ID)["feature"]["id"] == ID, "readers do not exclude one another"
     lock.release()

@@ -1,0 +1,223 @@
+"""A lock by the existence of a file that holds a process id, for programs that know no kernel locks.
+
+The scripts of the orchestrator lock in this way: `set -C; echo $$ > FILE` fails while FILE exists, and `rm` unlocks.
+Such a file outlives a process that is killed, and nothing but its content says whose it is. So it is only ever taken
+under a kernel lock (`disk.lock`), which orders our own processes. Then one of ours that is found belongs to a process
+that was killed, and is removed. Those of other programs are waited for and never removed.
+
+Ours begin with a blank, which no reader of numbers minds. It is the first byte, so a file that was cut off after it is
+still known as ours; one without content is what earlier versions of this program used as a kernel lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
+
+from sessionary.disk.fs import (
+    CREATE,
+    EXCLUSIVE,
+    FILE_MODE,
+    O_NOFOLLOW,
+    OS_FS,
+    READ,
+    Fs,
+    storage_failed,
+    write_all,
+)
+from sessionary.errors import Locked
+
+_OURS = b" "
+_MOST = 64
+
+FIRST_PAUSE = 1e-3
+LONGEST_PAUSE = 5e-2
+GRACE = 0.1
+"""So many seconds a file may be without content, or name a process that has ended, before that counts: a script
+opens the file before it writes to it, and may end between two looks."""
+
+
+class Holder(NamedTuple):
+    """What a lock file says.
+
+    Attributes:
+        pid: the process; None if the file names none.
+        ours: True if this program made it.
+        empty: True if it has no content.
+        since: its modification time, in seconds since 1970.
+        inode: its number.
+    """
+
+    pid: int | None
+    ours: bool
+    empty: bool
+    since: float
+    inode: int
+
+    @property
+    def running(self) -> bool:
+        """True if the process may be running: on this machine, as far as the system tells."""
+        return self.pid is not None and _is_running(self.pid)
+
+
+class PidFile:
+    """The lock on one name. Take it only while a kernel lock of our own is held.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: str, fs: Fs = OS_FS) -> None:
+        self.path = path
+        self._fs = fs
+        self._fd = -1
+
+    def acquire(self, timeout: float, now: Callable[[], datetime]) -> None:
+        """Create the file, waiting at most `timeout` seconds for a process of another program that has it.
+
+        Durability: none, and none is needed: after a power cut the file may be there, and is removed as ours.
+
+        Raises:
+            Locked: another program has it, or was killed while it had it; `details` has `pid`, `age` and `running`.
+            StorageFailed: the file cannot be created.
+        """
+        began = time.monotonic()
+        seen: Holder | None = None
+        first_seen = began
+        pause = FIRST_PAUSE
+        while not self._create():
+            found = read_holder(self.path, self._fs)
+            if found is None:
+                continue  # it was removed since we tried
+            if seen is None or seen.inode != found.inode:
+                first_seen = time.monotonic()
+            seen = found
+            past_grace = time.monotonic() - first_seen >= GRACE
+            if found.ours or (found.empty and past_grace):
+                if self._remove(found):
+                    continue
+            elif past_grace and not found.running:
+                raise self._locked(found, time.monotonic() - began, now())
+            if time.monotonic() - began >= timeout and past_grace:
+                raise self._locked(found, time.monotonic() - began, now())
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def release(self) -> None:
+        """Remove the file. Never raises: one that stays is removed by the next `acquire`."""
+        fd, self._fd = self._fd, -1
+        with suppress(OSError):
+            self._fs.unlink(self.path)
+        with suppress(OSError):
+            self._fs.close(fd)
+
+    def _create(self) -> bool:
+        """True if the file was created. Its kernel lock keeps earlier versions of this program waiting, too."""
+        try:
+            fd = self._fs.open(self.path, CREATE, FILE_MODE)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise storage_failed(error, "create the lock", self.path) from error
+        try:
+            write_all(self._fs, fd, b"%s%d\n" % (_OURS, os.getpid()))
+            self._fs.lock(fd, EXCLUSIVE)
+        except BaseException as error:
+            self._fd = fd
+            self.release()
+            if isinstance(error, OSError):
+                raise storage_failed(error, "write the lock", self.path) from error
+            raise
+        self._fd = fd
+        return True
+
+    def _remove(self, found: Holder) -> bool:
+        """Remove a file that no process has; False if an earlier version of this program holds its kernel lock."""
+        try:
+            fd = self._fs.open(self.path, READ | O_NOFOLLOW)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise storage_failed(error, "open the lock", self.path) from error
+        try:
+            self._fs.lock(fd, EXCLUSIVE)
+            again = read_holder(self.path, self._fs)
+            if again is not None and (again.inode, again.ours, again.empty) == (
+                found.inode,
+                found.ours,
+                found.empty,
+            ):
+                self._fs.unlink(self.path)
+            return True
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise storage_failed(error, "remove the lock", self.path) from error
+        finally:
+            self._fs.close(fd)
+
+    def _locked(self, found: Holder, waited: float, now: datetime) -> Locked:
+        folder = os.path.dirname(self.path)
+        age = max(0.0, now.timestamp() - found.since)
+        who = "a process that it does not name" if found.pid is None else f"process {found.pid}"
+        details = {"pid": found.pid, "age": round(age), "running": found.running, "waited": round(waited, 3)}
+        if found.running:
+            text = f"{folder} is locked by {who} for {in_words(age)}; waited {waited:.3g} s"
+            hint = f"wait for it to end, or end it; if it does not work on {folder}, {way_out(self.path)}"
+        else:
+            gone = "" if found.pid is None else ", which has ended,"
+            text = f"{folder} is locked by {who}{gone} for {in_words(age)}"
+            hint = f"if no script works on it, {way_out(self.path)}"
+        return Locked(text, operation="lock", path=self.path, details=details, hint=hint)
+
+
+def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
+    """What the lock file at a path says; None if there is none. One that cannot be read names no process."""
+    try:
+        found = fs.lstat(path)
+    except OSError:
+        return None
+    try:
+        fd = fs.open(path, READ | O_NOFOLLOW)
+        try:
+            data = fs.pread(fd, _MOST, 0).rstrip(b"\0")  # what a power cut may leave of a file
+        finally:
+            fs.close(fd)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return Holder(None, ours=False, empty=False, since=found.st_mtime, inode=found.st_ino)
+    word = data.strip()
+    pid = int(word) if word.isdigit() and len(word) <= 10 else None
+    return Holder(pid, data.startswith(_OURS), not data, found.st_mtime, found.st_ino)
+
+
+def way_out(path: str) -> str:
+    """How to end a lock by hand."""
+    return f"remove {path}"
+
+
+def in_words(seconds: float) -> str:
+    """A length of time in its largest unit: ``45 s``, ``3 min``, ``2 h``, ``5 days``."""
+    for size, name in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {name}"
+    return f"{int(seconds)} s"
+
+
+def _is_running(pid: int) -> bool:
+    """True if there is such a process, or if the system does not say."""
+    if sys.platform == "win32":  # pragma: no cover - there a signal of number 0 ends the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # of another user
+    return pid > 0
