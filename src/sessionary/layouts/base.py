@@ -19,6 +19,7 @@ from msgspec import MsgspecError, Raw, Struct, msgpack
 
 from sessionary.disk.fs import O_DIRECTORY, READ, Fs
 from sessionary.errors import AmbiguousId
+from sessionary.layouts.fields import Merged
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 SETTLED = 2.0
@@ -407,16 +408,20 @@ class Recipient(Layout, Protocol):
         """How a file of that name is brought together. MUST be the same on all devices, and for all time."""
         ...
 
-    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
         """A file of the policy `FIELDS`, with what both sides changed in it; None if that cannot be said.
 
-        MUST be pure, and give `merged(name, base, result, theirs) == result`.
+        MUST be pure, and bring the result together with `theirs` to the same bytes again.
 
         Args:
             name: the file.
             base: what both sides had last; None if that is not known.
             mine: what is here.
             theirs: what is on the other side.
+            ours_lead: whether the conversation went on here. It decides about fields that both have changed where the
+                document itself does not say which change came last.
         """
         ...
 

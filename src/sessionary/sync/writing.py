@@ -10,13 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
+from sessionary.codec import encode_line, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.scan import LineFile
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.fields import Overruled
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.comparing import Comparison, Verdict
@@ -28,6 +31,9 @@ from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Agreed
 from sessionary.sync.survey import LocalPart, Surveyor, lines_until, opened
 from sessionary.sync.waiting import name_beside
+
+LONGEST_VALUE = 200
+"""A value that is reported is shortened to so many characters."""
 
 _BLACK = (
     "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
@@ -92,7 +98,7 @@ class Writer:
                 self._replace(name, theirs, here, agreed)
             else:
                 assert here is not None
-                note = self._bring_together(name, found, here) if verdict is Verdict.MERGE else None
+                note = self._bring_together(name, found, mine) if verdict is Verdict.MERGE else None
                 notes.append(self._keep_both(name, found, mine) if note is None else note)
         return "; ".join(filter(None, notes))
 
@@ -185,20 +191,21 @@ class Writer:
 
     # -- both are
 
-    def _bring_together(self, name: str, found: Comparison, here: LocalPart) -> str | None:
+    def _bring_together(self, name: str, found: Comparison, parts: Mapping[str, LocalPart]) -> str | None:
         """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
+        here = parts[name]
         with opened(self._fs, here) as file:
             assert file is not None
             mine, others = file.read(0, here.size), b"".join(found.theirs[name].all(file))
         if self._rule(name).policy is Policy.FIELDS:
             base = found.bases.get(name)
-            merged = self._layout.merged(name, base, mine, others)
+            merged = self._layout.merged(name, base, mine, others, ours_lead=_ours_lead(found, parts))
             if merged is None:
                 return None
             if base is None:  # who changed what is not known, so what gives way is kept
-                self._save_once(self._path(name), others if merged == mine else mine)
-            self._put(name, self._revealed(name, merged, here), mine, here)
-            return ""
+                self._save_once(self._path(name), others if merged.ours_led else mine)
+            self._put(name, self._revealed(name, merged.data, here), mine, here)
+            return told_overruled(name, merged.overruled)
         return self._merge_lines(name, mine, others, here)
 
     def _merge_lines(self, name: str, mine: bytes, others: bytes, here: LocalPart) -> str:
@@ -255,11 +262,8 @@ class Writer:
     def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
         """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
         path, theirs, here = self._path(name), found.theirs[name], mine[name]
-        ours_lead = bool(here.origin) or Verdict.OURS in {
-            verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
-        }
         with opened(self._fs, here) as file:
-            if ours_lead:
+            if here.origin or _ours_lead(found, mine):
                 aside = atomic.free_name(path, "conflict", fs=self._fs, now=self._now)
                 atomic.replace(aside, theirs.all(file), fs=self._fs)
             else:
@@ -307,6 +311,26 @@ class Writer:
             make_dirs(self._fs, folder)
         except OSError as error:
             raise storage_failed(error, "make", folder) from error
+
+
+def told_overruled(name: str, overruled: Iterable[Overruled]) -> str:
+    """The fields that both devices have changed, with both values."""
+    told = [
+        f"{one.field} ({_short(one.stands)} stands, {_short(one.gave_way)} gave way)" for one in overruled
+    ]
+    return f"{name} was changed on two devices: {', '.join(told)}" if told else ""
+
+
+def _short(value: Any) -> str:
+    text = "none" if value is None else encode_line(sanitize(value)).decode()
+    return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
+
+
+def _ours_lead(found: Comparison, mine: Mapping[str, LocalPart]) -> bool:
+    """True if the conversation went on here."""
+    return Verdict.OURS in {
+        verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
+    }
 
 
 def _begins_alike(black: LineFile, size: int, theirs: Theirs) -> bool:

@@ -6,11 +6,15 @@ the two homes lie on one disk, and the deaths: a process that dies is one whose 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from sessionary.disk.fs import OS_FS
+from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.memory import MemoryServer
@@ -66,6 +70,8 @@ def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
     yield from _carried(world, desk, laptop)
     yield from _cut_off(world, desk, laptop)
     yield from _parted(world, desk, laptop)
+    yield from _renamed(world, desk, laptop)
+    yield from _aged(world, desk, laptop)
     try:
         world.check()
     except AssertionError as error:
@@ -117,6 +123,62 @@ def _parted(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     yield "Both go on with it at the same time. Both versions are kept, on both machines:"
     yield f"  {SESSION}  the laptop's, which was pushed first"
     yield f"  {parted[0].sibling}  the desk's, which says where it comes from"
+
+
+def _renamed(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    """One device renames the session, the other goes on with it; both changes of one document are kept."""
+    world.say(desk, SESSION)
+    laptop.describe(SESSION, title="the logo")
+    turns = len(desk.lines(SESSION))
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    laptop.engine(world.remote()).push()
+    desk.engine(world.remote()).pull()
+    _same(desk, laptop)
+    found = json.loads(desk.files()[f"{SESSION}/metadata.json"])
+    if (found["name"], found["turn_count"]) != ("the logo", turns):
+        raise BrokenPromise("a change of metadata is lost")
+    yield f"The laptop renames it while the desk adds turn {turns}: metadata.json has both on both machines."
+
+
+def _aged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    """Sessions keep their age and order; a clean-up by age is of one device."""
+    ages = {"in-may": 250, "in-december": 40, "yesterday": 1}
+    for session, days in ages.items():
+        world.say(desk, session)
+        _set_age(desk.sessions / session, desk.now() - timedelta(days=days))
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    listed = [one for one in SessionStore(laptop.sessions).list_sessions() if one in ages]
+    if listed != ["yesterday", "in-december", "in-may"]:
+        raise BrokenPromise(f"the laptop lists {listed}")
+    yield f"Three sessions of the desk arrive on the laptop in the order of their age: {', '.join(listed)}."
+    gone = SessionStore.over(OS_FS, laptop.sessions, now=laptop.now).cleanup_old_sessions(30)
+    for device in (laptop, desk, laptop):
+        device.engine(world.remote()).push()
+        device.engine(world.remote()).pull()
+    kept = [set(device.names()) & set(ages) for device in (desk, laptop)]
+    if gone != 2 or kept != [set(ages), {"yesterday"}]:
+        raise BrokenPromise("a clean-up by age was not of one device")
+    yield f"The laptop cleans up what is older than 30 days: {gone} sessions. The desk keeps them, and no pull brings"
+    yield "  them back, until the desk goes on with one:"
+    world.say(desk, "in-may")
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    if laptop.lines("in-may") != desk.lines("in-may"):
+        raise BrokenPromise("a session that went on did not come back")
+    yield "  in-may  is on the laptop again"
+    world.say(desk, "in-december")
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    _same(desk, laptop)
+
+
+def _set_age(folder: Path, at: datetime) -> None:
+    """As if a session had last been used then."""
+    moment = int(at.timestamp()) * 10**9
+    for path in (*folder.iterdir(), folder):
+        OS_FS.utime(str(path), moment)
 
 
 def _same(one: Device, other: Device) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import Invalid, InvalidId, NotFound
+from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.fields import Overruled
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
 
@@ -162,10 +164,12 @@ def test_a_parent_fills_the_folder_that_its_children_lie_in_already(world: Polic
 
 
 def merged(world: PolicyWorld, base: bytes | None, mine: bytes, theirs: bytes) -> Any:
-    data = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
-    assert data is not None
-    assert layout_of(world, FEATURE).merged("state.yaml", base, data, theirs) == data
-    return load_yaml(data)["current_state"]
+    found = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
+    assert found is not None
+    again = layout_of(world, FEATURE).merged("state.yaml", base, found.data, theirs)
+    assert again is not None
+    assert again.data == found.data
+    return load_yaml(found.data)["current_state"]
 
 
 def state(task: str, model: str, second: int, more: str = "") -> bytes:
@@ -194,10 +198,10 @@ def test_a_field_that_only_the_earlier_side_changed_keeps_its_change(world: Poli
 def test_comments_and_unknown_keys_stay(world: PolicyWorld) -> None:
     base = state("t0", "opus", 1)
     mine, theirs = state("t1", "opus", 2, "mine: 1\n"), state("t0", "sonnet", 3, "# theirs\ntheirs: 2\n")
-    data = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
-    assert data is not None
-    assert b"# theirs" in data
-    found = load_yaml(data)
+    both = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
+    assert both is not None
+    assert b"# theirs" in both.data
+    found = load_yaml(both.data)
     assert (found["mine"], found["theirs"]) == (1, 2)
 
 
@@ -224,15 +228,83 @@ def test_documents_of_work_sessions_are_brought_together_key_by_key(world: Polic
     }
     theirs = {**base, "modified": "2025-01-31T12:00:02Z", "children_wsession_ids": ["b"], "status": "failed"}
     layout = layout_of(world, WORK)
-    data = layout.merged("session.json", *(json.dumps(one).encode() for one in (base, mine, theirs)))
-    assert data is not None
-    found = json.loads(data)
+    both = layout.merged("session.json", *(json.dumps(one).encode() for one in (base, mine, theirs)))
+    assert both is not None
+    found = json.loads(both.data)
     assert (found["purpose"], found["status"], sorted(found["children_wsession_ids"])) == (
         "p",
         "failed",
         ["a", "b"],
     )
-    assert layout.merged("session.json", json.dumps(base).encode(), data, json.dumps(theirs).encode()) == data
+    assert Overruled("status", "failed", "paused") in both.overruled
+    assert not {"modified", "children_wsession_ids"} & {one.field for one in both.overruled}
+    again = layout.merged("session.json", json.dumps(base).encode(), both.data, json.dumps(theirs).encode())
+    assert again is not None
+    assert again.data == both.data
+
+
+def test_of_a_field_of_a_state_that_both_changed_the_other_value_is_reported(world: PolicyWorld) -> None:
+    base, early, late = state("t0", "opus", 1), state("t1", "opus", 2), state("t2", "sonnet", 3)
+    for mine, theirs in ((early, late), (late, early)):
+        both = layout_of(world, FEATURE).merged("state.yaml", base, mine, theirs)
+        assert both is not None
+        assert both.overruled == (Overruled("current_state.active_task", "t2", "t1"),)
+
+
+def metadata(**fields: Any) -> bytes:
+    return json.dumps({"session_id": "one", "bundle": "b", **fields}).encode()
+
+
+def together(
+    base: bytes | None, mine: bytes, theirs: bytes, tmp_path: Path, *, ours_lead: bool = False
+) -> tuple[dict[str, Any], tuple[Overruled, ...]]:
+    layout = AmplifierRecipient(tmp_path)
+    both = layout.merged("metadata.json", base, mine, theirs, ours_lead=ours_lead)
+    assert both is not None
+    again = layout.merged("metadata.json", base, both.data, theirs, ours_lead=ours_lead)
+    assert again is not None
+    assert again.data == both.data
+    return json.loads(both.data), both.overruled
+
+
+def test_metadata_are_brought_together_field_by_field(tmp_path: Path) -> None:
+    base = metadata(name="first", turn_count=1, tags=["a"], gone=1)
+    mine = metadata(name="renamed", turn_count=1, tags=["a"], gone=1, mine=True)
+    theirs = metadata(name="first", turn_count=2, tags=["a", "b"], theirs=None)
+    value, overruled = together(base, mine, theirs, tmp_path)
+    assert value == {
+        "session_id": "one",
+        "bundle": "b",
+        "name": "renamed",
+        "turn_count": 2,
+        "tags": ["a", "b"],
+        "mine": True,
+        "theirs": None,
+    }
+    assert overruled == ()
+
+
+@pytest.mark.parametrize("ours_lead", [False, True])
+def test_of_a_field_of_metadata_that_both_changed_the_leading_side_wins(
+    ours_lead: bool, tmp_path: Path
+) -> None:
+    base, mine, theirs = metadata(name="a", n=1), metadata(name="mine", n=1), metadata(n=1.0)
+    value, overruled = together(base, mine, theirs, tmp_path, ours_lead=ours_lead)
+    assert (value.get("name"), value["n"]) == ("mine" if ours_lead else None, 1.0)
+    assert overruled == (Overruled("name", *(("mine", None) if ours_lead else (None, "mine"))),)
+
+
+def test_metadata_of_an_unknown_past_lose_no_field(tmp_path: Path) -> None:
+    value, overruled = together(None, metadata(name="mine", mine=1), metadata(name="theirs"), tmp_path)
+    assert (value["name"], value["mine"]) == ("theirs", 1)
+    assert overruled == (Overruled("name", "theirs", "mine"),)
+
+
+@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"1"])
+def test_metadata_that_cannot_be_read_are_not_brought_together(bad: bytes, tmp_path: Path) -> None:
+    layout = AmplifierRecipient(tmp_path)
+    for versions in ((None, bad, metadata()), (None, metadata(), bad), (bad, metadata(), metadata())):
+        assert layout.merged("metadata.json", *versions) is None
 
 
 def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world: PolicyWorld) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from sessionary.codec import encode_document
+from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
@@ -21,6 +22,7 @@ from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, 
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.trash import trash_name
 from sessionary.layouts.base import PartKind, Policy, Rule
+from sessionary.layouts.fields import Merged, merge_fields, overruled, same
 from sessionary.model import SessionRef
 
 
@@ -48,10 +50,24 @@ class AmplifierRecipient(AmplifierLayout):
         return f"{ref.folder}/{name}"
 
     def rule(self, name: str) -> Rule:
+        if name == METADATA:
+            return Rule(Policy.FIELDS)
         return Rule(Policy.FORK if name == TRANSCRIPT else Policy.BOTH)
 
-    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
-        return None
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
+        ours, others = _object(mine), _object(theirs)
+        before = {} if base is None else _object(base)
+        if ours is None or others is None or before is None:
+            return None
+        leading, other = (ours, others) if ours_lead else (others, ours)
+        value = merge_fields(before, leading, other)
+        gave_way = tuple(overruled(before, other, value))
+        for there, data in ((ours, mine), (others, theirs)):
+            if same(value, there):
+                return Merged(data, ours_lead, gave_way)
+        return Merged(encode_document(sanitize(value)), ours_lead, gave_way)
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:
@@ -89,6 +105,15 @@ class AmplifierRecipient(AmplifierLayout):
         root = os.path.dirname(ref.folder)
         target = trash_name(self._fs, root, ref.session_id, now)
         atomic.move_folder(ref.folder, target, fs=self._fs)
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """The object that a document is; None if it is none."""
+    try:
+        value = decode(data)
+    except Undecodable:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 class StoreRecipient(AmplifierRecipient):

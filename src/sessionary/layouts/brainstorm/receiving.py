@@ -20,6 +20,7 @@ from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.reading import parse
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, check_slug, is_id, session_id
 from sessionary.layouts.brainstorm.writing import Shelf
+from sessionary.layouts.fields import Merged
 from sessionary.model import SessionRef
 
 FILE = "session.yaml"
@@ -56,7 +57,9 @@ class BrainstormRecipient(BrainstormLayout):
     def rule(self, name: str) -> Rule:
         return Rule(Policy.FORK)
 
-    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
         return None
 
     @contextmanager

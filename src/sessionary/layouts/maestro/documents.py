@@ -18,7 +18,8 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
-from sessionary.layouts.maestro.merging import merge, same
+from sessionary.layouts.fields import same
+from sessionary.layouts.maestro.merging import merge
 from sessionary.layouts.maestro.names import LARGEST, LOCK, SESSION
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
 from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal

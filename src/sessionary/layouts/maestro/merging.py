@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sessionary.layouts.fields import same
+
 PER_KEY: Final = ("metadata", "context", "related_entity")
 PER_ITEM: Final = ("children_wsession_ids",)
 
@@ -34,17 +36,6 @@ def merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str,
         if key in mine:
             merged[key] = _items(base.get(key) or [], mine[key], theirs.get(key) or [])
     return merged
-
-
-def same(one: Any, other: Any) -> bool:
-    """True if two JSON values are written alike: Python takes 1, 1.0 and True for equal."""
-    if type(one) is not type(other) or one != other:
-        return False
-    if type(one) is dict:
-        return all(same(value, other[key]) for key, value in one.items())
-    if type(one) is list:
-        return all(map(same, one, other))
-    return True
 
 
 def _changes(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import look
 from sessionary.errors import Invalid, SchemaError
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.maestro.crumbs import YOUNG, CrumbFile, read_crumb
 from sessionary.layouts.maestro.documents import locked
 from sessionary.layouts.maestro.layout import MaestroLayout
-from sessionary.layouts.maestro.merging import merge
+from sessionary.layouts.maestro.merging import PER_ITEM, PER_KEY, merge
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id, depth_of, is_crumb_name
 from sessionary.layouts.maestro.placement import find_folder
 from sessionary.layouts.maestro.records import document_of, session_of
@@ -80,14 +81,19 @@ class MaestroRecipient(MaestroLayout):
             return Rule(Policy.FIELDS)
         return Rule(Policy.UNION, time="at") if _ATTEMPTS.fullmatch(name) else Rule(Policy.BOTH)
 
-    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
         try:
             before = {} if base is None else document_of(session_of(decode(base)))
             ours, others = (document_of(session_of(decode(data))) for data in (mine, theirs))
         except (Undecodable, SchemaError):
             return None
-        later, earlier = (ours, others) if _later(ours, others) else (others, ours)
-        return encode_document(sanitize(merge(before, later, earlier)))
+        ours_last = _later(ours, others)
+        later, earlier = (ours, others) if ours_last else (others, ours)
+        document = merge(before, later, earlier)
+        gave_way = overruled(before, earlier, document, ignore=("modified",), within=PER_KEY, united=PER_ITEM)
+        return Merged(encode_document(sanitize(document)), ours_last, tuple(gave_way))
 
     def held(self, ref: SessionRef) -> AbstractContextManager[None]:
         return locked(self._fs, ref.folder)

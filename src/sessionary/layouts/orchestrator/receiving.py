@@ -19,6 +19,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import look, not_found, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.index import Index
@@ -94,13 +95,19 @@ class FeatureRecipient(FeatureLayout):
             return Rule(Policy.PERSON)
         return Rule(Policy.FIELDS if name == names.STATE else Policy.BOTH)
 
-    def merged(self, name: str, base: bytes | None, mine: bytes, theirs: bytes) -> bytes | None:
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
         ours, others = _read(mine), _read(theirs)
         if ours is None or others is None:
             return None
         before = _read(base) if base is not None else None
-        later, earlier = (ours, others) if _order(ours) >= _order(others) else (others, ours)
-        return edit_yaml(later.data, _brought_together(before, later, earlier))
+        ours_last = _order(ours) >= _order(others)
+        later, earlier = (ours, others) if ours_last else (others, ours)
+        document = _brought_together(before, later, earlier)
+        old = before.document if before is not None else {}
+        gave_way = overruled(old, earlier.document, document, ignore=("last_updated",), within=(CURRENT,))
+        return Merged(edit_yaml(later.data, document), ours_last, tuple(gave_way))
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:

@@ -225,7 +225,7 @@ def test_a_merge_comes_to_the_same_on_all_machines(tmp_path: Path, monkeypatch: 
         in_zone(monkeypatch, zone)
         merged = MaestroRecipient(tmp_path).merged("session.json", json.dumps(base).encode(), mine, theirs)
         assert merged is not None
-        results.add(merged)
+        results.add(merged.data)
     assert [json.loads(each)["purpose"] for each in results] == ["mine"]
 
 
