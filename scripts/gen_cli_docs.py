@@ -38,7 +38,8 @@ Shells complete commands and options, once they are told:
 
 ## Names
 
-A session is named by its id, a beginning of that, its name, or the path of its folder; features and brainstorms by their id or a beginning of it.
+A session is named by its id, a beginning of that, its name, or the path of its folder.
+Features and brainstorms are named by their id or a beginning of it.
 Upper and lower case count only where two ids differ by that alone.
 `latest` is the session that changed last: of its kind, where a command is for one kind only.
 The name is what `list` shows as the title, in any case.
@@ -46,12 +47,13 @@ Of the id of a sub-agent's session the own part counts: `9c1d` names `0000000000
 All projects are looked into.
 If a name fits several sessions, they are listed, and the exit code is 12.
 
-Sessions of agents are looked for in the folder that `--home` names, else in that of `$SESSIONARY_HOME`, else in `~/.amplifier`.
+Sessions of agents are looked for in `--home`, else in `$SESSIONARY_HOME`, else in `~/.amplifier`.
 Work sessions, brainstorms and features are looked for in the folder that `--root` names, else in the current one.
 With `--home`, commands for all kinds look only into that folder.
 A folder that is named and is missing, or holds no sessions, is an error: the exit code is 10.
 
 A project is named by its path, its folder name below `projects/`, or the end of that.
+Commands call it by its path, `~/code/app`; by its folder name where no session and no folder tells the path.
 
 ## In a git work tree
 

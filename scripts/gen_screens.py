@@ -22,8 +22,7 @@ from unittest import mock
 
 from scripts.generated import publish
 from scripts.work_sessions import make_work_sessions
-from sessionary import workspace
-from sessionary.cli import app, main
+from sessionary.cli import app, homes, main
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.layouts.maestro.names import ROOT
 
@@ -116,7 +115,7 @@ def _surroundings(place: str) -> Iterator[None]:
         }
         folders = {name: f"{place}/{name}" for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
         stack.enter_context(mock.patch.dict(os.environ, settings | folders))
-        stack.enter_context(mock.patch.object(workspace, "HOME", Path(place, ".amplifier")))
+        stack.enter_context(mock.patch.object(homes, "HOME", Path(place, ".amplifier")))
         time.tzset()
         for command in app.COMMANDS:
             app.cli.get_command(None, command)  # type: ignore[arg-type]

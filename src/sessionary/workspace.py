@@ -98,6 +98,10 @@ _IN_PROJECTS = {
 }
 
 
+KINDS = (AmplifierLayout.name, *_IN_PROJECTS)
+"""Every kind of session there is."""
+
+
 def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
     """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
 
@@ -245,7 +249,7 @@ class Workspace:
             if len(found) == 1:
                 return found[0]
             if found:
-                raise _ambiguous(name, found)
+                raise self._ambiguous(name, found)
         if failure is not None:  # what could not be looked into may hold it
             raise failure
         raise NotFound(
@@ -355,6 +359,16 @@ class Workspace:
         for made in _RECIPIENTS:
             yield made(self._root, self._fs)
 
+    def project_paths(self, slugs: Iterable[str]) -> dict[str, str]:
+        """Where projects lie, by the names that sessions have for them; what nothing tells is left out."""
+        from sessionary.layouts.amplifier.project_paths import project_paths  # where names are shown
+
+        wanted = set(slugs)
+        here = {
+            slug: path for path in (str(self._root.absolute()),) if (slug := project_slug(path)) in wanted
+        }
+        return here | project_paths(str(self.home), wanted - here.keys(), self._fs)
+
     def repositories(self, folders: Iterable[str] = (), bindings: Bindings | None = None) -> Repositories:
         """What the projects of this workspace are called on all machines.
 
@@ -396,6 +410,29 @@ class Workspace:
         called = self._called(name)
         yield [ref for ref in called if not self.is_nested(ref)]
         yield called
+
+    def _ambiguous(self, name: str, found: list[SessionRef]) -> AmbiguousId:
+        """By whole ids; where two are equal, one having been copied to another project, by their folders."""
+        ids = [ref.session_id for ref in found]
+        told_apart = len(set(ids)) == len(ids)
+        paths = self.project_paths(ref.project for ref in found if ref.project is not None)
+        matches = sorted(
+            f"{ref.session_id}  {paths.get(ref.project or '', ref.project or '')}".rstrip()
+            if told_apart
+            else ref.folder
+            for ref in found
+        )
+        return AmbiguousId(
+            f"{len(found)} sessions are called {name} or begin so",
+            session=name,
+            details={"matches": matches[:_SHOWN], "count": len(found)},
+            hint=(
+                "give more of the id, or the path of its folder"
+                if told_apart
+                else "give the path of its folder"
+            )
+            + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
+        )
 
     def _latest(self, kind: str | None) -> list[SessionRef]:
         """The one session that changed last; none if there is none."""
@@ -479,21 +516,3 @@ def _gathered(found: Iterator[Found]) -> tuple[list[Found], StorageFailed | None
     except StorageFailed as error:
         return gathered, error
     return gathered, None
-
-
-def _ambiguous(name: str, found: list[SessionRef]) -> AmbiguousId:
-    """By whole ids; where two are equal, one having been copied to another project, by their folders."""
-    ids = [ref.session_id for ref in found]
-    told_apart = len(set(ids)) == len(ids)
-    matches = sorted(
-        f"{ref.session_id}  {ref.project or ''}".rstrip() if told_apart else ref.folder for ref in found
-    )
-    return AmbiguousId(
-        f"{len(found)} sessions are called {name} or begin so",
-        session=name,
-        details={"matches": matches[:_SHOWN], "count": len(found)},
-        hint=(
-            "give more of the id, or the path of its folder" if told_apart else "give the path of its folder"
-        )
-        + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
-    )

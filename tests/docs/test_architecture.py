@@ -17,11 +17,12 @@ def section(heading: str) -> str:
 
 
 def layers() -> list[str]:
-    """The rooms that stand, from top to bottom, as the contract on imports has them."""
+    """The rooms that stand, from top to bottom, as the contract on imports has them; `__main__` only starts `cli`."""
     contracts = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
     names = [name.strip("()") for name in contracts[0]["layers"]]
+    names.remove("__main__")
     return [name for name in names if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").is_file()]
 
 

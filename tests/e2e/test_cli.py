@@ -112,9 +112,9 @@ def test_list_is_a_table_newest_first(make: Make, run: Run) -> None:
     assert (result.code, result.err) == (0, "")
     header, newest, oldest = result.out.splitlines()
     assert header.split() == ["ID", "WHEN", "PROJECT", "MSGS", "TURNS", "SIZE", "HEALTH", "TITLE"]
-    assert newest.split()[:6] == ["3f0c99aa", "5", "min", "web", "1", "1"]
+    assert newest.split()[:6] == ["3f0c99aa", "5", "min", "-home-u-web", "1", "1"]
     assert newest.endswith("B  ✓ ok    Fix the login race")
-    assert oldest.split()[:6] == ["3f0c81d2", "3", "h", "app", "4", "1"]
+    assert oldest.split()[:6] == ["3f0c81d2", "3", "h", "-home-u-app", "4", "1"]
     assert oldest.endswith("✓ ok    The older one")
 
 
@@ -146,7 +146,7 @@ def test_a_list_that_was_drawn_too_early_is_drawn_again(
     with (folder / "transcript.jsonl").open("ab") as transcript:
         transcript.write(lines(HELLO))
     changed = run("list")
-    assert changed.out.splitlines()[1].split()[3:5] == ["web", "2"]
+    assert changed.out.splitlines()[1].split()[3:5] == ["-home-u-web", "2"]
     assert changed.out.splitlines()[2].split() == again.out.splitlines()[2].split()
     make(ROOT.replace("3f", "4a", 1), name="A new one", project="-home-u-new", age=timedelta(hours=9))
     assert run("list").out.splitlines()[3].endswith("A new one")
@@ -259,7 +259,7 @@ def test_one_bad_session_hides_no_other(make: Make, run: Run, home: Path) -> Non
     assert (rows[OTHER]["health"], rows[OTHER]["messages"], rows[OTHER]["title"]) == ("lost_data", 0, None)
     table = run("list")
     assert "✗ lost" in table.out
-    assert table.err == f"1 session not well; `sessionary check --home {home}` tells more\n"
+    assert table.err == f"1 session is damaged; run `sessionary check --home {home}` for details\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -315,13 +315,14 @@ def test_short_ids_name_their_sessions(make: Make, run: Run) -> None:
 
 
 def test_show_reads_like_a_conversation(make: Make, run: Run) -> None:
-    make(ROOT, HELLO, REMINDER, CALL, RESULT, DONE, name="Login")
+    folder = make(ROOT, HELLO, REMINDER, CALL, RESULT, DONE, name="Login")
     result = run("show", "3f0c")
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
         "Login",
         ROOT,
         f"-home-u-app · 5 messages · 1 turn · {result.out.splitlines()[2].split(' · ')[3]} · ✓ ok",
+        str(folder),
         "",
         "── 1 ── You ───────────────────────────────────────────────────── Mar 1 09:00 ──",
         "Fix the login race",
@@ -385,6 +386,12 @@ def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: R
         ("3..", ["three", "four"]),
         ("..2", ["before", "one", "two"]),
         ("4..9", ["four"]),
+        ("-1", ["four"]),
+        ("-3..", ["two", "three", "four"]),
+        ("-3..-2", ["two", "three"]),
+        ("..-3", ["before", "one", "two"]),
+        ("2..-2", ["two", "three"]),
+        ("-9..1", ["before", "one"]),
     ],
 )
 def test_show_some_turns(make: Make, run: Run, turns: str, texts: list[str]) -> None:
@@ -394,7 +401,30 @@ def test_show_some_turns(make: Make, run: Run, turns: str, texts: list[str]) -> 
     assert [message["text"] for message in messages] == texts
 
 
-@pytest.mark.parametrize("turns", ["x", "..", "3..2", "-1", "1.2", ""])
+def test_show_says_how_many_turns_there_are(make: Make, run: Run) -> None:
+    make(ROOT)
+    for turns in ("9", "-9"):
+        result = run("show", ROOT, "--turns", turns)
+        assert (result.code, result.out) == (12, "")
+        assert f"there is no turn {turns}: the session has 1 turn" in result.err
+
+
+def test_show_the_last_messages(make: Make, run: Run) -> None:
+    make(ROOT)
+    assert [one["index"] for one in run("show", ROOT, "--tail", "2", "--json").json["messages"]] == [2, 3]
+    assert [one["index"] for one in run("show", ROOT, "--tail", "9", "--jsonl").rows] == [0, 1, 2, 3]
+    shown = run("show", ROOT, "--tail", "2").out.splitlines()
+    assert shown[4:] == [
+        "▸ bash  pytest -q  ✗ exit 1",
+        "  │ 1 failed",
+        "",
+        "Agent" + "09:00:09".rjust(75),
+        "Done.",
+    ]
+    assert run("show", ROOT, "--tail", "2", "--turns", "1").code == 2
+
+
+@pytest.mark.parametrize("turns", ["x", "..", "3..2", "-1..-2", "-", "1.2", ""])
 def test_a_range_that_is_none_is_a_usage_error(make: Make, run: Run, turns: str) -> None:
     make(ROOT)
     result = run("show", ROOT, "--turns", turns)
@@ -717,7 +747,7 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sessionary.cli.list_cmd.as_object", lambda summary: 1 / 0)
     result = run("list", "--json")
     assert (result.code, json.loads(result.err)["error"]) == (1, "Bug")
-    monkeypatch.setattr("sessionary.cli.list_cmd.one_line", lambda text: 1 / 0)
+    monkeypatch.setattr("sessionary.cli.list_table.one_line", lambda text: 1 / 0)
     result = run("list")
     assert result.code == 1
     assert result.err.startswith("sessionary: this is a bug in Sessionary: ZeroDivisionError")

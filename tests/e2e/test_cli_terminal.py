@@ -125,7 +125,7 @@ def completed(words: str) -> list[str]:
 def test_a_shell_completes_commands_and_options() -> None:
     assert completed("sessionary ") == list(COMMANDS)
     assert completed("sessionary sh") == ["show"]
-    assert completed("sessionary list --s") == ["--since"]
+    assert completed("sessionary list --s") == ["--since", "--sort"]
     assert "--dry-run" in completed("sessionary mv --")
 
 

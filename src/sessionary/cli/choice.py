@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sessionary.cli import output
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import is_home
-from sessionary.cli.text import one_line
+from sessionary.cli.text import one_line, short_path
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
@@ -84,12 +84,12 @@ def chosen(
     """
     found = list(refs)
     if project is not None:
-        slugs = projects(found, project)
+        slugs = projects(workspace, found, project)
         found = [ref for ref in found if ref.project in slugs]
     return [ref for ref in found if not workspace.is_nested(ref)] if top_level else found
 
 
-def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
+def projects(workspace: Workspace, refs: Iterable[SessionRef], word: str) -> set[str]:
     """The folder names of the projects that a word names: one by its name or path, else all that end with it.
 
     Raises:
@@ -102,7 +102,7 @@ def projects(refs: Iterable[SessionRef], word: str) -> set[str]:
     found = slugs & wanted
     found = found or {slug for slug in slugs if slug.casefold().endswith("-" + word.casefold().strip("-"))}
     if not found:
-        known = sorted(slugs)
+        known = sorted(project_names(workspace, slugs)[slug] for slug in slugs)
         raise NotFound(
             f"no project is called {word}",
             details={"matches": known[:_SHOWN], "count": len(known)},
@@ -135,15 +135,24 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
         return None
 
 
-def project_name(ref: SessionRef) -> str:
-    """The project of a session as short as it can be told: without the home of the one who looks."""
-    return short_slug(ref.project or "")
+def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str | None, str]:
+    """What each project is called wherever one is named: its path, ``~/code/app``; ``-`` for none.
 
-
-def short_slug(slug: str) -> str:
-    """The folder name of a project without the home of the one who looks."""
-    home = project_slug(os.path.expanduser("~"))
-    return "~" if slug == home else slug.removeprefix(f"{home}-")
+    One whose path nothing tells is called by the name of the folder of its sessions, without the user's home in front.
+    """
+    wanted = set(slugs)
+    slug_of_home = project_slug(os.path.expanduser("~"))
+    paths = workspace.project_paths(slug for slug in wanted if slug is not None)
+    names: dict[str | None, str] = {None: "-"}
+    for slug in wanted:
+        if slug is None:
+            continue
+        path = paths.get(slug)
+        if path is None:
+            names[slug] = "~" if slug == slug_of_home else slug.removeprefix(f"{slug_of_home}-")
+        else:
+            names[slug] = short_path(path)
+    return names
 
 
 def tell_none(workspace: Workspace) -> None:

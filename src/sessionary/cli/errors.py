@@ -11,7 +11,7 @@ import click
 
 from sessionary.cli import output
 from sessionary.cli.app import ReaderGone, cli
-from sessionary.cli.text import harmless
+from sessionary.cli.text import harmless, short_path
 from sessionary.errors import SessionaryError
 
 BUG = 1
@@ -59,7 +59,7 @@ def _tell(error: SessionaryError, as_json: bool) -> int:
     else:
         output.aside(harmless(f"sessionary: {error.message}"))
         for match in error.details.get("matches", ()):
-            output.aside(harmless(f"  {match}"))
+            output.aside(harmless("  " + "  ".join(map(short_path, match.split("  ")))))
         faults = error.details.get("faults", ())
         for fault in faults if len(faults) > 1 else ():  # a single one is in the message
             output.aside(harmless(f"  {fault}"))

@@ -4,24 +4,66 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from operator import eq, is_
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import homes, options, output, phrases
-from sessionary.cli.choice import all_summaries, among_found, projects, tell_none, tell_partly
-from sessionary.cli.text import cells, column, fit, one_line, one_lines
+from sessionary.cli import homes, list_table, options, output, phrases
+from sessionary.cli.choice import (
+    all_summaries,
+    among_found,
+    project_names,
+    projects,
+    tell_none,
+    tell_partly,
+)
+from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
-from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.model import Severity, Summary
-from sessionary.workspace import SHORT, Workspace
+from sessionary.workspace import KINDS, Workspace
 
-Value = TypeVar("Value", str, int)
+_WELL = frozenset({"ok", Severity.note.name})
+_HEALTHS = {
+    "ok": _WELL,
+    "damaged": frozenset(severity.name for severity in Severity) - _WELL,
+    **{severity.name: frozenset({severity.name}) for severity in Severity if severity > Severity.note},
+}
+"""What `--health` takes, and the healths that are meant."""
+
+_SORTS: dict[str, Callable[[Summary], Any]] = {
+    "created": lambda one: -one.created.timestamp() if one.created else math.inf,
+    "size": lambda one: -one.size,
+    "messages": lambda one: -one.messages,
+    "turns": lambda one: -one.turns,
+    "title": lambda one: (one.title or "~").casefold(),
+    "project": lambda one: one.ref.project or "~",
+}
+"""What `--sort` takes besides ``changed``: the largest and the newest first, words from A to Z."""
+
+
+class _Wanted(NamedTuple):
+    """Which sessions are asked for.
+
+    Attributes:
+        project, since, until: as the options of these names.
+        kinds, healths: any of these; empty for all.
+        sort: their order.
+        limit: how many at most; 0 for all.
+    """
+
+    project: str | None
+    since: datetime | None
+    until: datetime | None
+    kinds: tuple[str, ...]
+    healths: tuple[str, ...]
+    sort: str
+    limit: int
 
 
 @click.command(
@@ -29,15 +71,36 @@ Value = TypeVar("Value", str, int)
     epilog="""\b
 Examples:
   sessionary list
-  sessionary list --since "last week" --project app
+  sessionary list --since "2 weeks ago" --project app -n 10
+  sessionary list --health damaged --sort size
   sessionary list --all --home /mnt/old-laptop/.amplifier
-  sessionary list --json | jq '.[] | select(.health == "lost_data") | .id'
+  sessionary list --health lost_data --json | jq -r '.[].id'
 """,
 )
 @options.home
 @options.project
 @options.since
 @options.until
+@click.option(
+    "--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only this kind. May be repeated."
+)
+@click.option(
+    "--health",
+    "healths",
+    type=click.Choice(list(_HEALTHS)),
+    multiple=True,
+    help="Only this health; `damaged` is all but ok. May be repeated.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(["changed", *_SORTS]),
+    default="changed",
+    show_default=True,
+    help="The order: the newest or largest first, words from A to Z.",
+)
+@click.option(
+    "--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="Only the first N; 0: all."
+)
 @click.option(
     "--all", "-a", "all_", is_flag=True, help="Show the sessions of sub-agents too, below their parents."
 )
@@ -54,20 +117,22 @@ def list_command(
     top_level: bool,
     json_: bool,
     jsonl: bool,
+    **chosen_by: Any,
 ) -> int:
     """List the sessions, the newest first.
 
     Sessions of sub-agents are only counted, unless --all shows them; --json holds them too, each with its parent.
-    --since and --until go by the last change of a session.
+    WHEN is the last change of a session; --since and --until go by it. KIND stands there if there are several kinds.
 
     HEALTH is the worst that was found: ok; stray (bytes that are no record); hides (data that other readers do not
     show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
     """
     options.one_format(json_, jsonl)
+    wanted = _Wanted(project, since, until, **chosen_by)
 
     def listed(found: list[Summary]) -> _Listed:
-        chosen = _places(found, project, since, until)
-        return _listed(workspace, found, chosen, all_=all_, is_table=not (json_ or jsonl))
+        chosen = _places(workspace, found, wanted)
+        return _listed(workspace, found, chosen, wanted, all_=all_, is_table=not (json_ or jsonl))
 
     draft = _Draft(listed)
     workspace = homes.workspace(home, meanwhile=draft.make)
@@ -75,7 +140,8 @@ def list_command(
     with among_found(failure):
         result = draft.final(found)
     summaries = result.summaries
-    objects = (as_object(summaries[place]) for place in (result.first if top_level else result.newest))
+    shown = result.first if top_level else result.newest
+    objects = (as_object(summaries[place]) for place in shown[: wanted.limit or None])
     if jsonl:
         output.values(objects)
     elif json_:
@@ -83,10 +149,9 @@ def list_command(
     elif summaries:
         with output.paged():
             output.lines(result.lines)
-        _say_more(home, summaries, result.hidden, len(found) - len(summaries))
+        _say_more(home, result, len(found) - len(summaries))
     elif found:
-        place = one_line(str(workspace.home))
-        output.aside(f"none of {phrases.count(len(found), 'session')} in {place} is of that project and time")
+        output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
         tell_none(workspace)
     return tell_partly(failure, "listed")
@@ -100,7 +165,8 @@ class _Listed(NamedTuple):
         newest: their places, the newest first.
         first: those of them that are no sessions of sub-agents.
         lines: of the table, if that is wanted.
-        hidden: how many are not in it.
+        hidden: how many sessions of sub-agents are not in it.
+        cut: how many are not in it because of `--limit`.
     """
 
     summaries: list[Summary]
@@ -108,6 +174,7 @@ class _Listed(NamedTuple):
     first: list[int]
     lines: list[str]
     hidden: int
+    cut: int
 
 
 class _Draft:
@@ -131,45 +198,60 @@ class _Draft:
 
 
 def _listed(
-    workspace: Workspace, found: list[Summary], chosen: Sequence[int], *, all_: bool, is_table: bool
+    workspace: Workspace,
+    found: list[Summary],
+    chosen: Sequence[int],
+    wanted: _Wanted,
+    *,
+    all_: bool,
+    is_table: bool,
 ) -> _Listed:
     """The order of the sessions that were chosen of all that were found, and the lines of their table."""
     summaries = found if len(chosen) == len(found) else [found[place] for place in chosen]
     times = _times(summaries)
     newest = _newest(summaries, times)
+    if wanted.sort in _SORTS:
+        newest.sort(key=lambda place: _SORTS[wanted.sort](summaries[place]))
     refs = [summary.ref for summary in summaries]
     handles = workspace.handles(refs)
     ids = [ref.session_id for ref in refs]
     first = newest if handles == ids else [place for place in newest if handles[place] == ids[place]]
     if not (is_table and summaries):
-        return _Listed(summaries, newest, first, [], 0)
+        return _Listed(summaries, newest, first, [], 0, 0)
     depths = dict(_below_parents(summaries, newest, first)) if all_ else dict.fromkeys(first, 0)
+    hidden, cut = len(summaries) - len(depths), 0
+    if wanted.limit and len(depths) > wanted.limit:
+        cut = len(depths) - wanted.limit
+        depths = dict(islice(depths.items(), wanted.limit))
     if summaries is found:
         short = workspace.short_ids(refs, handles)
     else:
         every = workspace.short_ids([summary.ref for summary in found])
         short = [every[place] for place in chosen]
-    lines = list(_table(summaries, times, short, depths, datetime.now(UTC)))
-    return _Listed(summaries, newest, first, lines, len(summaries) - len(depths))
+    names = project_names(workspace, {ref.project for ref in refs})
+    table = list_table.Table(summaries, times, short, depths, names)
+    return _Listed(summaries, newest, first, list_table.lines(table, datetime.now(UTC)), hidden, cut)
 
 
-def _places(
-    found: list[Summary], project: str | None, since: datetime | None, until: datetime | None
-) -> Sequence[int]:
+def _places(workspace: Workspace, found: list[Summary], wanted: _Wanted) -> Sequence[int]:
     """The places of the summaries that are asked for.
 
     Raises:
         NotFound: no project is called so.
     """
-    if project is None and since is None and until is None:
+    if not any(wanted[:5]):
         return range(len(found))
     slugs = None
-    if project is not None:
-        slugs = projects([summary.ref for summary in found], project)
+    if wanted.project is not None:
+        slugs = projects(workspace, [summary.ref for summary in found], wanted.project)
+    healths = {health for word in wanted.healths for health in _HEALTHS[word]}
     return [
         place
         for place, summary in enumerate(found)
-        if (slugs is None or summary.ref.project in slugs) and _is_within(summary.updated, since, until)
+        if (slugs is None or summary.ref.project in slugs)
+        and _is_within(summary.updated, wanted.since, wanted.until)
+        and (not wanted.kinds or summary.ref.kind in wanted.kinds)
+        and (not healths or summary.health in healths)
     ]
 
 
@@ -250,105 +332,18 @@ def _below_parents(
         todo.append((left, 0))
 
 
-def _table(
-    summaries: list[Summary],
-    times: list[float],
-    short: list[str],
-    depths: dict[int, int],
-    now: datetime,
-) -> Iterator[str]:
-    """The lines of the table; only on a terminal is anything cut, and then the ends of titles.
-
-    They are made in the order in which the summaries came, and put into that of the table last: with ten thousand,
-    memory visited in random order takes its time. So does memory used for the first time: of what has few values, as
-    most counts have, each is written once.
-
-    Args:
-        summaries: all there are.
-        times: when each was last changed.
-        short: the short id of each.
-        depths: the place in `summaries` of what is shown, in the order of the table, each with its depth.
-        now: the time.
-    """
-    room = output.room()
-    places = [place for place in range(len(summaries)) if place in depths]
-    some = [summaries[place] for place in places]
-    names = _projects({summary.ref.project or "-" for summary in some}, room)
-    ids = column(["ID", *one_lines([short[place] for place in places])])
-    changed = [summary.updated for summary in some]
-    whens = column(["WHEN", *phrases.agos(changed, [times[place] for place in places], now)])
-    project, projects = _column("PROJECT", names)
-    msgs, messages = _column("MSGS", {each: str(each) for each in {one.messages for one in some}}, right=True)
-    turn, turns = _column("TURNS", {each: str(each) for each in {one.turns for one in some}}, right=True)
-    sizes = column(["SIZE", *[phrases.size(summary.size) for summary in some]], right=True)
-    health, verdicts = _column(
-        "HEALTH", {each: phrases.verdict(each) for each in {one.health for one in some}}
-    )
-    header = "  ".join((ids[0], whens[0], project, msgs, turn, sizes[0], health, "TITLE"))
-    paint = output.painter()
-    verdicts = {each: paint(text, phrases.colour(each)) for each, text in verdicts.items()}
-    titles = _titles(some, [depths[place] for place in places], room and room - cells(header) + len("TITLE"))
-    lines = [
-        f"{id_}  {when}  {projects[one.ref.project or '-']}  {messages[one.messages]}  {turns[one.turns]}"
-        f"  {size}  {verdicts[one.health]}  {title}"
-        for one, id_, when, size, title in zip(some, ids[1:], whens[1:], sizes[1:], titles, strict=True)
-    ]
-    line_of = dict(zip(places, lines, strict=True))
-    yield output.paint(header, "bold")
-    yield from [line_of[place] for place in depths]
-
-
-def _column(head: str, texts: Mapping[Value, str], *, right: bool = False) -> tuple[str, dict[Value, str]]:
-    """The head and the texts, filled up to the width of the widest; the texts by what they stand for."""
-    head, *filled = column([head, *texts.values()], right=right)
-    return head, dict(zip(texts, filled, strict=True))
-
-
-def _titles(some: list[Summary], depths: list[int], room: int | None) -> list[str]:
-    """The titles, those of sub-sessions set in, those of forks with their origin; all cut to the room there is."""
-    titles = one_lines(
-        [
-            f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
-            if summary.parent and not depth and summary.parent != summary.ref.session_id
-            else summary.title or "-"
-            for summary, depth in zip(some, depths, strict=True)
-        ]
-    )
-    if any(depths):
-        titles = [
-            "  " * (depth - 1) + "└ " + title if depth else title
-            for depth, title in zip(depths, titles, strict=True)
-        ]
-    return titles if room is None else [fit(title, max(room, 4)) for title in titles]
-
-
-def _projects(slugs: set[str], room: int | None) -> dict[str, str]:
-    """What stands for each project in the table."""
-    names = {slug: one_line(name) for slug, name in _names(slugs).items()}
-    if room is None:
-        return names
-    longest = 6 if room < 80 else 12 if room < 100 else 24
-    return {slug: fit(name, longest, keep_end=True) for slug, name in names.items()}
-
-
-def _names(slugs: set[str]) -> dict[str, str]:
-    """Each project's folder name without what they all begin with, and without the home of the one who looks."""
-    home = project_slug(Path.home())
-    names = {slug: "~" if slug == home else slug.removeprefix(f"{home}-") for slug in slugs}
-    first, last = min(names.values()), max(names.values())  # what these two share, all share
-    same = next((at for at, char in enumerate(first) if last[at : at + 1] != char), len(first))
-    common = first[:same] if first != last else ""
-    return {slug: name[common.rfind("-") + 1 :] for slug, name in names.items()}
-
-
-def _say_more(home: Path | None, summaries: list[Summary], hidden: int, left_out: int) -> None:
-    """What a person should know of the sessions that are not shown, and of those that are not well."""
+def _say_more(home: Path | None, result: _Listed, left_out: int) -> None:
+    """What a person should know of the sessions that are not shown, and of those that are damaged."""
+    if result.cut:
+        output.aside(f"{phrases.count(result.cut, 'more session')}: a larger --limit shows them")
     if left_out:
-        output.aside(f"{phrases.count(left_out, 'session')} of other projects or times not shown")
-    if hidden:
-        output.aside(f"{phrases.count(hidden, 'session')} of sub-agents not shown; --all shows them")
-    counts = Counter([summary.health for summary in summaries])
-    ill = counts.total() - counts["ok"] - counts[Severity.note.name]
-    if ill:
+        do = "session does" if left_out == 1 else "sessions do"
+        output.aside(f"{left_out:,} {do} not match these filters")
+    if result.hidden:
+        output.aside(f"{phrases.count(result.hidden, 'session')} of sub-agents not shown; --all shows them")
+    counts = Counter([summary.health for summary in result.summaries])
+    damaged = counts.total() - sum(counts[health] for health in _WELL)
+    if damaged:
         look = one_line(phrases.command(home, "check"))
-        output.aside(f"{phrases.count(ill, 'session')} not well; `{look}` tells more")
+        are = "session is" if damaged == 1 else "sessions are"
+        output.aside(f"{damaged:,} {are} damaged; run `{look}` for details")

@@ -100,7 +100,7 @@ def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
         return word, None
     refs, failure = all_refs(workspace)
     with among_found(failure):
-        found = sorted(projects(refs, word))
+        found = sorted(projects(workspace, refs, word))
     if len(found) > 1:
         raise AmbiguousId(
             f"{len(found)} projects are called {word}",

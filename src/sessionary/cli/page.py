@@ -58,15 +58,24 @@ class Page:
         now: the present, for dates without a year.
         draw: draw the Markdown of agents.
         window: show only these of the messages; the others are still wanted, for the calls that they make.
+        first: without a window, the index of the first message to show.
     """
 
     def __init__(
-        self, width: int, *, full: bool, now: datetime, window: Window | None = None, draw: bool = False
+        self,
+        width: int,
+        *,
+        full: bool,
+        now: datetime,
+        window: Window | None = None,
+        first: int = 0,
+        draw: bool = False,
     ) -> None:
         self._draw = draw
         self._width = width
         self._full = full
         self._window = window
+        self._first = first if window is None else window.first
         self._now = now
         self._waiting: dict[str | None, ToolCall] = {}
         self._speaker: str | None = None
@@ -75,7 +84,7 @@ class Page:
         """The lines of the messages, in order."""
         window, full = self._window, self._full
         for message in messages:
-            if window is not None and message.index < window.first:
+            if message.index < self._first:
                 for _ in self._message(message):
                     pass
                 self._speaker = None

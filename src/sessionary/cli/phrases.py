@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from sessionary.model import Severity
@@ -45,7 +45,7 @@ def size(count: int) -> str:
 
 
 def ago(when: datetime | None, now: datetime) -> str:
-    """How long ago that was, in at most eight characters; a date where it is more than a week."""
+    """How long ago that was; a date where it is more than a week, with the year where it is not this one."""
     if when is None:
         return "?"
     past = now - when
@@ -82,11 +82,9 @@ def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime
 
 
 def day(when: datetime, now: datetime) -> str:
-    """A date as people write it: without the year while it lies less than eleven months back."""
-    month = _MONTHS[when.month - 1]
-    if abs(now - when) < timedelta(days=330):
-        return f"{month} {when.day:2}"
-    return f"{month} {when.year}"
+    """A local date as people write it, with the year where it is not this one: ``Mar  4``, ``Nov 27 2025``."""
+    date = f"{_MONTHS[when.month - 1]} {when.day:2}"
+    return date if when.year == now.astimezone().year else f"{date} {when.year}"
 
 
 def verdict(health: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from sessionary.cli import homes, options, output, phrases, targets
-from sessionary.cli.choice import all_refs, among_found, chosen, project_name, tell_partly, title_of
+from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
 from sessionary.layouts.amplifier.files import TRANSCRIPT
@@ -236,22 +236,24 @@ def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) ->
     """Each hit as soon as it is found, under the title of its session."""
     now = datetime.now(UTC)
     short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
+    projects = project_names(workspace, {ref.project for ref in refs})
     last = None
     for hit in hits:
         if hit.ref.folder != last:
             if last is not None:
                 output.line()
-            output.lines(_title(hit.ref, title_of(workspace, hit.ref)))
+            project = projects.get(hit.ref.project, "") if hit.ref.project else ""
+            output.lines(_title(title_of(workspace, hit.ref) or hit.ref.session_id, project))
             last = hit.ref.folder
         output.lines(_told(hit, short.get(hit.ref.folder, hit.ref.session_id), now))
         output.flush()
 
 
-def _title(ref: SessionRef, title: str | None) -> Iterator[str]:
+def _title(title: str, project: str) -> Iterator[str]:
     """The title of a session, with its project at the right."""
     width = output.width()
-    project = fit(one_line(project_name(ref)), width // 3, keep_end=True)
-    name = fit(one_line((title or ref.session_id)[: 4 * width]), width - cells(project) - 2)
+    project = fit(one_line(project), width // 3, keep_end=True)
+    name = fit(one_line(title[: 4 * width]), width - cells(project) - 2)
     gap = " " * (width - cells(name) - cells(project))
     yield (
         output.paint(name, "bold") + gap + output.paint(project, "dim")

@@ -11,35 +11,35 @@ from pathlib import Path
 import click
 
 from sessionary.cli import homes, options, output, phrases
-from sessionary.cli.choice import project_name
+from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
 from sessionary.cli.targets import Target, resolve
-from sessionary.cli.text import cells, fit, one_line
+from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Entry, Problem, Severity, Summary
 from sessionary.workspace import Workspace
 
 AROUND = 3
-_TURNS = re.compile(r"(\d+)|(\d*)\.\.(\d*)")
+_TURNS = re.compile(r"(-?\d+)|(-?\d+)?\.\.(-?\d+)?")
 _LOCATOR = re.compile(r"(.+):(\d{1,12})", re.DOTALL)
 
 Turns = tuple[int, int | None]
 
 
 class TurnRange(click.ParamType[Turns]):
-    """``3``, ``3..7``, ``3..`` or ``..7``."""
+    """``3``, ``3..7``, ``3..`` or ``..7``; negative numbers count from the last turn, which is -1."""
 
     name = "turns"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Turns:
         match = _TURNS.fullmatch(value)
         if match is None or value == "..":
-            self.fail(f"{value!r} is no range of turns; write 3, 3..7, 3.. or ..7", param, ctx)
+            self.fail(f"{value!r} is not a range of turns; write 3, 3..7, 3.., ..7, -1 or -3..", param, ctx)
         if match[1]:
             return int(match[1]), int(match[1])
         first, last = int(match[2] or 0), int(match[3]) if match[3] else None
-        if last is not None and last < first:
+        if last is not None and last < first and (last < 0) == (first < 0):
             self.fail(f"{value!r} ends before it begins", param, ctx)
         return first, last
 
@@ -50,6 +50,8 @@ class TurnRange(click.ParamType[Turns]):
 Examples:
   sessionary show 3f0c81d2
   sessionary show 3f0c81d2 --turns 3..7 --full | less -R
+  sessionary show latest --turns -1  the last turn
+  sessionary show latest --tail 5
   sessionary show 3f0c81d2:14        the message that a search has found
   sessionary show ~/backup/session.jsonl
   sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
@@ -58,8 +60,12 @@ Examples:
 @click.argument("target", metavar="ID[:INDEX] | FILE | DIR")
 @options.home
 @click.option(
-    "--turns", type=TurnRange(), metavar="M..N", help="Only these turns; a turn begins where a person speaks."
+    "--turns",
+    type=TurnRange(),
+    metavar="M..N",
+    help="Only these turns; a turn begins where a person speaks. -1 is the last one, -3.. are the last three.",
 )
+@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N messages.")
 @click.option(
     "--around",
     type=click.IntRange(0),
@@ -74,6 +80,7 @@ def show_command(
     target: str,
     home: Path | None,
     turns: Turns | None,
+    tail: int | None,
     around: int | None,
     full: bool,
     json_: bool,
@@ -89,13 +96,20 @@ def show_command(
     found, index = _resolved(workspace, target)
     if index is None and around is not None:
         raise click.UsageError("--around goes with ID:INDEX")
-    if index is not None and turns is not None:
-        raise click.UsageError("--turns and ID:INDEX exclude each other")
+    if sum(one is not None for one in (index, turns, tail)) > 1:
+        raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.layout_of(found).summary(found)
     problems = workspace.check_file(found) if isinstance(found, Path) else summary.problems if summary else []
     messages = said(_entries(workspace, found, problems))
     window = None if index is None else _window(index, AROUND if around is None else around)
-    if window is None:
+    first = 0
+    if tail is not None:
+        first = max(sum(1 for _ in _entries(workspace, found, problems)) - tail, 0)
+        if json_ or jsonl:
+            messages = (message for message in messages if message.index >= first)
+    elif window is None:
+        if turns is not None and min(turns[0], turns[1] or 0) < 0:
+            turns = _from_the_end(turns, said(_entries(workspace, found, problems)))
         messages = _chosen(messages, turns)
     elif json_ or jsonl:
         messages = _within(messages, window)
@@ -109,10 +123,16 @@ def show_command(
         })  # fmt: skip
     else:
         page = Page(
-            output.width(), full=full, now=datetime.now(UTC), window=window, draw=output.is_terminal()
+            output.width(),
+            full=full,
+            now=datetime.now(UTC),
+            window=window,
+            first=first,
+            draw=output.is_terminal(),
         )
         with output.paged():
-            _print(summary, page.lines(messages if window is None else _up_to(messages, window)))
+            lines = page.lines(messages if window is None else _up_to(messages, window))
+            _print(_head(workspace, summary), lines)
     _tell(problems, home, found)
     return 0
 
@@ -166,9 +186,27 @@ def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
         )
 
 
-def _print(summary: Summary | None, page: Iterator[str]) -> None:
+def _from_the_end(turns: Turns, messages: Iterable[Said]) -> Turns:
+    """The turns with negative numbers counted from the last one.
+
+    Raises:
+        Invalid: there are not so many.
+    """
+    count = 0
+    for message in messages:
+        count = message.turn
+    first, last = (count + 1 + turn if turn is not None and turn < 0 else turn for turn in turns)
+    assert first is not None, "a range begins somewhere"
+    if first < 1 and turns[0] < 0 and turns[1] == turns[0]:
+        raise Invalid(
+            f"there is no turn {turns[0]}: the session has {phrases.count(count, 'turn')}", operation="show"
+        )
+    return max(first, 0), last
+
+
+def _print(head: Iterator[str], page: Iterator[str]) -> None:
     first = next(page, None)  # if nothing can be shown, the error stands alone
-    output.lines(_head(summary))
+    output.lines(head)
     for line in chain(() if first is None else (first,), page):
         output.line(line)
 
@@ -222,7 +260,7 @@ def _chosen(messages: Iterable[Said], turns: Turns | None) -> Iterator[Said]:
         )
 
 
-def _head(summary: Summary | None) -> Iterator[str]:
+def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     """What the session is, above its conversation."""
     if summary is None:
         return
@@ -237,8 +275,11 @@ def _head(summary: Summary | None) -> Iterator[str]:
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
     facts[-1] = output.paint(facts[-1], phrases.colour(summary.health))
-    project = fit(one_line(project_name(summary.ref)), room, keep_end=True) if room >= 4 else ""
+    slug = summary.ref.project
+    name = project_names(workspace, [slug])[slug] if slug is not None else ""
+    project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
+    yield harmless(short_path(summary.ref.folder))  # never cut, since it is to be copied
 
 
 def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sessionary.cli import homes, options, output, phrases
-from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, short_slug, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
@@ -25,6 +25,8 @@ from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+NO_PROJECT = "(no project)"
 _FIELDS = ("ts", "parent_session_id", "data.model", "data.usage")
 
 
@@ -73,7 +75,7 @@ def stats_command(
         with output.paged():
             output.lines(_told(workspace, summaries))
             if costs is not None:
-                _print_costs(costs)
+                _print_costs(workspace, costs)
     return tell_partly(failure, "counted")
 
 
@@ -137,7 +139,7 @@ def _add_log(costs: _Costs, responses: Iterable[dict[str, Any]], summary: Summar
         costs.total.add(usage)
         for table, key in (
             (costs.models, model if isinstance(model, str) else "(not named)"),
-            (costs.projects, summary.ref.project or "(no project)"),
+            (costs.projects, summary.ref.project or NO_PROJECT),
             (costs.days, f"{time.astimezone():%Y-%m-%d}" if time else "(no time)"),
         ):
             table.setdefault(key, Usage()).add(usage)
@@ -163,7 +165,7 @@ def _relations(workspace: Workspace, summaries: list[Summary]) -> Counter[str]:
 def _by_project(summaries: Iterable[Summary]) -> dict[str, list[Summary]]:
     found: dict[str, list[Summary]] = {}
     for summary in summaries:
-        found.setdefault(summary.ref.project or "(no project)", []).append(summary)
+        found.setdefault(summary.ref.project or NO_PROJECT, []).append(summary)
     return found
 
 
@@ -226,7 +228,7 @@ def _told(workspace: Workspace, summaries: list[Summary]) -> Iterator[str]:
     )
     yield _health(summaries)
     yield ""
-    yield from _project_table(projects)
+    yield from _project_table(workspace, projects)
 
 
 def _health(summaries: list[Summary]) -> str:
@@ -242,38 +244,48 @@ def _health(summaries: list[Summary]) -> str:
     )
 
 
-def _project_table(projects: dict[str, list[Summary]]) -> Iterator[str]:
+def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> Iterator[str]:
+    """What there is of each project, the one that changed last first."""
     now = datetime.now(UTC)
-    table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "LAST")]
-    for name, some in sorted(projects.items(), key=lambda project: -len(project[1])):
+    names = _names(workspace, projects)
+    table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "WHEN")]
+    rows = [(_last(some), name, some) for name, some in projects.items()]
+    for last, name, some in sorted(rows, key=lambda row: row[:2], reverse=True):
         counts = _counts(some)
-        last = max((summary.updated for summary in some if summary.updated), default=None)
         numbers = [f"{counts[key]:,}" for key in ("sessions", "messages", "turns")]
-        table.append(
-            (
-                one_line(project_name(some[0].ref) or name),
-                *numbers,
-                phrases.size(counts["size"]),
-                phrases.ago(last, now),
-            )
-        )
-    names, *others = zip(*table, strict=True)
+        when = phrases.ago(None if last is _NEVER else last, now)
+        table.append((one_line(names[name]), *numbers, phrases.size(counts["size"]), when))
+    first, *others = zip(*table, strict=True)
     columns = [column(texts, right=True) for texts in others]
     room = output.room()
+    while room is not None and len(columns) > 2 and room - sum(len(texts[0]) + 2 for texts in columns) < 12:
+        del columns[-3]  # the turns, then the messages, then the sessions: size and time say the most
     left = None if room is None else max(room - sum(len(texts[0]) + 2 for texts in columns), 8)
-    shown = [name if left is None else fit(name, left, keep_end=True) for name in names]
+    shown = [name if left is None else fit(name, left, keep_end=True) for name in first]
     for at, row in enumerate(zip(column(shown), *columns, strict=True)):
         line = "  ".join(row)
         yield output.paint(line, "bold") if not at else line
 
 
-def _print_costs(costs: _Costs) -> None:
+def _last(summaries: list[Summary]) -> datetime:
+    """When one of them changed last."""
+    return max((summary.updated for summary in summaries if summary.updated), default=_NEVER)
+
+
+def _names(workspace: Workspace, slugs: Iterable[str]) -> dict[str, str]:
+    """What the projects are called."""
+    names = project_names(workspace, (slug for slug in slugs if slug != NO_PROJECT))
+    return {slug: names.get(slug, slug) for slug in slugs}
+
+
+def _print_costs(workspace: Workspace, costs: _Costs) -> None:
     output.line()
     if not costs.total.responses:
         output.aside(f"no responses of a model in {phrases.count(costs.logs, 'event log')}")
         return
     output.lines(usage_table(costs.models, "MODEL"))
-    projects = {short_slug(name): usage for name, usage in costs.projects.items()}
+    names = _names(workspace, costs.projects)
+    projects = {names[slug]: usage for slug, usage in costs.projects.items()}
     for usages, what in ((projects, "PROJECT"), (costs.days, "DAY")):
         output.line()
         output.lines(usage_table(usages, what, by_name=what == "DAY"))

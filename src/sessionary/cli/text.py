@@ -9,6 +9,7 @@ Widths are counted in terminal cells, not characters: 日 takes two, an accent n
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -52,6 +53,12 @@ def _shown(match: re.Match[str]) -> str:
         return " " * _TAB
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def short_path(path: str) -> str:
+    """A path with the user's home as ``~``."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if f"{path}/".startswith(f"{home}/") else path
 
 
 def cells(text: str) -> int:

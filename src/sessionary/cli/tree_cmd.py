@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,12 @@ from typing import Any
 import click
 
 from sessionary.cli import homes, list_cmd, options, output, phrases, targets
-from sessionary.cli.choice import all_summaries, among_found, chosen, project_name, tell_none, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
+
+_ROOMY = 60
+"""Cells from which on the messages are counted."""
 
 
 @click.command(
@@ -55,7 +58,8 @@ def tree_command(
     else:
         short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
         with output.paged():
-            output.lines(_drawn(tops, short, wanted.folder if wanted else None))
+            projects = project_names(workspace, {top.ref.project for top in tops})
+            output.lines(_drawn(tops, short, projects, wanted.folder if wanted else None))
             if not tops:
                 tell_none(workspace)
     return tell_partly(failure, "shown")
@@ -74,23 +78,29 @@ def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _drawn(tops: list[Kin], short: dict[str, str], marked: str | None) -> Iterator[str]:
+def _drawn(
+    tops: list[Kin], short: dict[str, str], projects: Mapping[str | None, str], marked: str | None
+) -> Iterator[str]:
     """The tree; a blank line between families of more than one."""
     now = datetime.now(UTC)
     room = output.room() or output.WIDEST
     paint = output.painter()
+    whens = {id(one): phrases.ago(one.summary.updated, now) for top in tops for one, _ in descent(top)}
+    wide = max(map(len, whens.values()), default=0)
+    counted = room >= _ROOMY
     if tops:
-        heads = "ID".ljust(10) + "TITLE"
-        yield paint(heads.ljust(room - 26) + " MSGS      WHEN  HEALTH", "bold")
+        facts = f"{'  MSGS' if counted else ''}  {'WHEN':>{wide}}  HEALTH "
+        yield paint(("ID".ljust(10) + "TITLE").ljust(room - len(facts)) + facts.rstrip(), "bold")
     several, project = len({top.ref.project for top in tops}) > 1, None
     for top in sorted(tops, key=lambda one: _place_of(one, tops)) if several else tops:
         if several and top.ref.project != project:
             if project is not None:
                 yield ""
             project = top.ref.project
-            yield paint(fit(one_line(project_name(top.ref)) or "(no project)", room, keep_end=True), "bold")
+            yield paint(fit(one_line(projects[project]), room, keep_end=True), "bold")
         for one, levels in descent(top):
-            yield _line(one, levels, short[one.ref.folder], room, now, paint, one.ref.folder == marked)
+            facts = f"{f'{one.summary.messages:>6,}' if counted else ''}  {whens[id(one)]:>{wide}}  "
+            yield _line(one, levels, short[one.ref.folder], room, facts, paint, one.ref.folder == marked)
 
 
 def _place_of(one: Kin, tops: list[Kin]) -> int:
@@ -103,17 +113,16 @@ def _line(
     levels: list[bool],
     short: str,
     room: int,
-    now: datetime,
+    facts: str,
     paint: Callable[[str, str], str],
     marked: bool,
 ) -> str:
     summary = one.summary
-    facts = f"{summary.messages:>5,}  {phrases.ago(summary.updated, now):>8}  "
     verdict = phrases.verdict(summary.health)
-    left = max(room - cells(facts) - 8, 12)
+    left = max(room - cells(facts) - 7, 12)
     branch = _branch(levels)
     name = fit(f"{branch}{'▶ ' if marked else ''}{one_line(short)}  {_title(one)}", left)
-    return f"{pad(name, left)} {facts}{paint(verdict, phrases.colour(summary.health))}"
+    return f"{pad(name, left)}{facts}{paint(verdict, phrases.colour(summary.health))}"
 
 
 def _branch(levels: list[bool]) -> str:

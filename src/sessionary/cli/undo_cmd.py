@@ -11,7 +11,7 @@ import click
 
 from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import tell
-from sessionary.cli.choice import all_refs, joined, stores, tell_partly
+from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
 from sessionary.cli.targets import AGENTS, of_an_agent
 from sessionary.cli.text import cells, fit, one_line, pad
 from sessionary.disk.fs import OS_FS
@@ -102,7 +102,8 @@ def _named(workspace: Workspace, word: str) -> _Place:
     gone = _in_trash(workspace, word, closed)
     found = _found(workspace, word, gone, joined(closed))
     if len(found) > 1:
-        matches = sorted(f"{one.session_id}  {one.project or ''}".rstrip() for one in found)
+        names = project_names(workspace, {one.project for one in found if one.project is not None})
+        matches = sorted(f"{one.session_id}  {names.get(one.project, '')}".rstrip() for one in found)
         raise AmbiguousId(
             f"{len(found)} sessions, there or in the trash, are called {word} or begin so",
             session=word,

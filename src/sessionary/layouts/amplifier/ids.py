@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS, Fs, expanded
@@ -96,11 +96,19 @@ def path_slug(path: str) -> str:
 
 
 def folders_of(slug: str, fs: Fs = OS_FS) -> Iterator[str]:
-    """The folders here whose project has this name: usually one; none if the project lies elsewhere, or is gone.
+    """The folders here whose project has this name; see `folders_of_all`."""
+    return (path for _, path in folders_of_all([slug], fs))
 
-    The name is lossy, so the disk is asked: only folders are looked into whose path the name begins with.
+
+def folders_of_all(slugs: Iterable[str], fs: Fs = OS_FS) -> Iterator[tuple[str, str]]:
+    """The folders here whose project has one of these names, each behind its name.
+
+    Usually one of each name; none if the project lies elsewhere, or is gone. Only folders are looked into whose path
+    one of the names begins with, each once.
     """
-    waiting = ["/"]
+    wanted = set(slugs)
+    leading = {slug[:at] for slug in wanted for at, char in enumerate(slug) if char == "-" and at}
+    waiting = ["/"] if wanted else []
     while waiting:
         folder = waiting.pop()
         try:
@@ -110,10 +118,11 @@ def folders_of(slug: str, fs: Fs = OS_FS) -> Iterator[str]:
         for name in names:
             path = os.path.join(folder, name)
             there = path_slug(path)
-            if there == slug and os.path.isdir(path):
-                yield path
-            elif slug.startswith(f"{there}-") and os.path.isdir(path):
-                waiting.append(path)
+            if (there in wanted or there in leading) and os.path.isdir(path):
+                if there in wanted:
+                    yield there, path
+                if there in leading:
+                    waiting.append(path)
 
 
 def default_base_dir(cwd: Path | None = None) -> Path:
