@@ -320,6 +320,24 @@ def answered_there(world: PolicyWorld) -> None:
     push(world.devices[1], world)
 
 
+def answered_again_here(world: PolicyWorld) -> None:
+    a, b = world.devices
+    world.storm(a, "ideas")
+    push(a, world)
+    pull(b, world)
+    world.storm(a, "ideas")
+
+
+def first_answer_can_be_restored(world: PolicyWorld) -> None:
+    device = world.devices[1]
+    engine = device.engine(BRAINSTORM, world.remote())
+    (ref,) = engine.layout.discover()
+    first = engine.earlier.generations(ref)[-1]
+    assert (first.first, first.is_gone) == (0, False)
+    engine.earlier.restore(ref, 0)
+    assert len(device.answers("ideas")) == 1
+
+
 STAGES = [
     Stage("messages here", WORK, messages_here, Engine.push),
     Stage("messages there", WORK, messages_there, Engine.pull),
@@ -338,6 +356,7 @@ STAGES = [
     Stage("archived there", FEATURE, archived_there, Engine.pull, archived),
     Stage("answered on both", BRAINSTORM, answered_on_both, Engine.pull, two_sessions),
     Stage("answered there", BRAINSTORM, answered_there, Engine.pull),
+    Stage("answered again here", BRAINSTORM, answered_again_here, Engine.push, first_answer_can_be_restored),
 ]
 
 

@@ -160,6 +160,25 @@ def goes_on(world: World) -> None:
         world.say(device, session)
 
 
+def rewound_everywhere(world: World) -> None:
+    a, b = shared(world)
+    world.take_back(a.rewind("one", 2))
+    world.shortened.add("one")
+    push(a, world)
+    pull(b, world)
+
+
+def restore_first(engine: Engine) -> None:
+    (ref,) = engine.layout.discover()
+    if len((ref.path / "transcript.jsonl").read_bytes().splitlines()) < 4:
+        engine.earlier.restore(ref, 0)
+
+
+def all_or_nothing(world: World) -> None:
+    found = [len(device.lines("one")) for device in world.devices]
+    assert found in ([2, 2], [4, 4])
+
+
 def one_length(length: int) -> Callable[[World], None]:
     def verify(world: World) -> None:
         found = [len(device.lines("one")) for device in world.devices]
@@ -197,6 +216,7 @@ STAGES = [
     Stage("trashed here, grown there, pushed", trashed_here_grown_there, Engine.push, one_length(6)),
     Stage("trashed here, grown there", trashed_here_grown_there, Engine.pull, one_length(6)),
     Stage("grown here, trashed there", grown_here_trashed_there, Engine.pull, one_length(6)),
+    Stage("rewound everywhere, restored", rewound_everywhere, restore_first, all_or_nothing),
     Stage("rewound here, grown there", rewound_here_grown_there, Engine.pull, one_length(6)),
 ]
 

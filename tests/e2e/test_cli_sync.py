@@ -231,6 +231,35 @@ def test_folders_of_one_name_without_a_repository_are_bound_by_the_user(
     assert again["identity"] == second
 
 
+def test_an_earlier_version_comes_back_from_the_remote(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one", "two", "three")
+    desk.json("push")
+    whole = desk.texts()
+    transcript = desk.sessions / SESSION / "transcript.jsonl"
+    transcript.write_text(transcript.read_text().splitlines()[0] + "\n")
+    desk.json("push")
+    laptop.json("pull")
+    assert laptop.texts() == ["one"]
+    listed = laptop.json("history", SESSION[:6])
+    assert [(one["first"], one["present"], one["gone"]) for one in listed["generations"]] == [
+        (1, True, False),
+        (0, False, False),
+    ]
+    shown = laptop.run("history", SESSION[:6])
+    assert "transcript.jsonl" in shown.out
+    restored = laptop.run("restore", SESSION[:6], "--generation", "0", "--quiet", "0")
+    assert restored.code == 0, restored.err
+    assert laptop.texts() == whole
+    undo = next(line for line in restored.err.splitlines() if line.startswith("undo: "))
+    back = laptop.run(shlex.join(shlex.split(undo)[3:]))
+    assert back.code == 0, back.err
+    assert laptop.texts() == ["one"]
+    assert laptop.run("restore", SESSION, "--generation", "9", "--quiet", "0").code == 10
+    assert laptop.run("restore", SESSION).code == 2
+    assert laptop.run("history", "nosuch").code == 10
+
+
 def test_only_a_project_of_a_folder_that_is_free_can_be_bound(on_s3: tuple[Machine, Machine]) -> None:
     desk, laptop = on_s3
     desk.say("work")

@@ -13,6 +13,8 @@ _MODULES = {
     "status": "carrying",
     "watch": "watching",
     "resolve": "resolving",
+    "history": "earlier",
+    "restore": "earlier",
     "project": "projects",
     "gc": "collecting",
     "demo": "showing",

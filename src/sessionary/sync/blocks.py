@@ -62,6 +62,15 @@ class Bytes(Protocol):
         ...
 
 
+class InMemory(NamedTuple):
+    """Bytes in memory, to cut blocks from."""
+
+    data: bytes
+
+    def read(self, byte: int, length: int) -> bytes:
+        return self.data[byte : byte + length]
+
+
 class Stored(NamedTuple):
     """A block as it lies on the other side, its first line understood.
 

@@ -17,8 +17,9 @@ import zstandard
 from sessionary.disk.fs import Fs
 from sessionary.disk.scan import LineFile
 from sessionary.layouts.base import PartKind
-from sessionary.sync.blocks import BLOCK, START, Bytes, Piece, block_id, cut, follow, pack, part_key
+from sessionary.sync.blocks import BLOCK, START, Bytes, InMemory, Piece, block_id, cut, follow, pack, part_key
 from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, Head, PartHead, Past
+from sessionary.sync.incoming import inline_bytes
 from sessionary.sync.survey import LocalPart, Matched
 
 _LINES = {PartKind.JOURNAL.value, PartKind.LOG.value}
@@ -129,6 +130,7 @@ def next_head(
     matched: Mapping[str, Matched],
     stamp: Stamp,
     taken: Iterable[str] = (),
+    versioned: Iterable[str] = (),
 ) -> Head:
     """The head after this round.
 
@@ -138,6 +140,7 @@ def next_head(
         matched: with how many pieces of the old head each of them begins.
         stamp: who pushes, and when.
         taken: the ledgers that this device writes from now on.
+        versioned: the documents whose earlier versions are kept; see `versions_kept`.
     """
     done = all(one.done for one in drafts.values())
     parts = {part.name: part for part in old.parts}
@@ -146,6 +149,12 @@ def next_head(
         for name, one in drafts.items()
         if name in parts and one.part.kind in _LINES and matched[name].pieces < parts[name].n
     }
+    if done:
+        rewound |= {
+            name: (max(1, parts[name].n), parts[name].chain)
+            for name in versioned
+            if name in parts and name in drafts and _has_version(parts[name], drafts[name].part)
+        }
     for name, one in drafts.items():
         if done or one.part.kind != PartKind.DOCUMENT.value:
             before = name in parts and parts[name].redacted
@@ -163,3 +172,25 @@ def next_head(
         history=past,
         owners={**old.owners, **dict.fromkeys(taken, stamp.device)},
     )
+
+
+def _has_version(old: PartHead, new: PartHead) -> bool:
+    """True if a document was changed, and its earlier version can lie in blocks: it is not empty, nor too long."""
+    return old.chain != new.chain and (old.n > 0 or (old.data is not None and 0 < old.size <= BLOCK))
+
+
+def versions_kept(old: Head, new: Head) -> list[tuple[str, bytes]]:
+    """The blocks, ids and bytes, of documents in the old head whose earlier versions the new one names.
+
+    A document that lay in the head is nowhere else; one that lay in blocks is there already.
+    """
+    if new.gen == old.gen or not new.history:
+        return []
+    tips = new.history[-1].tips
+    kept = []
+    for part in old.parts:
+        if part.data is not None and part.name in tips:
+            raw = inline_bytes(part)
+            chain, data = pack(InMemory(raw), 0, len(raw), START)
+            kept.append((block_id(part_key(part.name), 0, chain), data))
+    return kept

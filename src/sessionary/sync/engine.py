@@ -37,6 +37,7 @@ from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Outcome, Report, Standing, outcome_of
+from sessionary.sync.restoring import Earlier, Place
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import Surveyor, match
@@ -233,6 +234,12 @@ class Engine:
             report.outcomes.append(outcome)
             return report
 
+    @property
+    def earlier(self) -> Earlier:
+        """The versions of sessions that the remote still has from before."""
+        place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
+        return Earlier(place, self._in_use, self._now, self._patience)
+
     def forget_rebound(self) -> None:
         """Forget what was agreed on sessions whose folder was bound to another project since.
 
@@ -335,9 +342,8 @@ class Engine:
         intent = self.states.intent(name)
         if intent is not None:
             found = self.remote.read_head(name)
-            self._pusher().assure(
-                self._ref(intent), intent
-            )  # whatever became of it: others may go on from it
+            # Whatever became of it: others may go on from it.
+            self._pusher().assure(self._ref(intent), intent, self.states.agreed(name))
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
                 owners = intent.head.owners

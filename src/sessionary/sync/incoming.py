@@ -18,6 +18,7 @@ from sessionary.errors import Corrupt, RemoteError
 from sessionary.sync.arriving import Arrived, Range, arrived, laid_down, too_long
 from sessionary.sync.blocks import (
     ANEW,
+    BLOCK,
     LOOK_BACK,
     START,
     Bytes,
@@ -141,6 +142,19 @@ def fetch(
     if not first and (chain[0].prev if chain else part.chain) != START:
         raise _damaged(f"the chain of {part.name} does not begin at its beginning")
     return _with_ends(part, list(agreed[:first]), chain, spool)
+
+
+def fetch_version(remote: Remote, space: str, name: str, n: int, chain: str, spool: Spool) -> Theirs:
+    """An earlier version of a file, of which a head knows only the number of its blocks and its chain.
+
+    Raises:
+        RemoteError, StorageFailed, Corrupt: as `fetch`.
+    """
+    blocks = _chain(remote, spool, Range(space, name, 0, n, n * BLOCK), chain)
+    if not blocks or blocks[0].prev != START:
+        raise _damaged(f"the chain of {name} does not begin at its beginning")
+    part = PartHead(name, "", sum(one.raw for one in blocks), n, chain)
+    return _with_ends(part, [], blocks, spool)
 
 
 def _with_ends(part: PartHead, pieces: list[Piece], chain: list[FetchedBlock], spool: Spool) -> Theirs:

@@ -8,7 +8,7 @@ changes nothing and tells; bringing both together is the business of a pull.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ import msgspec
 
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
-from sessionary.layouts.base import Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
-from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head
+from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head, versions_kept
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
@@ -181,6 +181,8 @@ class Pusher:
             for block, data in doubted:
                 self._remote.put_block(intended.head.space, block, data)
             rested = abs((self._now() - began).total_seconds()) > assuring.REST
+            if rested:
+                self._put_versions(agreed, intended)
             self._put_missing(
                 mine, intended, intended.unsure if rested else assuring.assumed(agreed.head, drafts, matched)
             )
@@ -213,20 +215,36 @@ class Pusher:
         Returns:
             What is to be agreed once the head is swapped, and the blocks that were there already: who knows until when.
         """
-        head = next_head(agreed.head, drafts, matched, stamp, taken)
+        head = next_head(agreed.head, drafts, matched, stamp, taken, self._versioned(drafts))
         doubted = []
-        for one in drafts.values():
-            for block, data in one.puts:
-                if not self._remote.put_block(head.space, block, data):
-                    doubted.append((block, data))
+        for block, data in [
+            *(put for one in drafts.values() for put in one.puts),
+            *versions_kept(agreed.head, head),
+        ]:
+            if not self._remote.put_block(head.space, block, data):
+                doubted.append((block, data))
         sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
         unsure = assuring.together(
             assuring.assumed(agreed.head, drafts, matched), assuring.put_numbers(drafts)
         )
         return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder, unsure=unsure), doubted
 
-    def assure(self, ref: SessionRef, intent: Agreed) -> None:
+    def _versioned(self, names: Iterable[str]) -> list[str]:
+        """The documents whose earlier versions are kept: those that are a conversation."""
+        kind = self._layout.part_kind
+        return [
+            name
+            for name in names
+            if kind(name) is PartKind.DOCUMENT and self._rule(name).policy is Policy.FORK
+        ]
+
+    def assure(self, ref: SessionRef, intent: Agreed, before: Agreed | None = None) -> None:
         """After a push that was cut off: put the blocks again on which it relied, if the files here still have them.
+
+        Args:
+            ref: the session.
+            intent: what was to be agreed.
+            before: what was agreed before it.
 
         Raises:
             RemoteError: the other side failed.
@@ -234,6 +252,12 @@ class Pusher:
         """
         if intent.unsure and look(self._fs, ref.folder) is not None:  # else it was thrown away since
             self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
+        if before is not None:
+            self._put_versions(before, intent)
+
+    def _put_versions(self, before: Agreed, intended: Agreed) -> None:
+        for block, data in versions_kept(before.head, intended.head):
+            self._remote.put_block(intended.head.space, block, data)
 
     def _put_missing(self, mine: Mapping[str, LocalPart], intended: Agreed, wanted: assuring.Numbers) -> None:
         assuring.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)

@@ -149,15 +149,20 @@ class Here:
 
     def _left_alone(self, engine: Engine, outcome: Outcome) -> None:
         """Say of both versions that whoever wrote them a moment ago has left: it was us."""
-        from sessionary.layouts.amplifier.presence import Presence
-
         if engine.layout.name != _OF_AGENTS:
             return
-        project, presence = engine.projects.local(outcome.project), Presence()
+        project = engine.projects.local(outcome.project)
         for session in filter(None, (outcome.session_id, outcome.sibling)):
-            folder = engine.layout.place(project, session).folder
-            presence.enter(folder)
-            presence.leave(folder)
+            self.written(engine.layout.place(project, session))
+
+    def written(self, ref: SessionRef) -> None:
+        """Say of a session that was written to by a command that no agent has it open."""
+        from sessionary.layouts.amplifier.presence import Presence
+
+        if ref.kind == _OF_AGENTS:
+            presence = Presence()
+            presence.enter(ref.folder)
+            presence.leave(ref.folder)
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:

@@ -28,7 +28,7 @@ _REQUIRED = {
 LIVE_WRITER = 60.0
 
 _TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
-_KEPT = re.compile(r".+\.(conflict|corrupt|torn)-[0-9T.Z-]+")
+_KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-[0-9T.Z-]+")
 
 
 def lasting(names: Iterable[str], problems: Iterable[Problem]) -> bool:
@@ -152,7 +152,7 @@ def _kept_problem(kind: str, path: str, size: int) -> Problem:
             "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
         )
         return Problem("conflict_kept", Severity.hides_data, path, None, None, message, remedy, size)
-    what = "an unreadable file" if kind == "corrupt" else "a torn last line"
+    what = {"corrupt": "an unreadable file", "before": "an earlier version"}.get(kind, "a torn last line")
     message = f"{size:,} bytes of {what}, set aside before they were replaced"
     return note("kept_copy", path, message, "delete it when you no longer need it")
 

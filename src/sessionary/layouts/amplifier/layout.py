@@ -60,6 +60,7 @@ class AmplifierLayout:
         ".undo/",
         ".*.tmp",
         "*.backup",
+        "*.before-*",
         "*.conflict-*",
         "*.corrupt-*",
         "*.torn-*",

@@ -53,6 +53,7 @@ class BrainstormLayout:
         ".cleaned-up/",
         "archive/",
         "*.yaml.bak*",
+        "*.yaml.before-*",
     )
 
     def __init__(

@@ -55,6 +55,7 @@ class MaestroLayout:
         "attempts.*.jsonl",
         "error/",
         "*.backup",
+        "*.before-*",
         "*.conflict-*",
         "*.torn-*",
     )

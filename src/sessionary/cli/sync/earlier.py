@@ -1,0 +1,178 @@
+"""`sync history` and `sync restore`: earlier versions of a session that the remote still has."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.cli import changing, output, phrases
+from sessionary.cli.sync import places
+from sessionary.cli.text import column, one_line
+from sessionary.errors import AmbiguousId, NotFound
+from sessionary.layouts.base import ids_named
+from sessionary.model import SessionRef
+from sessionary.sync.engine import Engine
+from sessionary.sync.restoring import Generation, Restored
+
+
+@click.command(
+    "history",
+    epilog="""\b
+Examples:
+  sessionary sync history 3f0c81d2
+  sessionary sync history 3f0c81d2 --json | jq '.generations[] | select(.gone | not)'
+""",
+)
+@click.argument("session", metavar="ID")
+@places.home
+@places.root
+@places.settings_file
+@places.as_json
+def history_command(
+    session: str, home: Path | None, root: Path, settings_path: Path | None, json_: bool
+) -> int:
+    """List the versions of a session that the remote has: the present one, and those from before a rewind.
+
+    Of a brainstorm each pushed change is a version. The remote keeps the last eight; older ones, and those that
+    `sync gc --remove` has removed, are listed as gone. Changes nothing.
+    """
+    here = places.here_of(home, root, settings_path)
+    with places.connected(here, "looking") as line:
+        engine, ref = _session(here.engines(line, keep=False), session)
+        found = engine.earlier.generations(ref)
+    if json_:
+        output.value({"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))})
+    else:
+        output.lines(_lines(found))
+        if any(not one.is_gone and not one.present for one in found):
+            words = _words("restore", ref.session_id, home, root, settings_path)
+            changing.tell("next", f"{words} --generation N")
+    return 0
+
+
+@click.command(
+    "restore",
+    epilog="""\b
+Examples:
+  sessionary sync history 3f0c81d2
+  sessionary sync restore 3f0c81d2 --generation 4
+  sessionary sync push
+""",
+)
+@click.argument("session", metavar="ID")
+@places.home
+@places.root
+@places.settings_file
+@places.quiet
+@click.option("--generation", type=click.IntRange(0), metavar="N", help="The version, as in `sync history`.")
+@click.option(
+    "--from",
+    "kept",
+    metavar="FILE",
+    help="A version that an earlier restore has kept beside the session: the way back.",
+)
+@places.as_json
+def restore_command(
+    session: str,
+    home: Path | None,
+    root: Path,
+    settings_path: Path | None,
+    quiet: float,
+    generation: int | None,
+    kept: str | None,
+    json_: bool,
+) -> int:
+    """Put an earlier version of a session in place of the present one, which is kept beside it.
+
+    Of a session of an agent, the transcript and, where it was carried, the event log are restored; of a feature its
+    history; of a brainstorm its file. Ledgers are not restored: messages would be applied again. The next push sends
+    what was restored, and other machines follow.
+    """
+    if (generation is None) == (kept is None):
+        raise click.UsageError("give --generation N, or --from FILE to go back")
+    here = places.here_of(home, root, settings_path, quiet)
+    with places.connected(here, "restoring") as line:
+        engine, ref = _session(here.engines(line), session)
+        if kept is not None:
+            done = engine.earlier.restore_kept(ref, kept)
+        else:
+            done = engine.earlier.restore(ref, generation or 0)
+        here.written(ref)
+    words = _words("restore", ref.session_id, home, root, settings_path)
+    undo = [
+        f"{words} --from {shlex.quote(os.path.basename(one.kept))}" for one in done if one.kept is not None
+    ]
+    if json_:
+        files = [one._asdict() for one in done]
+        output.value({"id": ref.session_id, "kind": ref.kind, "files": files, "undo": undo})
+        return 0
+    output.lines(_told(ref, done))
+    for line_ in undo:
+        changing.tell("undo", line_)
+    output.aside("next: sessionary sync push")
+    return 0
+
+
+def _session(engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
+    """The session here that a word names, and the engine that carries it."""
+    refs = [(engine, ref) for engine in engines for ref in engine.layout.discover()]
+    named = set(ids_named(word, [ref.session_id for _, ref in refs]))
+    found = [(engine, ref) for engine, ref in refs if ref.session_id in named]
+    if not found:
+        raise NotFound(
+            f"no session here is called {word}, and none begins so",
+            session=word,
+            hint="`sessionary sync status --all` lists them; one that is not here comes with `sync pull`",
+        )
+    if len(found) > 1:
+        raise AmbiguousId(
+            f"{len(found)} sessions are called {word} or begin so",
+            session=word,
+            details={"matches": sorted(ref.folder for _, ref in found)},
+            hint="give more of the id",
+        )
+    return found[0]
+
+
+def _words(command: str, session: str, home: Path | None, root: Path, settings_path: Path | None) -> str:
+    given = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
+    place = [word for name, path in given if path is not None for word in (name, str(path))]
+    return shlex.join(["sessionary", "sync", command, session, *place])
+
+
+def _object(one: Generation) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return {
+        "first": one.first,
+        "last": one.last,
+        "present": one.present,
+        "gone": one.is_gone,
+        "at": one.at or None,
+        "files": sorted(one.files),
+    }
+
+
+def _lines(found: list[Generation]) -> Iterator[str]:
+    numbers = [str(one.first) if one.first == one.last else f"{one.first}-{one.last}" for one in found]
+    for number, one in zip(column(numbers, right=True), found, strict=True):
+        if one.is_gone:
+            yield output.paint(f"  {number}  gone from the remote", "dim")
+            continue
+        what = f"present, pushed {one.at}" if one.present else f"replaced {one.at}"
+        files = f"  {one_line(', '.join(sorted(one.files)))}" if one.files else ""
+        yield f"{output.paint('▶', 'green') if one.present else ' '} {number}  {one_line(what)}{files}"
+
+
+def _told(ref: SessionRef, done: list[Restored]) -> Iterator[str]:
+    for one in done:
+        size = phrases.size(one.size)
+        yield from changing.done(f"{one_line(ref.session_id)}: {one_line(one.name)} is restored ({size})")
+        if one.kept is not None:
+            yield from changing.set_in(
+                f"  what it replaced is kept in {one_line(os.path.basename(one.kept))}"
+            )

@@ -1,0 +1,296 @@
+"""Earlier versions of a session: which of them the remote still has, and how one takes the place of the present one.
+
+A head names where its journals ended before each rewind, and the earlier versions of a document that is a conversation.
+Each such entry of its history is a generation. `sync gc` removes old ones, and a head keeps few: those are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, look, read_bytes
+from sessionary.disk.spool import Spool
+from sessionary.errors import Invalid, Locked, NotFound, RemoteError
+from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.comparing import kind_of
+from sessionary.sync.heads import Head, PartHead, decode, head_name
+from sessionary.sync.incoming import MISSING, Theirs, fetch_version
+from sessionary.sync.placing import refuse_strangers
+from sessionary.sync.remote import Remote
+from sessionary.sync.rules import Projects
+from sessionary.sync.state import States
+
+KEPT = "before"
+"""A version that a restore has replaced is kept as ``<file>.before-<time>``."""
+
+_KEPT_NAME = re.compile(rf"(.+)\.{KEPT}-[^/]+", re.DOTALL)
+
+
+class Generation(NamedTuple):
+    """A version of a session, or several that are gone.
+
+    Attributes:
+        first: its number, or that of the first of several.
+        last: the same number, or that of the last of several.
+        at: when it was replaced; for the present one, when it was pushed. By the clock of the device that did it.
+        files: what the remote has of it, by name, with the number of blocks; empty if it is gone.
+        present: it is what the head says now.
+    """
+
+    first: int
+    last: int
+    at: str
+    files: dict[str, int]
+    present: bool = False
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the remote does not have it any more."""
+        return not self.files and not self.present
+
+
+class Restored(NamedTuple):
+    """A file that was replaced.
+
+    Attributes:
+        name: the file, relative to the session's folder.
+        path: where it lies.
+        kept: where the version lies that it replaced; None if there was none.
+        size: its bytes now.
+    """
+
+    name: str
+    path: str
+    kept: str | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the sessions of one layout lie, here and on the remote."""
+
+    fs: Fs
+    layout: Recipient
+    remote: Remote
+    states: States
+    projects: Projects
+
+
+class Earlier:
+    """The earlier versions of the sessions of one layout.
+
+    Args:
+        place: where they lie.
+        in_use: as of the engine.
+        now: the clock.
+        patience: seconds to wait for another synchronisation of this machine to end.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        in_use: Callable[[SessionRef], str | bool | None],
+        now: Callable[[], datetime],
+        patience: float,
+    ) -> None:
+        self._place = place
+        self._in_use = in_use
+        self._now = now
+        self._patience = patience
+
+    def generations(self, ref: SessionRef) -> list[Generation]:
+        """The versions of a session, the newest first. Changes nothing.
+
+        Raises:
+            NotFound: the session was never pushed, or its project is not known here.
+            RemoteError, Corrupt, Unsupported: the head cannot be read.
+        """
+        return generations(self._place.layout, self._head(ref))
+
+    def restore(self, ref: SessionRef, generation: int) -> list[Restored]:
+        """Put an earlier version of a session's journals, or of its document, in place of the present one.
+
+        The present version of each file is kept beside it. The next push sends the restored one as a new generation.
+
+        Durability: each file is as it was or as it is to be, and the present one has its second name before that.
+
+        Raises:
+            NotFound: the remote does not have this generation any more, or never had; or the session is gone here.
+            Locked: an agent has the session open, or another process holds it.
+            Invalid: it is the present one, or that of a ledger.
+            RemoteError, Corrupt: the remote cannot be read, and nothing was changed.
+            StorageFailed: the disk refused; some files may be restored, and each present version is kept.
+        """
+        place = self._place
+        with self._alone(ref), place.states.spool() as spool:
+            files = versions(place.layout, place.remote, self._head(ref), generation, spool)
+            with place.layout.held(ref):
+                return [self._replace(ref, name, theirs.all(None)) for name, theirs in sorted(files.items())]
+
+    def restore_kept(self, ref: SessionRef, kept: str) -> list[Restored]:
+        """Put a version that a restore has kept in place of the present one, which is kept likewise.
+
+        Args:
+            ref: the session.
+            kept: the name of the file that it kept.
+
+        Durability: as `restore`.
+
+        Raises:
+            NotFound: there is no such file.
+            Locked, StorageFailed: as `restore`.
+        """
+        fs, layout = self._place.fs, self._place.layout
+        match = _KEPT_NAME.fullmatch(os.path.basename(kept))
+        name = None if match is None else _part_named(layout, ref, match[1])
+        folder = os.path.dirname(layout.path_of(ref, name or ""))
+        path = os.path.join(folder, os.path.basename(kept))
+        if name is None or look(fs, path) is None:
+            raise NotFound(
+                f"{ref.session_id} has no earlier version in {kept}",
+                session=ref.session_id,
+                hint=f"name a file `….{KEPT}-<time>` that lies beside the file that was restored",
+            )
+        with self._alone(ref), layout.held(ref):
+            return [self._replace(ref, name, (read_bytes(fs, path) or b"",))]
+
+    @contextmanager
+    def _alone(self, ref: SessionRef) -> Iterator[None]:
+        """No other synchronisation of this machine, and no agent in the session."""
+        lock = self._place.states.lock()
+        try:
+            with lock.held(self._patience, note="sync"):
+                if why := self._in_use(ref):
+                    raise Locked(
+                        f"{ref.session_id} is not changed: {why if isinstance(why, str) else 'it is open'}",
+                        operation="restore",
+                        path=ref.folder,
+                        session=ref.session_id,
+                        hint="end the agent that is in it; if none is, wait a moment, or say --quiet 0",
+                    )
+                yield
+        finally:
+            lock.close()
+
+    def _head(self, ref: SessionRef) -> Head:
+        layout = self._place.layout
+        name = head_name(layout.name, self._place.projects.identity(ref), ref.session_id)
+        record = self._place.remote.read_head(name)
+        if record is None:
+            raise NotFound(
+                f"{ref.session_id} was never pushed, so the remote has no earlier version of it",
+                session=ref.session_id,
+                hint="`sessionary sync push` sends it",
+            )
+        head = decode(name, record.data)
+        refuse_strangers(layout, head)
+        return head
+
+    def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
+        fs, path = self._place.fs, self._place.layout.path_of(ref, name)
+        there = look(fs, path) is not None
+        kept = atomic.keep_aside(path, KEPT, fs=fs, now=self._now()) if there else None
+        atomic.replace(path, data, fs=fs)
+        return Restored(name, path, kept, fs.stat(path).st_size)
+
+
+def generations(layout: Recipient, head: Head) -> list[Generation]:
+    """The generations of a head, the newest first; those without a gap that are gone are one entry."""
+    files = {part.name: part.n for part in head.parts if _is_versioned(layout, part)}
+    found = [Generation(head.gen, head.gen, head.at, files, present=True)]
+    for past in sorted(head.history, key=lambda past: past.gen, reverse=True):
+        if past.gen >= found[-1].first:
+            continue  # no client writes that
+        if past.gen + 1 < found[-1].first:
+            found.append(Generation(past.gen + 1, found[-1].first - 1, "", {}))
+        found.append(Generation(past.gen, past.gen, past.at, {name: n for name, (n, _) in past.tips.items()}))
+    if found[-1].first > 0:
+        found.append(Generation(0, found[-1].first - 1, "", {}))
+    return found
+
+
+def versions(
+    layout: Recipient, remote: Remote, head: Head, generation: int, spool: Spool
+) -> dict[str, Theirs]:
+    """The files of a generation, fetched and proved.
+
+    Raises:
+        NotFound: the remote does not have it any more, or never had.
+        Invalid: it is the present one, or a ledger, or a file that no such session has.
+        RemoteError: the remote cannot be read.
+        Corrupt: a block does not hold what its id says.
+    """
+    past = next((past for past in head.history if past.gen == generation), None)
+    if past is None:
+        raise _no_generation(head, generation)
+    for name in past.tips:
+        _refuse(layout, head, name)
+    fetched = {}
+    for name, (n, chain) in past.tips.items():
+        try:
+            fetched[name] = fetch_version(remote, head.space, name, n, chain, spool)
+        except RemoteError as error:
+            if MISSING not in error.details:
+                raise
+            raise _gone(head, generation) from error
+        for _ in fetched[name].rest(None):
+            pass
+    return fetched
+
+
+def _part_named(layout: Recipient, ref: SessionRef, base: str) -> str | None:
+    """The file of a session that lies under this name."""
+    only = layout.only_part(ref.session_id)
+    if only is not None:
+        return only if base == os.path.basename(layout.path_of(ref, only)) else None
+    return base if layout.part_kind(base) is not None else None
+
+
+def _is_versioned(layout: Recipient, part: PartHead) -> bool:
+    kind = kind_of(part)
+    if kind in (PartKind.JOURNAL, PartKind.LOG):
+        return layout.rule(part.name).policy is not Policy.LEDGER
+    return kind is PartKind.DOCUMENT and layout.rule(part.name).policy is Policy.FORK
+
+
+def _refuse(layout: Recipient, head: Head, name: str) -> None:
+    if layout.part_kind(name) is None:
+        raise Invalid(f"the history of {head.session} names {name!r}, which no such session has")
+    if layout.rule(name).policy is Policy.LEDGER:
+        raise Invalid(
+            f"{name} is a ledger: an earlier one would let its consumer apply messages again",
+            session=head.session,
+            hint="`sessionary work ledger` has the commands for ledgers",
+        )
+
+
+def _no_generation(head: Head, generation: int) -> Invalid | NotFound:
+    if generation == head.gen:
+        return Invalid(
+            f"generation {generation} of {head.session} is the present one",
+            session=head.session,
+            hint="`sessionary sync pull` brings it here",
+        )
+    if 0 <= generation < head.gen:
+        return _gone(head, generation)
+    return NotFound(
+        f"{head.session} has no generation {generation}: the present one is {head.gen}",
+        session=head.session,
+        hint=f"`sessionary sync history {head.session}` lists them",
+    )
+
+
+def _gone(head: Head, generation: int) -> NotFound:
+    return NotFound(
+        f"generation {generation} of {head.session} is gone from the remote",
+        session=head.session,
+        hint=f"`sessionary sync history {head.session}` lists those that can be restored",
+    )
