@@ -2,8 +2,10 @@
 
 import itertools
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
@@ -118,6 +120,64 @@ def test_what_will_not_pass_is_not_retryable(double: GcsDouble, status: int) -> 
     with pytest.raises(RemoteError) as caught:
         remote.swap_head("one", b"x", None)
     assert not caught.value.retryable
+
+
+class Refusing:
+    """A server that refuses everything in the words of S3."""
+
+    def __init__(self, status: int, code: str) -> None:
+        text = f"<Error><Code>{code}</Code><Message>as S3 says it</Message></Error>".encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_PUT = do_DELETE = answer  # noqa: N815 - the names that the base class looks for
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def __enter__(self) -> ObjectStoreRemote:
+        endpoint = f"http://127.0.0.1:{self.server.server_port}"
+        options: dict[str, Any] = {"region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
+        return ObjectStoreRemote("s3://bucket", tenant="me", endpoint=endpoint, **options)
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "retryable", "what", "hint"),
+    [
+        (403, "RequestTimeTooSkewed", False, "the clock of this machine", "set the clock"),
+        (403, "AccessDenied", False, "may not do that", "policies"),
+        (403, "SignatureDoesNotMatch", False, "refuses the credentials", "AWS_ACCESS_KEY_ID"),
+        (400, "AuthorizationHeaderMalformed", False, "another region", "--option region"),
+        (501, "NotImplemented", False, "conditional writes", "use a store that honours"),
+        (400, "InvalidRequest", False, "failed", "sync init"),
+        (500, "InternalError", True, "failed", "nothing is lost"),
+        (503, "SlowDown", True, "failed", "nothing is lost"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["put_block", "list_heads"])
+def test_each_refusal_says_what_leads_out_of_it(
+    status: int, code: str, retryable: bool, what: str, hint: str, verb: str
+) -> None:
+    with Refusing(status, code) as remote, pytest.raises(RemoteError, match=what) as caught:
+        remote.put_block("s", "a", b"x") if verb == "put_block" else remote.list_heads()
+    assert caught.value.retryable is retryable
+    assert hint in (caught.value.hint or "")
+    assert ("AWS_ACCESS_KEY_ID" in str(caught.value.hint)) is (code == "SignatureDoesNotMatch")
+    assert caught.value.details == {"status": status}
 
 
 def test_a_server_that_never_answers_is_given_up_in_time() -> None:

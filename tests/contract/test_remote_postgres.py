@@ -98,6 +98,22 @@ class TestPostgres(RemovalTests):
         assert not caught.value.retryable
         assert "sync init" in (caught.value.hint or "")
 
+    def test_a_server_that_may_only_be_read_is_told_when_it_is_prepared(self) -> None:
+        """Also where the tables are there: nothing has to be made then."""
+        reading = make_conninfo(self.conninfo, options="-c default_transaction_read_only=on")
+        remote = PostgresRemote(reading, tenant="me", schema=self.schema)
+        with pytest.raises(RemoteError, match="read-only") as caught:
+            remote.prepare()
+        remote.close()
+        assert "primary" in (caught.value.hint or "")
+
+    def test_preparing_leaves_no_row_behind(self) -> None:
+        remote = self.remote()
+        remote.prepare()
+        assert remote.list_heads().heads == ()
+        for table in ("blocks", "heads"):
+            assert self.raw.execute(f"SELECT count(*) FROM {self.schema}.{table}").fetchone() == (0,)
+
     def test_a_schema_of_an_earlier_version_goes_on_and_gets_ages_when_it_is_prepared(self) -> None:
         """Whoever has not prepared it yet can do all but remove; what was there before is as young as that."""
         self.raw.execute(f"ALTER TABLE {self.schema}.blocks DROP COLUMN put_at")

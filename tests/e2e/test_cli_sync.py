@@ -20,6 +20,8 @@ import pytest
 from sessionary import CosmosConfig, FeatureStore, HybridSessionStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.sync.heads import head_name
+from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.removed import Removed
 from sessionary.sync.settings import load_settings
@@ -819,3 +821,38 @@ def test_a_settings_file_that_was_named_must_be_there(
     result = machines[0].run("push", "--settings", str(tmp_path / "typo.json"))
     assert result.code == 10
     assert "typo.json" in result.err
+
+
+# -- what went wrong, and what leads out of it
+
+
+def test_a_kind_of_session_that_this_version_does_not_know_is_told(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    desk.say("hello")
+    desk.run("push")
+    settings = load_settings(desk.root / "config" / "sessionary" / "sync.json")
+    remote = open_remote(settings.remote, settings.tenant, options=settings.options)
+    data = {"v": 1, "kind": "zed", "project": "folder:x", "session": "one", "space": "0" * 40}
+    data |= {"gen": 0, "count": 1, "device": "d", "at": "2025-01-31T12:00:00Z"}
+    remote.swap_head(head_name("zed", "folder:x", "one"), json.dumps(data).encode(), None)
+    remote.close()
+    for command in ("pull", "status"):
+        document = desk.json(command)
+        (stranger,) = [one for one in document["sessions"] if one["kind"] == "zed"]
+        assert (stranger["id"], stranger["standing"]) == ("one", "held_back")
+        assert "does not know sessions of the kind 'zed'" in stranger["note"]
+        assert document["cost"]["requests"] > 0
+    assert "newer Sessionary" in desk.run("pull").out
+
+
+@pytest.mark.lane("postgres")
+def test_init_refuses_a_server_that_can_only_be_read(machines: tuple[Machine, Machine]) -> None:
+    desk, laptop = begin(machines, of_postgres())
+    path = desk.root / "config" / "sessionary" / "sync.json"
+    address = json.loads(path.read_text())["remote"]
+    reading = f"{address}&options={quote('-c default_transaction_read_only=on')}"
+    refused = laptop.run("init", reading, "--tenant", "ada", "--replace")
+    assert refused.code == 17
+    assert "read-only" in refused.err
+    assert "primary" in refused.err
+    assert json.loads((laptop.root / "config" / "sessionary" / "sync.json").read_text())["remote"] == address

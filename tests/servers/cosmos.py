@@ -144,6 +144,8 @@ class Bench:
         first = CosmosRemote(server.config, tenant="nobody")  # with all patience: machines are slow at times
         first.prepare()
         first.close()
+        if isinstance(server, Double):
+            server.double.requests.clear()  # what a test counts begins here
 
     def tenant(self, name: str) -> str:
         """What a tenant of this test is called on the server."""

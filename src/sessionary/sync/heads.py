@@ -112,7 +112,10 @@ class _Version(Struct):
     v: int
 
 
-class _Place(Struct):
+class Place(Struct):
+    """Of which session a head speaks; that much can be read of every kind of session."""
+
+    v: int
     kind: str
     project: str | None
     session: str
@@ -120,7 +123,7 @@ class _Place(Struct):
 
 _decode_head = msgspec.json.Decoder(Head).decode
 _decode_version = msgspec.json.Decoder(_Version).decode
-_decode_place = msgspec.json.Decoder(_Place).decode
+_decode_place = msgspec.json.Decoder(Place).decode
 
 
 def head_name(kind: str, project: str | None, session: str) -> str:
@@ -158,6 +161,15 @@ def decode(name: str, data: bytes) -> Head:
     return head
 
 
+def place_of(data: bytes) -> Place | None:
+    """Of which session a head speaks; None if it cannot be read, or a newer format has to be known for it."""
+    try:
+        place = _decode_place(data)
+    except msgspec.MsgspecError:
+        return None
+    return place if place.v <= FORMAT else None
+
+
 def _damaged(name: str, session: str | None, what: str) -> Corrupt:
     whose = f" (session {session!r})" if session is not None else ""
     return Corrupt(
@@ -170,9 +182,8 @@ def _damaged(name: str, session: str | None, what: str) -> Corrupt:
 
 def _session(name: str, data: bytes) -> str | None:
     """Of which session a head speaks that cannot be read otherwise; None if not even that can be read of it."""
-    try:
-        place = _decode_place(data)
-    except msgspec.MsgspecError:
+    place = place_of(data)
+    if place is None:
         return None
     return place.session if head_name(place.kind, place.project, place.session) == name else None
 

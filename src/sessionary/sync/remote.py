@@ -20,6 +20,12 @@ from sessionary.errors import RemoteError
 LARGEST_BLOCK = 384 << 10
 """What a remote MUST be able to hold in one block, and in one head."""
 
+LATER = (
+    "nothing is lost: the files are the queue, and the next push sends them. If it stays so, see whether the service "
+    "runs, and whether its address is right: `sessionary sync init ADDRESS --replace`"
+)
+"""What to do about a failure that may pass."""
+
 IDLE_PAGES = 100
 """So many pages in a row MAY bring nothing new; a remote that goes on longer is given up."""
 

@@ -139,6 +139,22 @@ def test_what_is_prepared_has_the_documented_settings_and_is_left_alone_afterwar
     assert bench.get_raw("s", "a") == b"x"
 
 
+@pytest.mark.parametrize("passing", [0, 1])
+def test_a_container_that_may_only_be_read_is_told_when_it_is_prepared(bench: Bench, passing: int) -> None:
+    """Whoever may create items may still not replace them: a head could be put once, and never again."""
+    double_of(bench).faults.append(Fault("status", status=403, on="write", skip=passing, count=100))
+    error = refused(bench.connect().prepare)
+    assert not error.retryable
+    assert "data role" in str(error.hint)
+
+
+def test_preparing_leaves_nothing_behind(bench: Bench) -> None:
+    bench.connect().prepare()
+    box = double_of(bench).store.container("db", "box")
+    assert list(box.seen(f"c!{bench.tenant('me')}", box.lsn)) == []
+    assert bench.remote().list_heads().heads == ()
+
+
 def test_the_container_of_somebody_else_is_refused() -> None:
     with CosmosDouble() as double:
         theirs = CosmosRemote(CosmosConfig(double.endpoint, "db", "box"), tenant="me")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -65,9 +66,8 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "pulling") as line:
         places.finish_removal(here.settings, line)
-        result = together(
-            ((engine.layout.name, here.pull(engine)) for engine in here.engines(line)), line.spared
-        )
+        pulled = ((engine.layout.name, here.pull(engine)) for engine in here.engines(line))
+        result = together(chain(pulled, here.strangers(line)), line.spared)
     return tell(result, here.settings, json_=json_)
 
 
@@ -91,7 +91,6 @@ def status_command(home: Path | None, root: Path, settings_path: Path | None, al
     """
     here = places.here_of(home, root, settings_path, QUIET)
     with places.connected(here, "looking") as line:
-        result = together(
-            ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False)), line.spared
-        )
+        found = ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False))
+        result = together(chain(found, here.strangers(line)), line.spared)
     return tell(result, here.settings, json_=json_, all_=all_)

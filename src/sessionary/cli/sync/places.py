@@ -26,7 +26,7 @@ from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.identity import Repositories
-from sessionary.sync.remote import Remote, collectable
+from sessionary.sync.remote import Remote, collectable, heads_of
 from sessionary.sync.removal import Remover
 from sessionary.sync.removed import Removed
 from sessionary.sync.report import Outcome, Report, Standing
@@ -37,6 +37,7 @@ from sessionary.sync.settings import (
     removed_folder,
     state_folder,
 )
+from sessionary.sync.strangers import strangers
 from sessionary.workspace import Workspace
 
 _OF_AGENTS = "amplifier"
@@ -131,6 +132,12 @@ class Here:
     @property
     def _workspace(self) -> Workspace:
         return Workspace(self.home, root=self.root)
+
+    def strangers(self, remote: Remote) -> Iterator[tuple[str, Report]]:
+        """The sessions on the remote of kinds that this version does not know, and what it cost to list them."""
+        counted, known = PatientRemote(remote), {layout.name for layout in self.layouts()}
+        yield from strangers(heads_of(counted), known, self.settings.rules())
+        yield "", Report(cost=counted.cost)
 
     def pull(self, engine: Engine) -> Report:
         """What `Engine.pull` does; and of a session that parted in two nobody waits for what the pull itself wrote."""

@@ -26,7 +26,9 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,6 +107,8 @@ class CosmosRemote:
     def prepare(self, *, throughput: int | None = None) -> None:
         """Make the database and the container if they are not there; both stay as they are if they are.
 
+        Proves that items can be created and replaced, by one that is removed again if that may be done.
+
         Nothing else ever makes them: who signs in with a data role may not, and a wrong name must not go unnoticed.
 
         Args:
@@ -115,6 +119,7 @@ class CosmosRemote:
             RemoteError: the service refuses, or the container that is there belongs to somebody else.
         """
         self._link.prepare(throughput)
+        self._prove_writing()
 
     def close(self) -> None:
         """Give back the connections. The next call opens new ones."""
@@ -182,8 +187,9 @@ class CosmosRemote:
         return StatPage(stats, stats[-1].id if more and stats else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
-        pk, name = self._space(space), _checked(block)
+        return self._delete(self._space(space), _checked(block), version)
 
+    def _delete(self, pk: str, name: str, version: str) -> bool:
         def work(container: ContainerProxy, heard: Heard) -> bool:
             from azure.core import MatchConditions
 
@@ -208,6 +214,18 @@ class CosmosRemote:
         return self._recent.merge(
             since, *([_stamped(row) for row in page] for page in pages), answered=answered
         )
+
+    def _prove_writing(self) -> None:
+        """Create and replace an item in a partition of its own, which nothing else asks for."""
+        pk, name = f"c!{self._tenant}", f"check-{secrets.token_hex(8)}"
+        item = _item(pk, name, "", "b")
+        etag = self._create(item)
+        if etag is None or (etag := self._replace(item, etag)) is None:
+            raise RemoteError(
+                f"{self!r} does not keep what was written", hint="choose another container, or try again"
+            )
+        with suppress(RemoteError):  # a role may lack the right to delete; then it is a few bytes that stay
+            self._delete(pk, name, etag)
 
     # -- what the service is asked for
 

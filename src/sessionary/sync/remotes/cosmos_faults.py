@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from sessionary.errors import RemoteError
+from sessionary.sync.remote import LATER
 
 SKEW: Final = timedelta(minutes=5)
 """From so much on a wrong clock is told; the service refuses signatures from fifteen minutes on."""
@@ -40,7 +41,7 @@ def from_service(error: Any, where: str, now: datetime) -> RemoteError:
         f"{where}: {message or f'the service answered {status}'}{_said(error)}",
         retryable=passing,
         details=details,
-        hint=hint,
+        hint=LATER if passing else hint,
     )
 
 
@@ -53,7 +54,7 @@ def from_client(error: Exception, where: str) -> RemoteError:
             f"{where}: nobody is signed in{_said(error)}",
             hint="az login, or give a key; docs/howto/sync-cosmos.md lists what is tried",
         )
-    return RemoteError(f"{where}: {type(error).__name__}{_said(error)}", retryable=True)
+    return RemoteError(f"{where}: {type(error).__name__}{_said(error)}", retryable=True, hint=LATER)
 
 
 def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -> tuple[str, str | None]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sessionary.errors import RemoteError
+from sessionary.sync.remote import LATER
 
 _T = TypeVar("_T")
 
@@ -44,4 +45,4 @@ def within(seconds: float, call: Callable[[], _T], what: str) -> _T:
         raise errors[0]
     if answers:
         return answers[0]
-    raise RemoteError(f"{what} gave no answer within {seconds:g} s", retryable=True)
+    raise RemoteError(f"{what} gave no answer within {seconds:g} s", retryable=True, hint=LATER)

@@ -38,7 +38,7 @@ from sessionary.sync.remote import (
 )
 from sessionary.sync.remotes.fetched import FetchedHeads, ListedHead
 from sessionary.sync.remotes.kept import Note
-from sessionary.sync.remotes.objects_errors import is_no_bucket, refused
+from sessionary.sync.remotes.objects_errors import CONDITIONS, is_no_bucket, refused
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -276,8 +276,7 @@ class ObjectStoreRemote:
         return Unsupported(
             f"{self.url} cannot hold sessions: {why}",
             operation="prepare",
-            hint="without conditional writes two machines would overwrite each other's sessions; use a store "
-            "that honours If-None-Match and If-Match (S3, Google Cloud Storage, Azure Blob, MinIO of 2024 or newer)",
+            hint=CONDITIONS,
         )
 
     # -- objects
@@ -374,7 +373,7 @@ class ObjectStoreRemote:
     def _etag(self, meta: Any) -> str:
         etag = meta["version"] if self._by_version else meta["e_tag"]
         if not etag:
-            raise Unsupported(f"{self.url} cannot hold sessions: it gives objects no etags")
+            raise Unsupported(f"{self.url} cannot hold sessions: it gives objects no etags", hint=CONDITIONS)
         return str(etag)
 
     def _ask(self, path: str, call: Callable[[], _T]) -> _T:

@@ -1,21 +1,75 @@
 """What an object store's refusal means: whether to come again, and what a person can do about it.
 
-obstore has one class for most of what can go wrong, and tells the status only in its text.
+obstore has one class for most of what can go wrong, and tells status and answer of the store only in its text.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final, NamedTuple
 
 from sessionary.errors import RemoteError
+from sessionary.sync.remote import LATER
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
-_METADATA_SERVICES = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
-_LATER = {408, 409, 423, 425, 429}
-_CREDENTIALS = (
+_STATUS: Final = re.compile(r"status code: (\d{3})")
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_LATER: Final = {408, 409, 423, 425, 429}
+_CREDENTIALS: Final = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, or "
     "AZURE_STORAGE_ACCOUNT_KEY; docs/howto/sync-s3.md tells of the other ways"
+)
+CONDITIONS: Final = (
+    "without conditional writes two machines would overwrite each other's sessions; use a store that honours "
+    "If-None-Match and If-Match (S3, Google Cloud Storage, Azure Blob, MinIO of 2024 or newer), or a database: "
+    "`sessionary sync init postgresql://HOST/DATABASE --replace`"
+)
+
+
+class _Cause(NamedTuple):
+    """Something that does not pass by itself.
+
+    Attributes:
+        words: one of them is in what the store says.
+        what: the cause.
+        hint: what to do about it.
+    """
+
+    words: tuple[str, ...]
+    what: str
+    hint: str
+
+
+_CAUSES: Final = (
+    _Cause(
+        _NO_BUCKET,
+        "there is no such bucket or container",
+        "make it as docs/howto/sync-s3.md says; Sessionary makes no buckets",
+    ),
+    _Cause(
+        ("169.254.169.254", "metadata.google.internal", "169.254.170.2"),
+        "no credentials were found",
+        _CREDENTIALS,
+    ),
+    _Cause(
+        ("RequestTimeTooSkewed", "RequestExpired", "Request date header", "Invalid JWT"),
+        "the clock of this machine is too far from that of the store",
+        "set the clock (`timedatectl set-ntp true` on Linux), and do it again; the credentials may be right",
+    ),
+    _Cause(
+        ("NotImplemented", "status code: 501"),
+        "it does not know conditional writes, or something else that is asked of it",
+        CONDITIONS,
+    ),
+    _Cause(
+        ("AuthorizationHeaderMalformed", "PermanentRedirect", "incorrectly configured region"),
+        "the bucket is in another region",
+        "`sessionary sync init ADDRESS --option region=REGION --replace`, with the region of the bucket",
+    ),
+    _Cause(
+        ("<Code>AccessDenied<", "AuthorizationPermissionMismatch", "AuthorizationFailure"),
+        "these credentials are known, and may not do that",
+        "let them list, get and put below the address; docs/howto/sync-s3.md has the policies",
+    ),
 )
 
 
@@ -28,16 +82,20 @@ def refused(error: Exception, url: str) -> RemoteError:
     """The error of a remote for one of obstore."""
     text = str(error)
     first = text.splitlines()[0]
-    if is_no_bucket(error):
-        hint = "make it as docs/howto/sync-s3.md says; Sessionary makes no buckets"
-        return RemoteError(f"{url}: there is no such bucket or container", hint=hint)
-    if any(service in text for service in _METADATA_SERVICES):
-        return RemoteError(f"{url}: no credentials were found", hint=_CREDENTIALS)
     found = _STATUS.search(text)
     status = int(found[1]) if found else None
+    details = {"status": status} if status else {}
+    for cause in _CAUSES:
+        if any(word in text for word in cause.words):
+            return RemoteError(f"{url}: {cause.what}", hint=cause.hint, details=details)
     if status in (401, 403):
-        return RemoteError(f"{url} refuses the credentials ({status}): {first}", hint=_CREDENTIALS)
+        return RemoteError(
+            f"{url} refuses the credentials ({status}): {first}", hint=_CREDENTIALS, details=details
+        )
     later = status is None or status in _LATER or status >= 500
     return RemoteError(
-        f"{url} failed: {first}", retryable=later, details={"status": status} if status else {}
+        f"{url} failed: {first}",
+        retryable=later,
+        details=details,
+        hint=LATER if later else "look at the address and its options in the file of `sync init`",
     )

@@ -60,6 +60,7 @@ _REMOVAL = "GRANT DELETE ON {schema}.blocks TO {role}"
 _NOT_KNOWN = ("0A000", "42601", "42704", "42P21", "22023")
 _NOT_ALLOWED = "42501"
 _NO_COLUMN = "42703"
+_DIVISION_BY_ZERO = "22012"
 _THERE_ALREADY = ("42710", "42P06", "42P07", "23505")
 
 
@@ -186,6 +187,8 @@ class PostgresRemote:
     def prepare(self) -> bool:
         """Create schema and tables where they are missing, and let the engine keep the roles of tenants apart.
 
+        Proves that this role can write as this tenant, also where all of it was there already.
+
         From then on the owner of the tables may do everything, and every other role that is let in (see `admit`) sees
         and changes only the rows whose tenant is its own name.
 
@@ -194,7 +197,7 @@ class PostgresRemote:
             give each tenant a schema or a database of his own.
 
         Raises:
-            RemoteError: the tables are not there and cannot be made.
+            RemoteError: the tables are not there and cannot be made, or this role cannot write to them.
             Unsupported: this engine does not sort text by its bytes.
         """
         if not self._is_there():
@@ -203,6 +206,7 @@ class PostgresRemote:
             self._define(_DATED.format(schema=quoted(self._schema)), refused=(*_NOT_KNOWN, _NOT_ALLOWED))
         if not self._is_separated():
             self._separate()
+        self._prove_writing()
         return self._is_separated()
 
     def admit(self, role: str, *, may_remove: bool = False) -> None:
@@ -221,6 +225,31 @@ class PostgresRemote:
     def close(self) -> None:
         """Close the connections."""
         self._calls.close()
+
+    def _prove_writing(self) -> None:
+        """Add a row to each table and take it back at once; change none, which needs the same right as changing some.
+
+        A row that is taken back needs no right to remove one: the statement fails, after it has written, where it
+        divides by the length of what it wrote.
+        """
+        for statement, values in (
+            (
+                f"INSERT INTO {self._blocks} (tenant, space, id, data) VALUES (%s, 'check', 'check', %b)",
+                (self._tenant, b""),
+            ),
+            (
+                f"INSERT INTO {self._heads} (tenant, name, version, data) VALUES (%s, 'check', %s, %b)",
+                (self._tenant, uuid.uuid4(), b""),
+            ),
+        ):
+            try:
+                self._calls.run(f"{statement} RETURNING 1 / octet_length(data)", values)
+            except RemoteError as error:
+                if error.details.get("sqlstate") != _DIVISION_BY_ZERO:
+                    raise
+        self._calls.run(
+            f"UPDATE {self._heads} SET data = data WHERE tenant = %s AND name IS NULL", (self._tenant,)
+        )
 
     def _is_there(self) -> bool:
         for table in (self._blocks, self._heads):

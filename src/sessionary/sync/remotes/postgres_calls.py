@@ -22,6 +22,7 @@ from psycopg import conninfo as parameters
 from psycopg.abc import PQGen
 
 from sessionary.errors import RemoteError
+from sessionary.sync.remote import LATER
 
 # Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
 _CHANCE = random.SystemRandom()
@@ -39,14 +40,24 @@ _DEFAULTS: dict[str, Any] = {
 # Classes of SQLSTATE after which the same statement may succeed: connection lost, no resources, another one in the
 # way, stopped by an operator, an error of the server's system, not the leader (any more).
 _PASSING = ("08", "25006", "40", "53", "55", "57", "58")
+_PASSWORD = (
+    "set PGPASSWORD, or write the password into ~/.pgpass; docs/howto/sync.md lists where it is looked for"
+)
 # A refusal before there is a connection has no SQLSTATE. These words of the server say that asking again is in vain.
-_FOR_GOOD = (
-    "password authentication failed",
-    "no pg_hba.conf entry",
-    "does not exist",
-    "no password supplied",
+_FOR_GOOD = {
+    "password authentication failed": _PASSWORD,
+    "no password supplied": _PASSWORD,
+    "no pg_hba.conf entry": "the server lets nobody in from here; its pg_hba.conf says who may come",
+    "does not exist": "correct the address (`sessionary sync init ADDRESS --replace`), or let the owner of the server "
+    "make the role and the database",
+}
+_READ_ONLY = (
+    "this is a replica, or it was told to be read-only; name the primary, with target_session_attrs=read-write in the "
+    "address where there are several hosts, or reset default_transaction_read_only"
 )
 _HINTS = {
+    "25006": _READ_ONLY,
+    "28P01": _PASSWORD,
     "42P01": "run `sessionary sync init` once, as the owner of the tables",
     "3F000": "run `sessionary sync init` once, as the owner of the tables",
     "42501": "this role is not admitted, or not as this tenant; see docs/howto/sync-postgres.md",
@@ -182,13 +193,16 @@ def translated(error: psycopg.Error) -> RemoteError:
     """The error in the words of this house."""
     told = str(error).strip() or type(error).__name__
     state = error.sqlstate
+    lasting = (
+        next((hint for words, hint in _FOR_GOOD.items() if words in told), None) if state is None else None
+    )
     if state is None:
-        passing = isinstance(error, psycopg.OperationalError) and not any(w in told for w in _FOR_GOOD)
+        passing = isinstance(error, psycopg.OperationalError) and lasting is None
     else:
         passing = state.startswith(_PASSING)
     return RemoteError(
         f"PostgreSQL: {told}",
         retryable=passing,
         details={"sqlstate": state} if state else {},
-        hint=_HINTS.get(state or ""),
+        hint=_HINTS.get(state or "") or lasting or (LATER if passing else None),
     )
