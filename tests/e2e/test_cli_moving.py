@@ -61,7 +61,7 @@ def test_mv_says_both_names_and_how_to_take_it_back(tmp_path: Path, run: Run) ->
         assert said in done.out
     assert f"there is no folder {new} yet" in done.err
     label, _, command = done.err.splitlines()[-1].partition(": ")
-    assert label == "to take it back"
+    assert label == "undo"
     words = shlex.split(command)
     assert words[:2] == ["sessionary", "mv"]
     assert main(words[1:]) == 0

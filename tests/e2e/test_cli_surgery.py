@@ -229,7 +229,7 @@ def test_rewind_and_back(make: Make, run: Run, capsys: pytest.CaptureFixture[str
     undone = follow(done, "undo", capsys)
     assert content(folder) == before
     assert undone.code == 0
-    assert follow(undone, "undo this", capsys).code == 0
+    assert follow(undone, "undo", capsys).code == 0
     assert (folder / "transcript.jsonl").read_bytes() == lines(*turn(1))
 
 
@@ -432,7 +432,7 @@ def test_trash_and_back(make: Make, run: Run, home: Path, capsys: pytest.Capture
     assert row["size"] == sum(map(len, before.values()))  # type: ignore[arg-type]
     assert content(Path(row["path"])) == before
     listed = run("trash", "--list").out.splitlines()
-    assert listed[0].split() == ["TRASHED", "ID", "SIZE", "TITLE"]
+    assert listed[0].split() == ["ID", "WHEN", "SIZE", "TITLE"]
     assert listed[1].endswith("Login")
     assert follow(done, "undo", capsys).out == f"✓ {ROOT} is back from the trash\n"
     assert content(folder) == before
@@ -475,10 +475,6 @@ def test_emptying_the_trash_asks_and_spares_what_is_young(
     refused = run("trash", "--empty", "--older-than", "30d")
     assert (refused.code, tree(home) == before) == (2, True)
 
-    class Answer(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setattr(sys, "stdin", Answer("n\n"))
     declined = run("trash", "--empty", "--older-than", "30d")
     assert (declined.code, tree(home) == before) == (1, True)
@@ -497,7 +493,16 @@ def test_emptying_the_trash_asks_and_spares_what_is_young(
 # undo
 
 
-def test_undo_takes_the_last_change_of_all_projects(make: Make, run: Run) -> None:
+class Answer(io.StringIO):
+    """What a person at a terminal types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_undo_without_an_id_names_the_last_change_of_all_and_asks(
+    make: Make, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = make(), make(OTHER, project="-home-u-web")
     before = content(first), content(second)
     assert run("rewind", ROOT, "1").code == 0
@@ -508,9 +513,40 @@ def test_undo_takes_the_last_change_of_all_projects(make: Make, run: Run) -> Non
         (ROOT, "rewind", True),
     ]
     assert listed[1]["facts"]["messages_dropped"] == 8
-    assert run("undo", "--json").json["id"] == OTHER
-    assert run("undo", "--json").json["operation"] == "rewind"
+    after = content(first), (home / "projects").exists()
+    for words in (
+        [],
+        ["--json"],
+    ):  # nobody can be asked, and the change may be of another session than is meant
+        refused = run("undo", *words)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"the last change is the trash of {OTHER}, taken back by `sessionary undo" in refused.err
+    assert (content(first), (home / "projects").exists()) == after
+
+    asked: list[str] = []
+    for answer, code in (("n\n", 1), ("y\n", 0), ("y\n", 0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", Answer(answer))
+            done = run("undo")
+        assert done.code == code
+        asked.append(done.err.splitlines()[0])
+        assert ("nothing was changed" in done.err) == (code == 1)
+    assert asked == [
+        f"the last change: trash of {OTHER}",
+        f"the last change: trash of {OTHER}",
+        f"the last change: rewind to turn 1 of {ROOT}",
+    ]
     assert (content(first), content(second)) == before
+
+
+def test_an_undo_that_is_taken_back_leads_to_where_one_was(make: Make, run: Run) -> None:
+    folder = make()
+    before = content(folder)["transcript.jsonl"]
+    assert run("rewind", ROOT, "1").code == 0
+    rewound = content(folder)["transcript.jsonl"]
+    for expected in (before, rewound, before):
+        assert run("undo", ROOT).code == 0
+        assert content(folder)["transcript.jsonl"] == expected
 
 
 def test_undo_lists_what_could_be_undone(make: Make, run: Run) -> None:
@@ -519,7 +555,7 @@ def test_undo_lists_what_could_be_undone(make: Make, run: Run) -> None:
     run("rewind", ROOT, "2")
     run("undo", ROOT)
     head, last, first = run("undo", "--list").out.splitlines()
-    assert head.split() == ["WHEN", "ID", "WHAT", "SIZE"]
+    assert head.split() == ["ID", "WHEN", "WHAT", "SIZE"]
     assert last.startswith("▶ ")
     assert "undo of rewind" in last
     assert first.startswith("  ")
@@ -897,7 +933,7 @@ def test_a_strangers_file_among_the_projects_keeps_nothing_from_being_undone(
     listed = run("undo", "--list", "--json")
     assert [one["id"] for one in listed.json] == [ROOT]
     assert (listed.code, listed.err) == (0, "")
-    assert run("undo").code == 0
+    assert run("undo", ROOT).code == 0
 
 
 def test_what_the_list_called_a_session_brings_it_back_although_sub_agents_carry_its_id(

@@ -22,6 +22,7 @@ COMMANDS = (
     "work",
     "check",
     "repair",
+    "rename",
     "fork",
     "rewind",
     "restore-backup",

@@ -60,6 +60,8 @@ def fork_command(
 
     The new one lies in the same project. Name, working directory and configuration go along, and so do the events of
     those turns.
+
+    Undo: move the new session to the trash. The line is printed.
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")

@@ -65,7 +65,9 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
     where it names the old path or a folder in it. Your project itself is not touched.
 
     If NEWPATH has sessions, they are joined; if two have one id, nothing is done. Interrupted, it is simply run again.
-    To take it back, move back. End the agents that work there first.
+    End the agents that work there first.
+
+    Undo: move back. The line is printed.
     """
     workspace = homes.workspace(home)
     slug, old = _named(workspace, project)
@@ -151,7 +153,7 @@ def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
     if not os.path.isdir(move.new):
         yield f"there is no folder {one_line(move.new)} yet"
     if not dry_run:
-        yield f"to take it back: {harmless(back)}"
+        yield f"undo: {harmless(back)}"
 
 
 def _way_back(move: Move, home: Path | None) -> str:

@@ -57,6 +57,8 @@ def repair_command(
     aside beside the transcript. A healthy session is left alone. Close the session in its agent before.
 
     Ends with 13 if something is still wrong afterwards.
+
+    Undo: `sessionary undo ID`; the line is printed.
     """
     target = chosen(homes.workspace(home), session, "repair")
     with waiting("repairing"):

@@ -35,6 +35,8 @@ def restore_backup_command(
     """Put the backup of the transcript in its place. The backup is older: it may lack the last messages.
 
     Where a transcript is damaged, `sessionary repair` saves more of it.
+
+    Undo: `sessionary undo ID`; the line is printed.
     """
     target = chosen(homes.workspace(home), session, "restore-backup")
     with waiting("restoring"):

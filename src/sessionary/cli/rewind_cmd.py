@@ -40,6 +40,8 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
 
     Messages and events of the later turns go, and are kept for `sessionary undo`. Nothing is asked: look with --dry-run
     first. Close the session in its agent before, and resume it afterwards. Sessions of sub-agents stay.
+
+    Undo: `sessionary undo ID`; the line is printed.
     """
     workspace = homes.workspace(home)
     target = chosen(workspace, session, "rewind")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import click
 from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import joined, stores, tell_partly
-from sessionary.cli.text import cells, fit, harmless, one_line, pad
+from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.cli.when import When
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import SessionaryError, StorageFailed
@@ -66,6 +66,8 @@ def trash_command(
     """Move sessions to the trash, from where `sessionary undo` brings them back.
 
     Their forks and the sessions of their sub-agents stay. Nothing leaves the trash by itself.
+
+    Undo: `sessionary undo ID`; the line is printed. There is no undo of --empty.
     """
     _one_job(sessions, list_, empty, older_than, yes)
     workspace = homes.workspace(home)
@@ -178,15 +180,18 @@ def _title(one: Trashed) -> str | None:
 def _listed(rows: list[_Row]) -> Iterator[str]:
     if not rows:
         return
-    ids = [one_line(row.one.session_id) for row in rows]
-    widest = max(map(cells, ids))
+    now = datetime.now(UTC)
+    columns = [
+        column(["ID", *[one_line(row.one.session_id) for row in rows]]),
+        column(["WHEN", *[phrases.ago(row.one.when, now) for row in rows]]),
+        column(["SIZE", *[phrases.size(size_of(OS_FS, row.one.path)) for row in rows]], right=True),
+        ["TITLE", *[one_line(_title(row.one) or "-") for row in rows]],
+    ]
     room = output.room()
-    heads = f"{'TRASHED':<13}  {'ID':<{widest}}    SIZE  TITLE"
-    yield output.paint(heads if room is None else fit(heads, room), "bold")
-    for row, name in zip(rows, ids, strict=True):
-        size = phrases.size(size_of(OS_FS, row.one.path))
-        line = f"{changing.at(row.one.when):<13}  {pad(name, widest)}  {size:>6}  {one_line(_title(row.one) or '-')}"
-        yield line if room is None else fit(line, room)
+    for number, cells in enumerate(zip(*columns, strict=True)):
+        line = "  ".join(cells)
+        line = line if room is None else fit(line, room)
+        yield output.paint(line, "bold") if not number else line
 
 
 # -- for good

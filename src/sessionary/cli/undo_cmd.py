@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ from sessionary.cli import changing, homes, options, output, phrases
 from sessionary.cli.changing import tell
 from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
 from sessionary.cli.targets import AGENTS, of_an_agent
-from sessionary.cli.text import cells, fit, one_line, pad
+from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
@@ -42,7 +44,7 @@ class _Row(NamedTuple):
     "undo",
     epilog="""\b
 Examples:
-  sessionary undo                            the last change of all
+  sessionary undo                            names the last change of all, and asks
   sessionary undo 3f0c81d2                   the last change of this session
   sessionary undo --list                     what could be undone
   sessionary undo --list 3f0c81d2 --json
@@ -58,7 +60,13 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
     """Take back the last rewind, repair, restored backup, undo or conflict, or bring a session back from the trash.
 
     A conflict is what a save did that displaced what another program had stored: both versions are kept, and undo puts
-    the other one in place. To undo twice leads back to where one was. What was added to the session meanwhile is kept.
+    the other one in place. What was added to the session meanwhile is kept.
+
+    Without an ID the last change of all sessions is named, and on a terminal it is asked whether to take it back;
+    elsewhere an ID is needed.
+
+    Undo: a second `sessionary undo ID` of the same session leads back to where one was. A session that came back from
+    the trash goes there again by `sessionary trash ID`. The line is printed.
     """
     workspace = homes.workspace(home)
     closed: list[StorageFailed] = []
@@ -78,8 +86,28 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
     if not rows:
         whose = "" if session is None else f" of {session}"
         raise NotFound(f"there is nothing to undo{whose}", hint="`sessionary undo --list` shows all")
+    if session is None and not _agreed(workspace, rows[0], home, json_):
+        return changing.DECLINED
     _undo(rows[0], home, json_)
     return 0
+
+
+def _agreed(workspace: Workspace, row: _Row, home: Path | None, json_: bool) -> bool:
+    """Name the last change of all sessions, and ask whether to take it back: it may be of another one than is meant.
+
+    Raises:
+        UsageError: nobody can be asked.
+    """
+    what = f"{row.one.operation}{_about(row.one)} of {row.one.session_id}"
+    if json_ or not sys.stdin.isatty():
+        back = phrases.command(home, "undo", row.one.session_id)
+        raise click.UsageError(
+            f"give an ID where nobody can be asked; the last change is the {what}, taken back by `{one_line(back)}`"
+        )
+    project = project_names(workspace, [row.place.project])[row.place.project]
+    output.aside(harmless(f"the last change: {what}"))
+    output.aside(harmless(f"  {changing.at(row.one.when)}, in {project}"))
+    return changing.confirmed("Take it back?")
 
 
 # -- which
@@ -186,16 +214,19 @@ def _object(row: _Row) -> dict[str, Any]:
 def _listed(rows: list[_Row]) -> Iterator[str]:
     if not rows:
         return
-    ids = [one_line(row.one.session_id) for row in rows]
-    widest = max(map(cells, ids))
+    now = datetime.now(UTC)
+    columns = [
+        column(["ID", *[one_line(row.one.session_id) for row in rows]]),
+        column(["WHEN", *[phrases.ago(row.one.when, now) for row in rows]]),
+        column(["WHAT", *[one_line(f"{row.one.operation}{_about(row.one)}") for row in rows]]),
+        column(["SIZE", *[phrases.size(row.one.size) for row in rows]], right=True),
+    ]
     room = output.room()
-    heads = f"  {'WHEN':<13}  {'ID':<{widest}}  {'WHAT':<16}    SIZE"
-    yield output.paint(heads if room is None else fit(heads, room), "bold")
-    for row, name in zip(rows, ids, strict=True):
-        what = one_line(f"{row.one.operation}{_about(row.one)}")
-        when, size = changing.at(row.one.when), phrases.size(row.one.size)
-        line = f"{'▶' if row.one.next else ' '} {when:<13}  {pad(name, widest)}  {pad(what, 16)}  {size:>6}"
-        yield line if room is None else fit(line, room)
+    signs = [" ", *["▶" if row.one.next else " " for row in rows]]
+    for number, (sign, *cells) in enumerate(zip(signs, *columns, strict=True)):
+        line = f"{sign} {'  '.join(cells)}"
+        line = line if room is None else fit(line, room)
+        yield output.paint(line, "bold") if not number else line
 
 
 def _about(one: Undoable) -> str:
@@ -238,7 +269,7 @@ def _undo(row: _Row, home: Path | None, json_: bool) -> None:
         })  # fmt: skip
         return
     output.lines(_told(one, undone))
-    tell("undo this", back)
+    tell("undo", back)
 
 
 def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:

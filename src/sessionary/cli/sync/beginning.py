@@ -90,6 +90,8 @@ def init_command(
     looks (PGPASSWORD or ~/.pgpass; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; GOOGLE_APPLICATION_CREDENTIALS;
     AZURE_STORAGE_ACCOUNT_KEY; SESSIONARY_COSMOS_KEY, or your sign-in to Azure). Tables and containers are made if they
     are missing; buckets are not. The choice is kept in a file that you can read and change.
+
+    There is no undo; `sync init --replace` chooses anew.
     """
     check_address(address)
     place = settings_at(settings_path)

@@ -34,6 +34,8 @@ def push_command(
 
     A session that has gone on elsewhere meanwhile is left alone: `sync pull` brings both together.
     Exit code 3: some sessions failed.
+
+    There is no undo: other devices may have fetched it.
     """
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "pushing") as line:
@@ -62,6 +64,8 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
     A session that was continued on two machines is kept in both versions: what was here becomes a sibling with an id
     of its own. A session that an agent has open is not touched, and sessions of a project that is not on this machine
     wait. Exit code 3: some sessions failed.
+
+    There is no undo of a pull as a whole; what it displaces is kept, and reported.
     """
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "pulling") as line:

@@ -63,6 +63,8 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
     put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut
     off, run it again, or push or pull.
     Exit code 3: something kept it from removing all of that.
+
+    There is no undo of --remove.
     """
     choice = chosen(settings_path)
     settings, inner = choice.settings, choice.connect()

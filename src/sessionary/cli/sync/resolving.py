@@ -57,6 +57,8 @@ def resolve_command(
     or as you have brought both versions together; of `theirs`, what was here is kept beside it. For files beside which
     another version lies, the list tells how to settle it. Where the remote cannot be opened, what lies here is listed
     before the error. Exit code 3: of some it could not be found out.
+
+    Undo: a session that gave way comes back by `sessionary undo ID`; a file that gave way lies beside the other.
     """
     if (session is None) != (keep is None):
         raise click.UsageError("name a session and say --keep, or neither to see what there is")

@@ -72,6 +72,8 @@ def watch_command(
 
     A remote that does not answer is asked again at the next interval; nothing waits in memory, so nothing is lost if
     this ends. Ends with 0 when it is interrupted or told to end, after the session that it is at.
+
+    There is no undo; see `sync push` and `sync pull`.
     """
     here = places.here_of(home, root, settings_path, quiet)
     remote = here.chosen.connect(here.state)

@@ -59,6 +59,8 @@ def add_command(
 
     Refused without the cookie of an open session. Prints the id of the breadcrumb. Nobody counts tokens here, and what
     it has cost nobody knows: both are left open.
+
+    There is no undo: what was posted may have been applied already.
     """
     store = places.store_at(root)
     session = _session_of(store, cookie)

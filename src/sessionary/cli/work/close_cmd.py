@@ -27,6 +27,8 @@ def close_command(session: str, root: Path | None, json_: bool) -> int:
 
     Refused if it has ended already, or while a session that it began is running or paused; these are named. A piece of
     sub-work with a result for its parent is closed by `work subwork close`.
+
+    There is no undo: a completed session stays so.
     """
     store = places.store_at(root)
     closed = store.close(store.resolve(session))

@@ -60,6 +60,8 @@ def consume_command(
     --take-over is given.
 
     Exit code 3: some messages failed, or were given up.
+
+    There is no undo: a message that was applied stays applied.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)

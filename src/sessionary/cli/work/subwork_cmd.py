@@ -64,6 +64,8 @@ def start_command(
     """Begin a piece of sub-work below PARENT.
 
     PARENT is paused. Prints the id of the new session.
+
+    There is no undo; `subwork close` ends it, with `--status failed` as failed.
     """
     store = places.store_at(root)
     above = store.resolve(parent)
@@ -148,6 +150,8 @@ def close_command(
 
     It is left in the parent as one breadcrumb. The parent goes on if nothing else below it is open. Cut off, or
     called again, it does what is still to be done; the parent gets the result once.
+
+    There is no undo: the parent may have read the result.
     """
     store = places.store_at(root)
     _refuse_top(store.find(child))
@@ -172,7 +176,10 @@ Example:
 @places.root
 @places.as_json
 def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
-    """Let the paused parent of CHILD go on. Refused while something below it is open."""
+    """Let the paused parent of CHILD go on. Refused while something below it is open.
+
+    There is no undo; the parent may be paused again.
+    """
     store = places.store_at(root)
     parent = store.resume_parent(store.resolve(child))
     if json_:

@@ -58,6 +58,8 @@ def watch_command(
     As `work consume` does. What waits is taken at once, and a new message within milliseconds where the system
     tells of it. In between nothing is done. Ends with exit code 130 when it is interrupted or told to end; no
     message is lost or doubled by that.
+
+    There is no undo: a message that was applied stays applied.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)

@@ -1,0 +1,54 @@
+"""`sessionary rename`: another name for a session."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli.changing import chosen, tell
+from sessionary.cli.text import one_line
+from sessionary.layouts.amplifier import SessionStore
+
+_NAME = "name"
+
+
+@click.command(
+    "rename",
+    epilog="""\b
+Examples:
+  sessionary rename 3f0c81d2 'The login race'
+  sessionary rename latest --clear           what was said first is the title again
+""",
+)
+@click.argument("session", metavar="ID | DIR")
+@click.argument("name", metavar="NAME", required=False)
+@options.home
+@click.option("--clear", is_flag=True, help="Take the name away.")
+@changing.as_json
+def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
+    """Give a session another name, which lists show as its title. The id stays.
+
+    Undo: give the old name again. The line is printed.
+    """
+    if clear == (name is not None):
+        raise click.UsageError("give a NAME, or --clear")
+    if name is not None and not name.strip():
+        raise click.UsageError("NAME is empty; --clear takes the name away")
+    target = chosen(homes.workspace(home), session, "rename")
+    store, session_id = SessionStore(target.root), os.path.basename(target.folder)
+    before = store.get_metadata(session_id).get(_NAME)
+    before = before if isinstance(before, str) and before.strip() else None
+    store.update_metadata(session_id, {_NAME: name})
+    undo = phrases.command(home, "rename", target.word, "--clear" if before is None else before)
+    if json_:
+        output.value({
+            "id": target.session_id, "path": target.folder, "name": name, "before": before, "undo": undo,
+        })  # fmt: skip
+    else:
+        what = "has no name now" if name is None else f"is called {one_line(name)} now"
+        output.lines(changing.done(f"{one_line(target.session_id)} {what}"))
+        tell("undo", undo)
+    return 0

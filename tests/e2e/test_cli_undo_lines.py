@@ -1,0 +1,85 @@
+"""Every command that changes something says how to take it back: in its help, and where there is a way, when it ran."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts.gen_cli_docs import commands
+from sessionary.cli import main
+from sessionary.cli.app import cli
+from tests.e2e.driving import ROOT, Result, Run, lines, put
+
+READING = {
+    "", "list", "show", "search", "events", "tree", "stats", "check", "demo",
+    "work", "work list", "work show", "work tree", "work breadcrumbs", "work breadcrumb", "work timeline", "work stats",
+    "work subwork", "work subwork list", "work subwork show", "work pending",
+    "sync", "sync status", "sync check", "sync history", "sync project", "sync project list", "sync demo",
+}  # fmt: skip
+"""What changes nothing that a user keeps, and groups."""
+
+_HELPS = {name.removeprefix("sessionary").strip(): text for name, text in commands(cli)}
+_ELSEWHERE = ("brainstorm", "feature")  # their pages say it
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name in _HELPS.keys() - READING if not name.startswith(_ELSEWHERE))
+)
+def test_the_help_of_what_changes_something_says_how_to_take_it_back(name: str) -> None:
+    assert "undo" in _HELPS[name].lower()
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("COLUMNS", "SESSIONARY_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    said = [{"role": role, "content": "x"} for role in ("user", "assistant") * 2]
+    metadata = {"session_id": ROOT, "name": "Before", "working_dir": "/p"}
+    files = {
+        "transcript.jsonl": lines(*said) + b'{"role": "us',
+        "transcript.jsonl.backup": lines(*said),
+        "metadata.json": json.dumps(metadata).encode(),
+    }
+    put(tmp_path / ".amplifier", ROOT, "-p", files)
+
+    def run(*words: str) -> Result:
+        return Result(main(list(words)), *capsys.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "repair 3f0c",
+        "restore-backup 3f0c",
+        "rewind 3f0c 1",
+        "fork 3f0c",
+        "trash 3f0c",
+        "rename 3f0c After",
+        "mv /p /q",
+    ],
+)
+def test_a_command_prints_the_line_that_takes_it_back(run: Run, words: str) -> None:
+    before = run("show", "3f0c", "--json").json, run("list", "--json").json[0]["title"]
+    done = run(*words.split())
+    assert done.code == 0
+    line = next(line for line in done.err.splitlines() if line.startswith("undo: sessionary "))
+    assert run(*line.removeprefix("undo: sessionary ").split()).code == 0
+    assert (run("show", "3f0c", "--json").json, run("list", "--json").json[0]["title"]) == before
+
+
+def test_rename_gives_a_session_another_title_and_takes_it_away(run: Run) -> None:
+    def title() -> str:
+        return str(run("list", "--json").json[0]["title"])
+
+    assert run("rename", "3f0c", "The race").out == f"✓ {ROOT} is called The race now\n"
+    assert title() == "The race"
+    done = run("rename", "the race", "--clear", "--json").json
+    assert (done["before"], done["name"], title()) == ("The race", None, "x")
+    assert done["undo"] == f"sessionary rename {ROOT} 'The race'"
+    assert run("rename", "3f0c", "Again", "--json").json["undo"] == f"sessionary rename {ROOT} --clear"
+    for words in (["3f0c"], ["3f0c", " "], ["3f0c", "x", "--clear"]):
+        assert run("rename", *words).code == 2
