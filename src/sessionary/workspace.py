@@ -102,6 +102,11 @@ KINDS = (AmplifierLayout.name, *_IN_PROJECTS)
 """Every kind of session there is."""
 
 
+def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
+    """The layout of one kind of session over the project in a folder, whether it has such sessions or not."""
+    return _IN_PROJECTS[kind].made(root, fs)
+
+
 def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
     """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
 
@@ -283,6 +288,14 @@ class Workspace:
         for one in _IN_PROJECTS.values():
             if not one.is_there(self._root, self._fs):
                 yield one.made(self._root, self._fs)
+
+    def check(self, ref: SessionRef) -> Iterator[Problem]:
+        """Everything that is not as it should be with a session, its mailbox included. Reads only."""
+        yield from self.layout_of(ref).check(ref)
+        if ref.kind == "work":
+            from sessionary.mailbox.consumers import mailbox_problems
+
+            yield from mailbox_problems(ref.folder)
 
     def check_place(self) -> list[Problem]:
         """What is not as it should be with the disk below the home itself, and with what lies beside the sessions."""

@@ -206,6 +206,97 @@ def test_dead_letters_and_bad_files_survive_every_call_that_fails(name: str, tmp
     assert report.states > 20
 
 
+# -- the copy of the ledger
+
+
+def with_copy(fs: Fs, folder: str) -> Mailbox:
+    """A mailbox that keeps a copy in the folder; one that a crash has left under another path is ours."""
+    state = Path(folder, "state")
+    mailbox = Mailbox.over(fs, folder, state=str(state))
+    copy = mailbox._box.copy
+    assert copy is not None
+    for left in state.glob("ledgers/*.jsonl"):
+        left.rename(copy.path)
+    return mailbox
+
+
+def gone_back(folder: str) -> None:
+    """All messages were applied, and the ledger has none of them any more."""
+    setup(folder)
+    with_copy(UNSYNCED, folder).consume(echo)
+    Path(folder, "log.jsonl").unlink()
+
+
+def consume_with_copy(fs: Fs, folder: str) -> None:
+    mailbox = with_copy(fs, folder)
+    mailbox.consume(echo)
+    mailbox.close()
+
+
+def restore_ledger(fs: Fs, folder: str) -> None:
+    mailbox = with_copy(fs, folder)
+    mailbox.restore_ledger()
+    mailbox.close()
+
+
+def accept_ledger(fs: Fs, folder: str) -> None:
+    mailbox = with_copy(fs, folder)
+    mailbox.accept_ledger()
+    mailbox.close()
+
+
+def check_consumed(folder: str, acked: tuple[Any, ...]) -> None:
+    """The copy never knows of more than the ledger, so no consumer is stopped by a power cut."""
+    consume_with_copy(UNSYNCED, folder)
+    once_each(folder)
+
+
+def check_restored(folder: str, acked: tuple[Any, ...]) -> None:
+    if not acked:
+        restore_ledger(UNSYNCED, folder)
+    with_copy(UNSYNCED, folder).consume(fail)
+    once_each(folder)
+
+
+def check_accepted(folder: str, acked: tuple[Any, ...]) -> None:
+    accept_ledger(UNSYNCED, folder)
+    with_copy(UNSYNCED, folder).consume(echo)
+    once_each(folder)
+
+
+COPIES: dict[str, tuple[Callable[[str], None], Callable[[Fs, str], None], Check]] = {
+    "consume": (setup, consume_with_copy, check_consumed),
+    "restore": (gone_back, restore_ledger, check_restored),
+    "accept": (gone_back, accept_ledger, check_accepted),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_ledger_and_its_copy_agree_after_any_power_cut(name: str, tmp_path: Path) -> None:
+    before, call, check = COPIES[name]
+
+    def operation(fs: RecordingFs) -> None:
+        call(fs, fs.root)
+        fs.mark(name)
+
+    report = crash_sweep(before, operation, check, tmp_path, limit=40)
+    assert report.violations == [], report.describe()
+    assert report.states > 3
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_ledger_and_its_copy_agree_after_any_call_that_fails(name: str, tmp_path: Path) -> None:
+    before, call, check = COPIES[name]
+
+    def workload(fs: FaultFs, folder: str) -> None:
+        call(fs, folder)
+        fs.mark(name)
+
+    report = sweep(before, workload, check, tmp_path)
+    assert report.violations == [], report.describe()
+    assert report.states > 5
+
+
 # -- two at once
 
 

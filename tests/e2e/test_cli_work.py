@@ -323,6 +323,8 @@ def test_show_as_json_is_the_export_with_place_and_problems(store: WorkStore, ru
     assert "Session exported to out.json\n" in whole.err
     document = whole.json
     assert (document.pop("path"), document.pop("problems")) == (store.folder(ROOT_ID), [])
+    (work,) = document.pop("consumers")
+    assert (work["consumer"], work["pending"], work["dead"]) == ("work", 1, [])
     assert json.loads(Path("out.json").read_text()) == document
     assert [child["session_id"] for child in document["child_sessions"]] == [CHILD_ID]
     assert document["statistics"]["total_breadcrumbs"] == len(document["breadcrumbs"]) == 1
@@ -412,7 +414,7 @@ def test_a_damaged_breadcrumb_is_told_and_hides_no_other(store: WorkStore, run: 
     os.utime(path, (0, 0))
     for command in ("breadcrumbs", "timeline", "stats", "show"):
         result = run(command, ROOT_ID)
-        assert result.code == 0
+        assert result.code == 13
         assert "bad_breadcrumb: 0/20260301_100000_000000.json" in result.err, command
 
 
@@ -644,6 +646,8 @@ def test_consume_as_json_is_one_document(store: WorkStore, run: Run) -> None:
         "applied": 1,
         "pending": 1,
         "unwritten": 0,
+        "bad": [],
+        "damaged": 0,
         "failures": [],
         "problems": [],
     }
@@ -897,11 +901,23 @@ COMMANDS = [
     ["tree"],
     ["breadcrumbs"],
     ["breadcrumb", "add"],
+    ["breadcrumb", "move"],
     ["timeline"],
     ["stats"],
+    ["start"],
+    ["pause"],
+    ["resume"],
+    ["interrupt"],
+    ["fail"],
     ["close"],
+    ["pending"],
+    ["status"],
     ["consume"],
     ["watch"],
+    ["revive"],
+    ["quarantine"],
+    ["ledger", "restore"],
+    ["ledger", "accept"],
     ["subwork", "start"],
     ["subwork", "list"],
     ["subwork", "show"],

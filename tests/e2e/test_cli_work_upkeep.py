@@ -1,8 +1,13 @@
 """The way out of every state of a work session, on the command line."""
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,3 +81,212 @@ def test_moving_as_json_and_what_it_refuses(run: Run, session: str) -> None:
     code, _, err = run("work", "breadcrumb", "move", "late", session)
     assert code == 10
     assert "sessionary check" in err
+
+
+# the inbox
+
+
+def leave(session: str, prompt: str) -> str:
+    crumb = create_breadcrumb(prompt, "", [], [], None, 0, "m", {})
+    WorkStore(ROOT).write_breadcrumb(crumb, session)
+    return crumb.breadcrumb_id
+
+
+def spoil(session: str) -> Path:
+    """A file that is no message."""
+    path = ROOT / session / "breadcrumbs" / "0" / "20260301_080000_000000.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"half')
+    os.utime(path, (0, 0))
+    return path
+
+
+def test_what_waits_can_be_looked_at_without_applying_it(run: Run, session: str) -> None:
+    first = leave(session, "one")
+    leave(session, "two")
+    before = sorted(Path.cwd().rglob("*"))
+    for words in (["pending"], ["consume", "--dry-run"]):
+        code, out, err = run("work", *words, "latest")
+        assert (code, out.index("Prompt: one") < out.index("Prompt: two")) == (0, True)
+        assert err == "work: 0 applied, 2 pending, 0 incomplete, 0 failed, 0 dead\n"
+        found = run("work", *words, session, "--limit", "1", "--json").json
+        assert [each["breadcrumb_id"] for each in found["messages"]] == [first]
+        assert (found["session_id"], found["consumer"], found["pending"]) == (session, "work", 2)
+    assert sorted(Path.cwd().rglob("*")) == before
+    assert run("work", "consume", session).code == 0
+    assert run("work", "pending", session, "--json").json["messages"] == []
+    assert len(run("work", "pending", session, "--consumer", "audit", "--json").json["messages"]) == 2
+
+
+def test_dead_letters_are_seen_everywhere_until_they_are_revived(run: Run, session: str) -> None:
+    dead = leave(session, "poison")
+    assert run("work", "consume", session, "--exec", "exit 3", "--max-attempts", "1").code == 3
+    assert run("work", "consume", session).code == 0, "it is not tried again"
+    assert f"dead: {dead}" in run("work", "show", session).out
+    assert f"dead: {dead}" in run("work", "status", session).out
+    (work,) = run("work", "status", session, "--json").json["consumers"]
+    assert [(each["breadcrumb_id"], each["attempts"]) for each in work["dead"]] == [(dead, 1)]
+    assert run("work", "show", session, "--json").json["consumers"] == [work]
+    code, out, _ = run("check", session)
+    assert (code, "dead_letter" in out) == (13, True)
+    (problem,) = run("check", session, "--json").json["problems"]
+    assert problem["path"].endswith(".json")
+    assert Path(problem["path"]).exists()
+    command = shlex.split(problem["repair"].split("`")[1])
+    assert run("work", "revive", session, "no such").code == 10
+    code, out, _ = run(*command[1:])
+    assert (code, out) == (0, "✓ 1 message pending again\n")
+    assert run("check", session).code == 0
+    assert run("work", "consume", session).code == 0
+    assert "There are no dead letters." in run("work", "revive", session).err
+
+
+def test_one_of_several_dead_letters_is_revived_by_the_beginning_of_its_id(run: Run, session: str) -> None:
+    ids = [leave(session, text) for text in ("a", "b")]
+    run("work", "consume", session, "--exec", "exit 1", "--max-attempts", "1", "--consumer", "audit")
+    revived = run("work", "revive", session, ids[1][:13], "--consumer", "audit", "--json").json
+    assert revived == {"session_id": session, "consumer": "audit", "revived": [ids[1]]}
+    statuses = run("work", "status", session, "--json").json["consumers"]
+    assert [(each["consumer"], len(each["dead"]), each["pending"]) for each in statuses] == [("audit", 1, 1)]
+
+
+@pytest.mark.parametrize("kind", ["message", "ledger"])
+def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run: Run, session: str) -> None:
+    leave(session, "fine")
+    assert run("work", "consume", session).code == 0
+    if kind == "message":
+        spoil(session)
+    else:
+        with open(ROOT / session / "log.jsonl", "ab") as file:
+            file.write(b'{"note": \0}\n')
+    code, _, err = run("work", "consume", session)
+    named = "bad_breadcrumb" if kind == "message" else "bad_ledger_line"
+    assert (code, err.count(named)) == (13, 1)
+    code, _, err = run("work", "consume", session)
+    assert (code, err.count(named)) == (13, 0), "told once; the sum goes on saying it"
+    assert "no message" in err or "unreadable" in err
+    report = run("work", "consume", session, "--json").json
+    assert (len(report["bad"]), report["damaged"]) == ((1, 0) if kind == "message" else (0, 1))
+    for words in (["work", "pending"], ["work", "status"], ["work", "show"], ["check"]):
+        result = run(*words, session)
+        assert result.code == 13, words
+        assert (result.out + result.err).count(named) == 1, words
+    if kind == "message":
+        for words in (["breadcrumbs"], ["timeline"], ["stats"]):
+            assert run("work", *words, session).code == 13
+
+
+def test_a_file_that_is_no_message_is_moved_away_on_request(run: Run, session: str) -> None:
+    bad = spoil(session)
+    assert "no file" in run("work", "quarantine", session).err.lower()
+    run("work", "consume", session)
+    code, out, _ = run("work", "quarantine", session)
+    assert (code, out.strip()) == (0, str(ROOT / session / "breadcrumbs" / "error" / f"0-{bad.name}"))
+    for words in (["work", "consume"], ["work", "breadcrumbs"], ["check"]):
+        assert run(*words, session).code == 0
+    assert run("work", "quarantine", session, "--json").json["paths"] == []
+
+
+def test_a_file_that_is_being_written_is_counted(run: Run, session: str) -> None:
+    path = spoil(session)
+    os.utime(path)
+    assert "1 incomplete" in run("work", "show", session).out
+    assert run("work", "pending", session, "--json").json["unwritten"] == 1
+
+
+# the ledger
+
+
+@pytest.mark.parametrize("command", ["restore", "accept"])
+def test_a_log_that_went_back_stops_until_it_is_restored_or_accepted(
+    command: str, run: Run, session: str
+) -> None:
+    leave(session, "one")
+    assert run("work", "consume", session).code == 0
+    (ROOT / session / "log.jsonl").unlink()
+    code, out, err = run("work", "consume", session)
+    assert (code, out, "has gone back" in err) == (15, "", True)
+    assert f"work ledger {command} {session}" in err
+    assert "ledger_went_back" in run("work", "status", session).err
+    settled = run("work", "ledger", command, session, "--json").json
+    assert settled == {"session_id": session, "consumer": "work", "messages": 1}
+    assert run("work", "consume", session, "--json").json["applied"] == (command == "accept")
+    assert run("check", session).code == 0
+    assert "has everything" in run("work", "ledger", command, session).err
+
+
+def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: str) -> None:
+    leave(session, "one")
+    for name in ("work", "audit"):
+        run("work", "consume", session, "--consumer", name)
+    (ROOT / session / "log.jsonl").write_text("")
+    code, out, _ = run("check", session)
+    assert (code, out.count("ledger_went_back")) == (13, 1)
+
+
+# the life of a session
+
+
+def test_a_session_lives_on_the_command_line_alone(run: Run) -> None:
+    code, out, err = run("work", "start", "--purpose", "Rewrite", "--entity", "track_id=T-1")
+    top = out.strip()
+    assert (code, err.strip()) == (0, str(Path.cwd() / ROOT / top))
+    child = run(
+        "work", "start", "--type", "fix", "--parent", top[:8], "--context", "file:a.py", "--json"
+    ).json
+    assert (child["parent_session_id"], child["context"]) == (top, {"kind": "file", "ref": "a.py"})
+    for word, status in (
+        ("pause", "paused"),
+        ("resume", "running"),
+        ("interrupt", "interrupted"),
+        ("resume", "running"),
+        ("fail", "failed"),
+    ):
+        reason = ["--reason", "power"] if word == "interrupt" else []
+        code, out, _ = run("work", word, child["session_id"][:8], *reason)
+        assert (code, out) == (0, f"✓ {child['session_id']} is {status}\n")
+    assert run("work", "resume", child["session_id"]).code == 12
+    assert run("work", "close", top, "--json").json["status"] == "completed"
+    whole = run("work", "show", top, "--json").json
+    assert (whole["purpose"], whole["related_entity"]) == ("Rewrite", {"track_id": "T-1"})
+
+
+@pytest.mark.parametrize("words", [["--entity", "x"], ["--entity", "=x"], ["--context", "x"]])
+def test_what_start_cannot_read_is_2(words: list[str], run: Run) -> None:
+    assert run("work", "start", *words).code == 2
+    assert not ROOT.exists()
+
+
+def test_start_below_a_session_that_is_not_there_is_10(run: Run, session: str) -> None:
+    assert run("work", "start", "--parent", "nobody").code == 10
+    assert len(list(ROOT.iterdir())) == 1
+
+
+def test_maestro_work_polls_the_latest_session(session: str) -> None:
+    leave(session, "one")
+    program = "import sys; from sessionary.cli.maestro import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", program, "work"], stdout=subprocess.PIPE, text=True
+    ) as polling:
+        assert polling.stdout is not None
+        said = [polling.stdout.readline() for _ in range(3)]
+        assert "Prompt: one" in said[2]
+        leave(session, "two")
+        while "Prompt: two" not in polling.stdout.readline():
+            assert polling.poll() is None
+        polling.send_signal(signal.SIGTERM)
+        assert polling.wait(60) == 130
+    assert len(run_json("pending", session)["messages"]) == 0
+
+
+def run_json(*words: str) -> Any:
+    command = [sys.executable, "-m", "maestro", "work", *words, "--json"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def test_the_module_of_the_commands_has_the_command() -> None:
+    from maestro.commands import work_session
+
+    from sessionary.cli.maestro import wsession_command
+
+    assert work_session.wsession_command is wsession_command

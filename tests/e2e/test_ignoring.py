@@ -10,6 +10,7 @@ import pytest
 from sessionary import SessionStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.workspace import layout_in
 
 LINES = AmplifierLayout.side_files
 
@@ -74,6 +75,36 @@ def test_it_is_said_where_it_cannot_be_remembered(
     monkeypatch.setenv("XDG_STATE_HOME", str(tree.parent / "file"))
     for _ in range(2):
         assert ".gitignore" in said(capsys, "list", "--home", str(tree / "agents"))
+
+
+FIRST = {
+    "work": ["work", "start", "--type", "fix"],
+    "feature": ["feature", "create", "One"],
+    "brainstorm": ["brainstorm", "start", "names", "--new"],
+}
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_the_first_command_of_every_kind_says_it(
+    kind: str, tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    assert main(FIRST[kind]) == 0
+    told = capsys.readouterr().err
+    layout = layout_in(tree, kind)
+    assert f" lies in the git work tree {tree}." in told
+    assert [line for line in layout.side_files if f"  {line}\n" not in told] == []
+    assert ".gitignore" not in said(capsys, kind, "list")
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_a_command_that_only_reads_says_it_where_sessions_came_by_another_way(
+    kind: str, tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree)
+    assert ".gitignore" not in said(capsys, kind, "list"), "there are none"
+    assert ".gitignore" not in said(capsys, *FIRST[kind], "--json")
+    assert ".gitignore" in said(capsys, kind, "list")
 
 
 def test_the_lines_are_those_of_git_and_fit_all_that_is_ours(tree: Path) -> None:

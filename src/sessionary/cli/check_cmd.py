@@ -103,7 +103,7 @@ def _each_of(workspace: Workspace) -> Iterator[_Checked]:
 def _check(workspace: Workspace, target: Target) -> _Checked:
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), workspace.check_file(target))
-    problems = list(workspace.layout_of(target).check(target))
+    problems = list(workspace.check(target))
     return _Checked("session", target.session_id, target.folder, problems, target)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import click
 
 from sessionary.catalog import xdg_folder
 from sessionary.cli import output
@@ -18,14 +20,25 @@ from sessionary.cli.text import one_line
 from sessionary.disk.atomic import replace
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import StorageFailed
-from sessionary.workspace import Workspace
+from sessionary.layouts.base import Layout
+from sessionary.workspace import layout_in
 
 _FOLDER = "ignore-lines-told"
 
 
-def tell_once(workspace: Workspace) -> None:
+def tell_afterwards(ctx: click.Context, kind: str, place: Path) -> None:
+    """When the command of a context has ended, tell of the one kind of session that its project may hold by then."""
+
+    def tell() -> None:
+        if not ctx.params.get("json_") and work_tree(place) is not None:
+            tell_once([layout_in(place, kind)])
+
+    ctx.call_on_close(tell)
+
+
+def tell_once(layouts: Iterable[Layout]) -> None:
     """Print the lines for every layout that has sessions inside of a work tree, unless that was done before."""
-    for layout in workspace.layouts:
+    for layout in layouts:
         tree = work_tree(layout.home)
         if tree is not None and layout.home.is_dir() and _is_first(tree, layout.name):
             _tell(tree, layout.home, layout.side_files)

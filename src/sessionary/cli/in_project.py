@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from sessionary.cli import output, phrases
+from sessionary.cli.ignoring import tell_afterwards
 from sessionary.cli.problems import item, told
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt, NotFound
@@ -21,6 +22,8 @@ from sessionary.workspace import check_store
 
 DAMAGED = Corrupt.exit_code
 
+KINDS = frozenset({"brainstorm", "feature"})
+"""The groups of commands that take these options, named as the kinds of their sessions."""
 _BEGINS = frozenset({"start", "create"})
 
 
@@ -39,6 +42,8 @@ def _check_root(ctx: click.Context, param: click.Parameter, value: Path) -> Path
                 )
         elif not any(isinstance(one, click.Argument) for one in ctx.command.params):
             check_store(place, ctx.parent.info_name, named_by="--root")
+    if ctx.parent is not None and ctx.parent.info_name in KINDS:
+        tell_afterwards(ctx, ctx.parent.info_name, Path(os.path.expanduser(value)))
     return value
 
 

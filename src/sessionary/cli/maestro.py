@@ -12,6 +12,10 @@ from sessionary.cli.errors import run
 from sessionary.cli.work.groups import PlacedGroup
 from sessionary.cli.work_cmd import SHORT, SUBWORK, WORK
 
+POLLING = {
+    word: WORK[word] for word in ("pending", "status", "consume", "watch", "revive", "quarantine", "ledger")
+}
+
 NAME = "maestro"
 
 
@@ -28,6 +32,7 @@ NAME = "maestro"
 Examples:
   maestro wsession list
   maestro wsession show latest
+  maestro work
   maestro work subwork start latest --purpose 'Check the licence'
 """,
 )
@@ -44,9 +49,30 @@ def wsession_command() -> None:
     """Look into work sessions, leave breadcrumbs, apply what comes."""
 
 
-@click.command("work", cls=PlacedGroup, places=SUBWORK, called=("sessionary work", "maestro work"))
-def work_command() -> None:
-    """Do a piece of a session's work in a session of its own."""
+@click.command(
+    "work",
+    cls=PlacedGroup,
+    places={**POLLING, **SUBWORK},
+    called=("sessionary work", "maestro work"),
+    invoke_without_command=True,
+    epilog="""\b
+Examples:
+  maestro work                           apply what comes to the latest session
+  maestro work watch db5b5fab --exec './apply.sh'
+""",
+)
+@click.pass_context
+def work_command(ctx: click.Context) -> int | None:
+    """Apply what comes to the log of a work session, and do pieces of its work in sessions of their own.
+
+    Without a command, it polls the mailbox of the latest session until Ctrl-C, as `watch latest` does.
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    from sessionary.cli.work.watch_cmd import watch_command
+
+    code: int = ctx.invoke(watch_command, session="latest")
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | No
         from sessionary.cli.ignoring import tell_once
 
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
-            tell_once(workspace(value, must_exist=False))
+            tell_once(workspace(value, must_exist=False).layouts)
 
     ctx.call_on_close(tell)
     return value

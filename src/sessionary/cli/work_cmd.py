@@ -6,19 +6,30 @@ import click
 
 from sessionary.cli.work.groups import PlacedGroup
 
-_WORDS = (
-    "list",
-    "show",
-    "tree",
-    "breadcrumbs",
-    "breadcrumb",
-    "timeline",
-    "stats",
-    "close",
-    "consume",
-    "watch",
-)
-WORK = {word: f"sessionary.cli.work.{word}_cmd:{word}_command" for word in _WORDS}
+# In the order of the help: a command, and the module in which it lies.
+_MODULES = {
+    "list": "list_cmd",
+    "show": "show_cmd",
+    "tree": "tree_cmd",
+    "breadcrumbs": "breadcrumbs_cmd",
+    "breadcrumb": "breadcrumb_cmd",
+    "timeline": "timeline_cmd",
+    "stats": "stats_cmd",
+    "start": "lifecycle",
+    "pause": "lifecycle",
+    "resume": "lifecycle",
+    "interrupt": "lifecycle",
+    "fail": "lifecycle",
+    "close": "close_cmd",
+    "pending": "inbox_cmd",
+    "status": "inbox_cmd",
+    "consume": "consume_cmd",
+    "watch": "watch_cmd",
+    "revive": "inbox_cmd",
+    "quarantine": "inbox_cmd",
+    "ledger": "ledger_cmd",
+}
+WORK = {word: f"sessionary.cli.work.{module}:{word}_command" for word, module in _MODULES.items()}
 SUBWORK = {"subwork": "sessionary.cli.work.subwork_cmd:subwork_command"}
 SHORT = {"ls": "list", "l": "list", "sh": "show", "tr": "tree"}
 
@@ -36,7 +47,7 @@ Examples:
 """,
 )
 def work_command() -> None:
-    """Look into work sessions, and apply what comes.
+    """Begin work sessions, look into them, and apply what comes.
 
     They lie in docs/sessions of a project. The same commands are there as `maestro wsession` and `maestro work`,
     unless another program of that name has taken their place.

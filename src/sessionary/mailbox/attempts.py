@@ -8,6 +8,7 @@ failed    a handler raised
 dead      the message is given up: it failed too often, or nobody knows how its only attempt ended
 revived   somebody wants it tried again; its attempts count from zero
 bad       the file is no message and will not become one
+bad_line  a line of the log cannot be read
 
 Losing the last of these lines costs an attempt too many, never a message; only `started` has to be on the disk
 before anything else happens.
@@ -71,6 +72,7 @@ class Attempts:
         dead: the dead letters by id.
         dead_files: where they lie, as ``<depth>/<name>``.
         bad: the version of each file that is no message, by ``<depth>/<name>``.
+        bad_lines: the lines of the log that cannot be read and were told, by number and offset.
         revivals: how many dead letters were revived: each is to be looked for again.
     """
 
@@ -83,6 +85,7 @@ class Attempts:
         self.dead: dict[str, DeadLetter] = {}
         self.dead_files: set[str] = set()
         self.bad: dict[str, Mark] = {}
+        self.bad_lines: set[tuple[int, int]] = set()
         self.revivals = 0
         self._now = now or (lambda: datetime.now(UTC))
         self._lock = lock
@@ -99,7 +102,7 @@ class Attempts:
         before = self._followed.restarts
         changed = self._followed.changed()
         if before != self._followed.restarts:
-            for known in (self.failed, self.started, self.dead, self.dead_files, self.bad):
+            for known in (self.failed, self.started, self.dead, self.dead_files, self.bad, self.bad_lines):
                 known.clear()
             self.revivals += 1
         if changed:
@@ -136,6 +139,10 @@ class Attempts:
         """The file is no message. Not flushed; see `flush`."""
         self._add("bad", file=file, **mark._asdict(), error=error)
 
+    def mark_line(self, line: int, byte: int) -> None:
+        """A line of the log cannot be read, and that is told now. Not flushed; see `flush`."""
+        self._add("bad_line", line=line, byte=byte)
+
     def flush(self) -> None:
         """Make all of it durable.
 
@@ -169,6 +176,10 @@ class Attempts:
             return
         if event.get("what") == "bad":
             self._take_bad(event)
+        elif event.get("what") == "bad_line":
+            line, byte = event.get("line"), event.get("byte")
+            if isinstance(line, int) and isinstance(byte, int):
+                self.bad_lines.add((line, byte))
         elif isinstance(event.get("id"), str):
             self._take_event(event["id"], event)
 

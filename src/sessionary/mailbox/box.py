@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from sessionary.disk.fs import OS_FS, Fs, look, not_found
@@ -22,9 +22,12 @@ from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, i
 from sessionary.mailbox.attempts import Attempts, Mark
 from sessionary.mailbox.folders import Folders, Place, Surroundings
 from sessionary.mailbox.following import beside
-from sessionary.mailbox.ledger import Ledger
+from sessionary.mailbox.ledger import Entry, Ledger
+from sessionary.mailbox.ledger_copy import LedgerCopy
 from sessionary.mailbox.notices import Notices, notices
+from sessionary.mailbox.problems import ledger_went_back
 from sessionary.mailbox.strays import roots_of
+from sessionary.model import Problem
 
 WORK = "work"
 _CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -57,7 +60,14 @@ class Box:
     """
 
     def __init__(
-        self, fs: Fs, folder: str, consumer: str, *, shared: bool, now: Callable[[], datetime] | None = None
+        self,
+        fs: Fs,
+        folder: str,
+        consumer: str,
+        *,
+        shared: bool,
+        now: Callable[[], datetime] | None = None,
+        state: str | None = None,
     ) -> None:
         self.fs = fs
         self.folder = folder
@@ -76,7 +86,8 @@ class Box:
             Surroundings(fs, seconds, self.notices),
         )
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
-        self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done)
+        self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done, self._copy_down)
+        self.copy = None if state is None else LedgerCopy(state, self.ledger, self.session_lock, fs)
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
         self.met: dict[str, float] = {}
         self._known = (0, 0)
@@ -116,6 +127,37 @@ class Box:
             not self.ledger.is_there
         ):  # as nearly never: else an empty mailbox would be told of a session that is gone
             self._check_folder()
+
+    def refuse_older_ledger(self) -> None:
+        """Refuse to go on with a ledger that no longer has what it had.
+
+        Raises:
+            Conflict: it has gone back.
+        """
+        if self.copy is not None:
+            self.copy.check(os.path.basename(self.folder), self.consumer)
+
+    def ledger_problems(self) -> list[Problem]:
+        """What is wrong with the ledger."""
+        missing = self.copy.missing() if self.copy is not None else ()
+        if not missing:
+            return self.ledger.problems
+        name = os.path.basename(self.folder)
+        return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), name, self.consumer)]
+
+    def new_damage(self) -> list[Problem]:
+        """The lines of the ledger that cannot be read and that this consumer has not been told of yet.
+
+        Raises:
+            Locked, StorageFailed: that it is told now could not be written down.
+        """
+        fresh = []
+        for problem in self.ledger.problems:
+            place = (problem.line or 0, problem.byte or 0)
+            if place not in self.attempts.bad_lines:
+                self.attempts.mark_line(*place)
+                fresh.append(problem)
+        return fresh
 
     def wants(self, place: Place) -> bool:
         """False if a message was given up, or the file is known to be no message and has not changed since.
@@ -174,9 +216,15 @@ class Box:
             self._notices.close()
             self._notices, self._may_ask = None, True
         self.ledger.close()
+        if self.copy is not None:
+            self.copy.close()
         self.attempts.close()
         self.lock.close()
         self.session_lock.close()
+
+    def _copy_down(self, entries: Sequence[Entry]) -> None:
+        if self.copy is not None:
+            self.copy.add(entries)
 
     def _check_folder(self) -> None:
         if look(self.fs, self.folder) is None:

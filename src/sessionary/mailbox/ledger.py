@@ -78,6 +78,7 @@ class Ledger:
         fs: the file system.
         now: the time, for the name of torn bytes.
         applied: is told the names, and the label, of the messages that the ledger turns out to hold.
+        written: is given the entries that this process has appended, once they are durable.
 
     Attributes:
         path: the file.
@@ -94,12 +95,14 @@ class Ledger:
         fs: Fs = OS_FS,
         now: Callable[[], datetime] | None = None,
         applied: Callable[[str, Sequence[str]], object] = lambda label, names: None,
+        written: Callable[[Sequence[Entry]], object] = lambda entries: None,
     ) -> None:
         self.path = path
         self.ids: set[str] = set()
         self.names: dict[str, set[str]] = {}
         self.problems: list[Problem] = []
         self._applied = applied
+        self._written = written
         self._lock = lock
         self._followed = Follower(path, fs, unended=True)
         self._journal = Journal(path, Tail.CUT, fs=fs, now=now)
@@ -157,6 +160,7 @@ class Ledger:
             self._lock.release()
         self._journal.flush()
         self._durable = state
+        self._written(fresh)
         return len(fresh)
 
     def settle(self) -> None:

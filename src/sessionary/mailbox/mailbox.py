@@ -13,6 +13,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
+from sessionary.catalog import xdg_folder
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.disk.lock import holder
@@ -41,10 +42,12 @@ class Report:
         applied: messages that are in the log now and were not before, durably.
         pending: messages that wait: those behind the limit, those whose handler raised, those that others have
             claimed, and what has come meanwhile.
-        problems: what is to be told: failed attempts, dead letters, files that are no messages; and, once for each
-            `Mailbox`, files that may not be read and damage in the log.
+        problems: what is to be told: failed attempts, dead letters; once for each consumer, files that are no messages
+            and damage in the log; and once for each `Mailbox`, files that may not be read.
         failures: the exceptions of the handler.
         unwritten: files whose producers may still be writing.
+        bad: files that are no messages, as ``<depth>/<name>``, those too that an earlier call has told of.
+        damaged: lines of the log that cannot be read, those too that an earlier call has told of.
     """
 
     applied: int
@@ -52,6 +55,8 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     unwritten: int = 0
+    bad: list[str] = field(default_factory=list)
+    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,8 @@ class Mailbox:
     def __init__(
         self, session_dir: str | os.PathLike[str], consumer: str = WORK, *, shared: bool = False
     ) -> None:
-        self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared)
+        state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
+        self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared, state=state)
         self._told: set[Problem] = set()
 
     @classmethod
@@ -113,10 +119,14 @@ class Mailbox:
         *,
         shared: bool = False,
         now: Callable[[], datetime] | None = None,
+        state: str | None = None,
     ) -> Self:
-        """A mailbox over another file system seam or clock: for proofs and doubles."""
+        """A mailbox over another file system seam or clock: for proofs and doubles.
+
+        Without `state`, our folder in the user's state, no copy of the ledger is kept.
+        """
         mailbox = cls.__new__(cls)
-        mailbox._box = Box(fs, _folder(session_dir), consumer, shared=shared, now=now)
+        mailbox._box = Box(fs, _folder(session_dir), consumer, shared=shared, now=now, state=state)
         mailbox._told = set()
         return mailbox
 
@@ -152,7 +162,8 @@ class Mailbox:
 
         Raises:
             Invalid: an argument makes no sense.
-            Conflict: another device consumes this mailbox, and this one is not to take over.
+            Conflict: another device consumes this mailbox, and this one is not to take over; or the ledger has gone
+                back, and what it no longer has would be applied again (see `restore_ledger` and `accept_ledger`).
             Locked: another process of this consumer worked all the time.
             NotFound: the session has been moved or removed; what was handled and not written down yet is delivered
                 again by whoever opens it where it lies now.
@@ -168,13 +179,21 @@ class Mailbox:
         self._box.lock.acquire(timeout, exclusive=not self._box.shared)
         try:
             self._box.refresh()
+            self._box.refuse_older_ledger()
             turn.run(limit)
             self._box.ledger.settle()
+            damage = self._box.new_damage()
         finally:
             self._box.lock.release()
-        waiting = self._box.waiting() - turn.unwritten
-        problems = turn.problems + self._untold(turn.unread + self._box.ledger.problems)
-        return Report(turn.applied, max(0, waiting), problems, turn.failures, turn.unwritten)
+        return Report(
+            turn.applied,
+            max(0, self._box.waiting() - turn.unwritten),
+            turn.problems + self._untold(turn.unread) + damage,
+            turn.failures,
+            turn.unwritten,
+            [place.file for place in self._bad()],
+            len(self._box.ledger.problems),
+        )
 
     def pending(self) -> list[Breadcrumb]:
         """The messages that are not applied yet, in order. Takes no lock and changes nothing.
@@ -195,6 +214,7 @@ class Mailbox:
             StorageFailed: a folder or the log cannot be read.
         """
         crumbs = [crumb for _, crumb in self._peek()]
+        bad = self._bad()
         waiting = {crumb.breadcrumb.breadcrumb_id for crumb in crumbs if crumb.breadcrumb is not None}
         box = self._box
         return Status(
@@ -203,10 +223,14 @@ class Mailbox:
             pending=len(waiting),
             unwritten=sum(crumb.unfinished for crumb in crumbs),
             failing={known: count for known, count in box.attempts.failed.items() if known in waiting},
-            dead=list(box.attempts.dead.values()),
-            bad=[place.file for place in self._bad()],
+            dead=[dead for known, dead in box.attempts.dead.items() if known not in box.ledger.ids],
+            bad=[place.file for place in bad],
             worker=holder(box.lock.path, box.fs),
-            problems=[found for crumb in crumbs for found in crumb.problems] + box.ledger.problems,
+            problems=[
+                *(found for crumb in crumbs for found in crumb.problems),
+                *(found for place in bad if (crumb := box.read(place)) for found in crumb.problems),
+                *box.ledger_problems(),
+            ],
         )
 
     def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Generator[Breadcrumb, None, None]:
@@ -301,6 +325,43 @@ class Mailbox:
         with self._box.lock.held(TIMEOUT), self._box.session_lock.held(TIMEOUT):
             self._box.learn()
             return [self._set_aside(place) for place in self._bad()]
+
+    def restore_ledger(self) -> int:
+        """Put back into the ledger what was applied here and is no longer in it; returns how many messages that are.
+
+        So it is after a switch of branches, a stash or a restored backup. The lines come from the copy in the user's
+        state folder.
+
+        Durability: when this returns, these messages count as applied whatever happens. Cut off, some of them do.
+
+        Raises:
+            NotFound: the session has been moved or removed.
+            Locked: the consumer is at work, or somebody held the session all the time.
+            StorageFailed: the disk refused.
+        """
+        with self._box.lock.held(TIMEOUT):
+            self._box.learn()
+            copy = self._box.copy
+            return 0 if copy is None else self._box.ledger.append(copy.lost())
+
+    def accept_ledger(self) -> int:
+        """Take the ledger as it is; returns how many messages are applied again because it no longer has them.
+
+        Durability: none; after a power cut the ledger may have to be accepted again. The old copy is kept beside the
+        new one.
+
+        Raises:
+            NotFound: the session has been moved or removed.
+            Locked: the consumer is at work.
+            StorageFailed: the disk refused.
+        """
+        with self._box.lock.held(TIMEOUT):
+            self._box.learn()
+            copy = self._box.copy
+            missing = set() if copy is None else copy.missing()
+            if copy is not None and missing:
+                copy.accept(self._box.now())
+            return len(missing)
 
     def close(self) -> None:
         """Give the descriptors back. The mailbox can be used again, and closed again."""

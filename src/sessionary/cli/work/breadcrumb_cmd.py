@@ -94,8 +94,7 @@ def add_command(
 @breadcrumb_command.command(
     "move",
     epilog="""\b
-Examples:
-  sessionary check                                 tells which breadcrumbs lie in no session
+Example:
   sessionary work breadcrumb move latest db5b5fab
 """,
 )
@@ -108,7 +107,7 @@ def move_command(folder: str, session: str, root: Path | None, json_: bool) -> i
 
     FOLDER is a folder below the sessions that has breadcrumbs but is no session: a sender made it that named its
     session wrongly. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers of the
-    session apply what has come. `undo` does not take this back.
+    session apply what has come. There is no undo.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)

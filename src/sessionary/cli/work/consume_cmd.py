@@ -10,6 +10,7 @@ import click
 from sessionary.cli import output
 from sessionary.cli.phrases import count
 from sessionary.cli.work import delivering, places
+from sessionary.cli.work.inbox_cmd import show_pending
 from sessionary.layouts.maestro.records import crumb_document
 from sessionary.mailbox.mailbox import Mailbox, Report
 
@@ -34,6 +35,9 @@ Examples:
 @delivering.max_attempts
 @delivering.timeout
 @delivering.take_over
+@click.option(
+    "--dry-run", is_flag=True, help="Show what waits, and apply nothing: the same as `work pending`."
+)
 @places.as_json
 def consume_command(
     session: str,
@@ -46,6 +50,7 @@ def consume_command(
     max_attempts: int,
     timeout: float,
     take_over: bool,
+    dry_run: bool,
     json_: bool,
 ) -> int:
     """Apply the messages that wait, each exactly once.
@@ -59,12 +64,15 @@ def consume_command(
     Where sessions are carried between machines, one device consumes a mailbox; elsewhere this refuses unless
     --take-over is given.
 
-    Exit code 3: some messages failed, or were given up.
+    Exit code 3: some messages failed, or were given up. Exit code 13: a file is no message, or a line of the log
+    cannot be read.
 
     There is no undo: a message that was applied stays applied.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
+    if dry_run:
+        return show_pending(store.folder(session_id), session_id, consumer, limit, json_)
     document = output.Growing({"session_id": session_id, "consumer": consumer}, "messages")
     handler = _handler(command, session_id, document if json_ else None)
     with Mailbox(store.folder(session_id), consumer, shared=shared) as box, delivering.ending_in_order():
@@ -84,13 +92,25 @@ def consume_command(
             output.value({"session_id": session_id, "consumer": consumer, "messages": None, **facts})
     else:
         delivering.told(report.problems)
-        waiting = f", {report.pending:,} pending" if report.pending else ""
-        output.aside(f"{count(report.applied, 'message')} applied{waiting}")
+        output.aside(_sum(report))
     return code_of(report)
 
 
+def _sum(report: Report) -> str:
+    words = [f"{count(report.applied, 'message')} applied"]
+    if report.pending:
+        words.append(f"{report.pending:,} pending")
+    if report.bad:
+        words.append(f"{count(len(report.bad), 'file')} no message (`work quarantine` moves them away)")
+    if report.damaged:
+        words.append(f"{count(report.damaged, 'line')} of the log unreadable (`work status` tells more)")
+    return ", ".join(words)
+
+
 def code_of(report: Report) -> int:
-    """3 if some message could not be applied."""
+    """13 if a message or the log cannot be read, as for `check`; 3 if some message could not be applied."""
+    if report.bad or report.damaged or any(map(places.is_damage, report.problems)):
+        return places.DAMAGED
     failed = report.failures or any(problem.code == "dead_letter" for problem in report.problems)
     return places.PARTLY if failed else 0
 
@@ -110,6 +130,8 @@ def _facts(report: Report) -> dict[str, Any]:
         "applied": report.applied,
         "pending": report.pending,
         "unwritten": report.unwritten,
+        "bad": report.bad,
+        "damaged": report.damaged,
         "failures": [
             {
                 "breadcrumb_id": each.breadcrumb_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.cli.text import harmless, one_line
@@ -15,6 +15,7 @@ from sessionary.errors import AlreadyExists
 from sessionary.layouts.maestro.gathering import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, document_of
 from sessionary.layouts.maestro.records import crumb_document as crumb_object
+from sessionary.mailbox.mailbox import Status
 
 PREVIEW = 200
 
@@ -27,11 +28,13 @@ class Whole:
         session: the session.
         crumbs: its breadcrumbs, the oldest first.
         children: the sessions that it began, the oldest first.
+        consumers: how each consumer of its mailbox stands; no part of an export.
     """
 
     session: WorkSession
     crumbs: list[Breadcrumb]
     children: list[WorkSession]
+    consumers: list[Status] = field(default_factory=list)
 
     @property
     def statistics(self) -> dict[str, Any]:

@@ -10,19 +10,25 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
+from sessionary.cli.ignoring import tell_afterwards
 from sessionary.cli.text import one_line, wrap
+from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.family import Node, forest
-from sessionary.layouts.maestro.names import ROOT, default_root
+from sessionary.layouts.maestro.names import ROOT, SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.model import Problem
 from sessionary.workspace import check_store
 
 PARTLY = 3
+DAMAGED = Corrupt.exit_code
 SHORT = 12
 """Characters of an id in a table; enough to name the session by."""
 
 _TOLD = 5  # of each kind: a project may hold hundreds of sessions of the older kind
+_DAMAGE = frozenset(
+    {"bad_breadcrumb", "no_breadcrumb", "no_file", "too_large", "unreadable_file", "bad_ledger_line"}
+)
 _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
 
 
@@ -32,6 +38,7 @@ def _check_root(ctx: click.Context, _: click.Parameter, value: Path | None) -> P
         begins = ctx.command.name == "start" and ctx.parent is not None and ctx.parent.info_name != "subwork"
         if not begins:
             check_store(Path(os.path.expanduser(value)), "work", named_by="--root")
+    tell_afterwards(ctx, "work", Path() if value is None else Path(os.path.expanduser(value)))
     return value
 
 
@@ -66,7 +73,14 @@ def tell(problems: Iterable[Problem]) -> int:
     for code, number in counts.items():
         if number > _TOLD:
             output.aside(f"{code}: {number - _TOLD:,} more")
+    if any(map(is_damage, once)):
+        return DAMAGED
     return PARTLY if any(problem.code in _NOT_SEEN for problem in once) else 0
+
+
+def is_damage(problem: Problem) -> bool:
+    """True if a message or a line of a log cannot be read; `check` ends with the same code for it."""
+    return problem.code in _DAMAGE and os.path.basename(problem.path) != SESSION
 
 
 def say(problem: Problem) -> None:

@@ -10,13 +10,14 @@ import click
 
 from sessionary.cli import output
 from sessionary.cli.text import fit, one_line
-from sessionary.cli.work import exports, facts, places, words
+from sessionary.cli.work import exports, facts, places, standing, words
 from sessionary.cli.work.exports import Whole
 from sessionary.layouts.maestro.family import age_key
 from sessionary.layouts.maestro.gathering import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time
+from sessionary.mailbox.consumers import statuses_of
 from sessionary.model import Problem
 
 LAST = 3
@@ -77,13 +78,16 @@ def look_at(store: WorkStore, word: str) -> tuple[Whole, list[Problem]]:
     scan = store.scan()
     children = sorted((each for each in scan.sessions if each.parent == session.session_id), key=age_key)
     unseen = [problem for problem in scan.problems if problem.code == "unreadable_folder"]
-    return Whole(session, look.breadcrumbs, children), look.problems + unseen
+    statuses = statuses_of(store.folder(session.session_id))
+    problems = [*look.problems, *unseen, *(found for status in statuses for found in status.problems)]
+    return Whole(session, look.breadcrumbs, children, statuses), list(dict.fromkeys(problems))
 
 
 def as_object(store: WorkStore, whole: Whole, problems: list[Problem]) -> dict[str, Any]:
     """The export, with where the session lies and what could not be read."""
     return exports.as_object(whole) | {
         "path": store.folder(whole.session.session_id),
+        "consumers": [standing.as_object(status) for status in whole.consumers],
         "problems": [problem.as_dict() for problem in problems],
     }
 
@@ -121,6 +125,7 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
         yield "  Latest:"
         yield from (f"    - {_short(crumb)}" for crumb in reversed(shown))
     yield ""
+    yield from _block("Mailbox:", standing.lines(whole.consumers))
     yield "Statistics:"
     yield from _figures(whole.statistics)
 

@@ -30,6 +30,7 @@ PATIENCE = 30.0
 """Seconds to wait for another writer of a session; each holds the lock for the length of one flush."""
 
 Clock = Callable[[], datetime]
+Completing = Callable[[str], object]
 
 
 @contextmanager
@@ -94,12 +95,29 @@ def parse_session(data: bytes, path: str) -> WorkSession:
     return session
 
 
-def save_session(session: WorkSession, path: str, *, fs: Fs = OS_FS, now: Clock = utc_now) -> bool:
+def save_session(
+    session: WorkSession,
+    path: str,
+    *,
+    fs: Fs = OS_FS,
+    now: Clock = utc_now,
+    completing: Completing = lambda session_id: None,
+) -> bool:
     """Store what was changed in a session since it was loaded; returns False if that is nothing.
 
     The file is read again under the lock, and the changes are put into what lies there (see `merging`). `modified`
     becomes the present time, also in `session`; what others changed is not brought into it: load it again for that.
     A file that cannot be read is kept as ``session.json.corrupt-<time>`` before a new one takes its place.
+
+    A session that has ended stays so. Any other status may follow any other, because a caller may have gone through
+    several of them in memory: an interrupted session that is saved as completed may have been resumed in between.
+
+    Args:
+        session: the session.
+        path: its file.
+        fs: the file system.
+        now: the time.
+        completing: called, under the lock, with the id of a session that this save completes; refuses that.
 
     Durability: when this returns, the document survives a power cut. Cut off, a reader finds the old document or
     the new one.
@@ -108,7 +126,8 @@ def save_session(session: WorkSession, path: str, *, fs: Fs = OS_FS, now: Clock 
         NotFound: the folder of `path` is not there.
         SchemaError: another kind of file lies there, or another session, or the session breaks the format.
         Invalid: its status is none.
-        TransitionError: the stored session has ended since, and its status was changed to something else.
+        TransitionError: the stored session has ended since, and its status was changed to something else; or what
+            `completing` raises.
         Locked: another process holds the session.
         StorageFailed: the disk refused; `outcome` says what became of the write.
     """
@@ -120,6 +139,8 @@ def save_session(session: WorkSession, path: str, *, fs: Fs = OS_FS, now: Clock 
             return False
         if theirs is not None:
             _check_change(theirs, merged, path)
+        if merged["status"] == "completed" and (theirs is None or theirs["status"] != "completed"):
+            completing(merged["session_id"])
         _finish(merged, theirs, mine, now)
         atomic.replace(path, (encode_document(merged),), fs=fs)
     session.modified = mine["modified"] = merged["modified"]

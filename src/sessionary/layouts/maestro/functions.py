@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from sessionary.codec import sanitize
-from sessionary.errors import NotFound
-from sessionary.layouts.maestro import crumbs, documents
+from sessionary.disk.fs import OS_FS
+from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
+from sessionary.layouts.maestro import crumbs, documents, statuses
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.family import Node
 from sessionary.layouts.maestro.gathering import DateRange, summarise
 from sessionary.layouts.maestro.names import SESSION, default_root, is_uuid, new_id
+from sessionary.layouts.maestro.placement import places_below
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
@@ -88,11 +90,25 @@ def save_session(session: WorkSession, session_path: AnyPath) -> None:
 
     Raises:
         NotFound: the folder of the file is not there.
-        TransitionError: the stored session has ended since, and its status was changed.
+        TransitionError: the stored session has ended since, and its status was changed; or it is to be completed
+            while sessions below it are open (ValueError).
         Locked: another process holds the session.
         StorageFailed: the disk refused.
     """
-    documents.save_session(session, os.fspath(session_path))
+    path = os.path.abspath(session_path)
+
+    def completing(session_id: str) -> None:
+        children = set(session.children_wsession_ids)
+        below = places_below(OS_FS, os.path.dirname(path), session_id, children)
+        still_open = sorted({
+            child.session_id
+            for child in map(_session_at, below)
+            if child is not None and child.parent == session_id and not child.is_closed
+        })  # fmt: skip
+        if still_open:
+            raise statuses.open_below(session_id, still_open)
+
+    documents.save_session(session, path, completing=completing)
 
 
 def list_sessions(
@@ -287,6 +303,13 @@ def _store_at(root: str) -> WorkStore:
 def _warn(problems: Iterable[Problem]) -> None:
     for problem in problems:
         _log.warning("%s: %s", problem.path, problem.message)
+
+
+def _session_at(folder: str) -> WorkSession | None:
+    try:
+        return documents.read_session(f"{folder}/{SESSION}")
+    except (NotFound, Corrupt, SchemaError, StorageFailed):
+        return None
 
 
 def _as_dict(node: Node) -> dict[str, Any]:

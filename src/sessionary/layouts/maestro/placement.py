@@ -8,15 +8,19 @@ there, and the ids in the documents count.
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
+from typing import Any
 
 from msgspec import Struct
 
-from sessionary.disk.fs import Fs, look, not_found, storage_failed
+from sessionary.codec import Undecodable, decode
+from sessionary.disk.fs import Fs, look, not_found, read_bytes, storage_failed
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
 
+_PARENT_KEYS = ("parent_session_id", "parent_wsession_id")
 _FILES = (".json", ".jsonl", ".tmp", ".md")
 _USUAL = frozenset({SESSION, BREADCRUMBS})  # what every session has, and what is none
 
@@ -148,6 +152,41 @@ def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[st
     if folder == stray or look(fs, f"{stray}/{BREADCRUMBS}") is None:
         return [folder]
     return [folder, stray]
+
+
+def places_below(fs: Fs, folder: str, session_id: str, children: Set[str]) -> list[str]:
+    """The folders in which the children of the session in a folder may lie; the rest of the tree is not looked into.
+
+    They lie in its own folder, where the original puts those of a child in the one of its id at the top, and those that
+    are known by their ids there too.
+    """
+    top = top_of(fs, folder)
+    found = [place.folder for start in {folder, f"{top}/{session_id}"} for place in walk(fs, start, [])]
+    return [*found, *(f"{top}/{child}" for child in sorted(children))]
+
+
+def top_of(fs: Fs, folder: str) -> str:
+    """The folder that holds all sessions of the tree to which the session in a folder belongs.
+
+    Raises:
+        StorageFailed: the system does not tell where the session lies.
+    """
+    here = folder
+    while True:
+        above = os.path.dirname(here)
+        nested = look(fs, os.path.join(above, SESSION)) is not None
+        if above == here or not (nested or os.path.basename(above) in _parents(fs, here)):
+            return above
+        here = above
+
+
+def _parents(fs: Fs, folder: str) -> list[Any]:
+    """The id of the parent, by whichever name the document gives it."""
+    try:
+        document = decode(read_bytes(fs, os.path.join(folder, SESSION)) or b"null")
+    except Undecodable:
+        return []
+    return [document.get(key) for key in _PARENT_KEYS] if isinstance(document, dict) else []
 
 
 def _is_link(fs: Fs, path: str) -> bool:

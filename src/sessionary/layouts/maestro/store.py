@@ -196,11 +196,12 @@ class WorkStore:
 
         Raises:
             NotFound: the session is not there any more.
-            TransitionError: it has ended since.
+            TransitionError: it has ended since, or is to be completed while sessions below it are open.
             Locked: another process holds it.
             StorageFailed: the disk refused.
         """
-        return save_session(session, self._path(session.session_id), fs=self.fs, now=self.now)
+        path = self._path(session.session_id)
+        return save_session(session, path, fs=self.fs, now=self.now, completing=self.refuse_open_children)
 
     def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession:
         """Change the stored session under its lock: `change` gets it as it is now. Returns it as it is then.
@@ -209,8 +210,15 @@ class WorkStore:
         `change` raises; then nothing is written.
         """
         path = self._path(session_id)
+
+        def checked(session: WorkSession) -> None:
+            before = session.status
+            change(session)
+            if session.status == "completed" != before:
+                self.refuse_open_children(session_id)
+
         with locked(self.fs, os.path.dirname(path)):
-            return edit_session(path, change, fs=self.fs, now=self.now)
+            return edit_session(path, checked, fs=self.fs, now=self.now)
 
     def find(self, name: str) -> WorkSession:
         """The session of this id, the one whose id begins so, or for ``latest`` the one that changed last.
@@ -346,7 +354,7 @@ class WorkStore:
         Raises:
             TransitionError: it has ended otherwise, or children of it are open; `details["open"]` names them.
         """
-        return self.update(session_id, self._complete)
+        return self._move(session_id, "completed")
 
     def close(self, session_id: str) -> WorkSession:
         """As `complete`, but refused for a session that is closed already. Durability and errors as there."""
@@ -356,7 +364,7 @@ class WorkStore:
                 raise TransitionError(
                     f"the session {session_id} is closed already ({session.status})", session=session_id
                 )
-            self._complete(session)
+            statuses.move(session, "completed", now=self.now())
 
         return self.update(session_id, change)
 
@@ -364,12 +372,7 @@ class WorkStore:
         """Raise TransitionError if a child of the session is not closed; `details["open"]` names them."""
         still_open = sorted(child.session_id for child in self.children(session_id, only_open=True))
         if still_open:
-            raise TransitionError(
-                f"the session {session_id} has {len(still_open)} open below it: {', '.join(still_open[:3])}",
-                session=session_id,
-                details={"open": still_open},
-                hint="close those first",
-            )
+            raise statuses.open_below(session_id, still_open)
 
     # -- sub-work
 
@@ -556,11 +559,6 @@ class WorkStore:
             session.metadata.update(metadata or {})
 
         return self.update(session_id, change)
-
-    def _complete(self, session: WorkSession) -> None:
-        if session.status != "completed":
-            self.refuse_open_children(session.session_id)
-        statuses.move(session, "completed", now=self.now())
 
 
 def _zone(naive: bool) -> tzinfo:

@@ -13,10 +13,12 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SchemaError, TransitionError
 from sessionary.layouts.maestro import (
     WorkStore,
+    complete_session,
     create_breadcrumb,
     list_breadcrumbs,
     load_breadcrumb,
     load_session,
+    resume_session,
     save_session,
     write_breadcrumb,
 )
@@ -232,3 +234,45 @@ def test_a_session_that_is_refused_leaves_no_folder(wrong: dict[str, Any], tmp_p
         with pytest.raises(ValueError, match=r"."):
             store.create(**{"session_type": "fix", "parent": above, **wrong})
     assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == before
+
+
+def test_a_save_completes_no_session_with_open_children(tmp_path: Path) -> None:
+    """Where `complete` refuses it, a save does, by whichever way: the one of the store, or the original's function."""
+    store = WorkStore(tmp_path)
+    top = store.create("work_track").session_id
+    child = store.create("fix", top).session_id
+    low = store.create("fix", child).session_id
+    stray = tmp_path / child / "stray"  # where the original puts the child of a child
+    stray.mkdir(parents=True)
+    (stray / "session.json").write_text(
+        json.dumps({"session_id": "stray", "session_type": "fix", "parent_session_id": child})
+    )
+    for name, below in ((top, {child}), (child, {low, "stray"})):
+        path = Path(store.folder(name), "session.json")
+        before = path.read_bytes()
+        session = load_session(path)
+        session.status = "completed"
+        for save in (
+            lambda session=session, path=path: save_session(session, path),
+            lambda session=session: store.save(session),
+            lambda name=name: store.update(name, lambda stored: setattr(stored, "status", "completed")),
+            lambda name=name: store.complete(name),
+        ):
+            with pytest.raises(TransitionError) as told:
+                save()
+            assert set(told.value.details["open"]) == below
+        assert path.read_bytes() == before
+    for name in ("stray", low, child, top):
+        path = Path(store.folder(name), "session.json")
+        session = load_session(path)
+        session.status = "completed"
+        save_session(session, path)
+    assert {session.status for session in store.list_sessions()} == {"completed"}
+
+
+def test_an_interrupted_session_may_be_saved_as_completed_by_who_resumed_it_in_memory(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    session = store.create("fix", status="interrupted")
+    complete_session(resume_session(session))
+    store.save(session)
+    assert store.load(session.session_id).status == "completed"

@@ -1,0 +1,1 @@
+"""The import name of Maestro's commands."""

@@ -1,0 +1,177 @@
+"""`work pending`, `status`, `revive`, `quarantine`: the mailbox of a work session, looked at and put right."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.phrases import count
+from sessionary.cli.text import one_line
+from sessionary.cli.work import delivering, entries, places, standing
+from sessionary.errors import NotFound
+from sessionary.layouts.maestro.records import crumb_document
+from sessionary.mailbox.consumers import status_of, statuses_of
+from sessionary.mailbox.mailbox import Mailbox, Status
+
+
+@click.command(
+    "pending",
+    epilog="""\b
+Examples:
+  sessionary work pending latest
+  sessionary work pending db5b5fab --json | jq '.messages[].prompt'
+""",
+)
+@places.session
+@places.root
+@delivering.consumer
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the first N messages only.")
+@places.as_json
+def pending_command(session: str, root: Path | None, consumer: str, limit: int | None, json_: bool) -> int:
+    """Show the messages that wait, in the order in which they will be applied. Nothing is applied.
+
+    Exit code 13: some files are no messages, or the log is damaged.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    return show_pending(store.folder(session_id), session_id, consumer, limit, json_)
+
+
+def show_pending(folder: str, session_id: str, consumer: str, limit: int | None, json_: bool) -> int:
+    """Print what waits for a consumer, and how it stands; the exit code."""
+    with Mailbox(folder, consumer) as box:
+        status, waiting = box.status(), box.pending()[:limit]
+    if json_:
+        messages = [crumb_document(crumb) for crumb in waiting]
+        output.value({"session_id": session_id, **standing.as_object(status), "messages": messages})
+        return code_of(status)
+    with output.paged():
+        output.lines(line for crumb in waiting for line in (*entries.whole(crumb), ""))
+    for problem in status.problems:
+        places.say(problem)
+    output.aside(standing.counts(status))
+    return code_of(status)
+
+
+@click.command(
+    "status",
+    epilog="""\b
+Examples:
+  sessionary work status latest
+  sessionary work status db5b5fab --json | jq '.consumers[].dead'
+""",
+)
+@places.session
+@places.root
+@places.as_json
+def status_command(session: str, root: Path | None, json_: bool) -> int:
+    """Show how the mailbox of a work session stands: for each consumer what was applied, what waits, what failed.
+
+    Exit code 13: some files are no messages, or a log is damaged.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    statuses = statuses_of(store.folder(session_id))
+    if json_:
+        found = [standing.as_object(status) for status in statuses]
+        output.value({"session_id": session_id, "consumers": found})
+    else:
+        output.lines(standing.lines(statuses))
+        places.tell([problem for status in statuses for problem in status.problems])
+    return max(map(code_of, statuses))
+
+
+@click.command(
+    "revive",
+    epilog="""\b
+Examples:
+  sessionary work revive db5b5fab               all dead letters
+  sessionary work revive db5b5fab 8425e1f9      this one
+""",
+)
+@places.session
+@click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
+@places.root
+@delivering.consumer
+@places.as_json
+def revive_command(
+    session: str, messages: tuple[str, ...], root: Path | None, consumer: str, json_: bool
+) -> int:
+    """Let messages that were given up be tried again.
+
+    All of them, or those named by the beginning of their ids. There is no undo.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    folder = store.folder(session_id)
+    chosen = _chosen(status_of(folder, consumer), messages)
+    with Mailbox(folder, consumer) as box:
+        revived = box.revive(*chosen) if chosen else []
+    if json_:
+        output.value({"session_id": session_id, "consumer": consumer, "revived": revived})
+    elif revived:
+        places.done(f"{count(len(revived), 'message')} pending again")
+    else:
+        output.aside("There are no dead letters.")
+    return 0
+
+
+@click.command(
+    "quarantine",
+    epilog="""\b
+Example:
+  sessionary work quarantine db5b5fab
+""",
+)
+@places.session
+@places.root
+@delivering.consumer
+@places.as_json
+def quarantine_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
+    """Move the files that `consume` has reported as no messages to breadcrumbs/error/.
+
+    Their bytes stay as they are. There is no undo; moved back and repaired, they are delivered.
+    """
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    with Mailbox(store.folder(session_id), consumer) as box:
+        moved = box.quarantine()
+    if json_:
+        output.value({"session_id": session_id, "consumer": consumer, "paths": moved})
+        return 0
+    for path in moved:
+        output.line(one_line(os.path.relpath(path)))
+    if not moved:
+        output.aside("No file is known to be no message; `work consume` finds them.")
+    return 0
+
+
+def code_of(status: Status) -> int:
+    """That of `check`: 13 if a message or a line of the log cannot be read."""
+    return places.DAMAGED if any(map(places.is_damage, status.problems)) else 0
+
+
+def _chosen(status: Status, words: tuple[str, ...]) -> list[str]:
+    """The ids of the dead letters that the words mean; of all of them without any.
+
+    Raises:
+        NotFound: a word means none.
+    """
+    ids = [dead.breadcrumb_id for dead in status.dead]
+    if not words:
+        return ids
+    chosen: list[str] = []
+    for word in words:
+        found = [known for known in ids if known == word] or [
+            known for known in ids if known.startswith(word)
+        ]
+        if not found:
+            raise NotFound(
+                f"no dead letter of {status.consumer} has an id that begins with {word}",
+                hint="`sessionary work status` lists the dead letters",
+            )
+        chosen += found
+    return chosen

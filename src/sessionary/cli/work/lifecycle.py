@@ -1,0 +1,163 @@
+"""`work start`, `pause`, `resume`, `interrupt`, `fail`: the life of a work session; `close` ends it as completed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.text import harmless
+from sessionary.cli.work import places
+from sessionary.cli.work.subwork_cmd import Context
+from sessionary.layouts.maestro.records import WorkSession, document_of
+
+
+class Entity(click.ParamType[tuple[str, str]]):
+    """``key=value``, such as ``track_id=T-1``."""
+
+    name = "entity"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, sign, text = value.partition("=")
+        if not (key and sign and text):
+            self.fail(f"{value!r} is no entity; write KEY=VALUE, for example track_id=T-1", param, ctx)
+        return key, text
+
+
+@click.command(
+    "start",
+    epilog="""\b
+Examples:
+  sessionary work start --purpose 'Rewrite the checkout'
+  sessionary work start --type work_track --entity track_id=T-1 --json
+""",
+)
+@places.root
+@click.option(
+    "--type", "type_", default="work_task", show_default=True, metavar="TYPE", help="work_track, fix, …"
+)
+@click.option("--purpose", metavar="TEXT", help="What is to be done.")
+@click.option("--parent", metavar="ID", help="Begin it below this session, which goes on.")
+@click.option(
+    "--entity", "entities", type=Entity(), multiple=True, metavar="KEY=VALUE", help="What it is about."
+)
+@click.option("--context", type=Context(), metavar="KIND:REF", help="Where, for example file:src/app.py.")
+@places.as_json
+def start_command(
+    root: Path | None,
+    type_: str,
+    purpose: str | None,
+    parent: str | None,
+    entities: tuple[tuple[str, str], ...],
+    context: dict[str, str] | None,
+    json_: bool,
+) -> int:
+    """Begin a work session, and print its id.
+
+    The id is the cookie that senders of messages name. A piece of sub-work, whose result goes back to its parent, is
+    begun by `work subwork start`.
+
+    There is no undo; `work close` and `work fail` end it.
+    """
+    store = places.store_at(root)
+    session = store.create(
+        type_,
+        None if parent is None else store.resolve(parent),
+        related_entity=dict(entities),
+        purpose=purpose,
+        context=context,
+    )
+    if json_:
+        output.value(document_of(session) | {"path": store.folder(session.session_id)})
+    else:
+        output.line(session.session_id)
+        output.aside(harmless(store.folder(session.session_id)))
+    return 0
+
+
+@click.command(
+    "pause",
+    epilog="""\b
+Example:
+  sessionary work pause db5b5fab
+""",
+)
+@places.session
+@places.root
+@places.as_json
+def pause_command(session: str, root: Path | None, json_: bool) -> int:
+    """Pause a running work session.
+
+    Undo: `work resume` lets it go on.
+    """
+    store = places.store_at(root)
+    return _told(store.pause(store.resolve(session)), json_)
+
+
+@click.command(
+    "resume",
+    epilog="""\b
+Example:
+  sessionary work resume db5b5fab
+""",
+)
+@places.session
+@places.root
+@places.as_json
+def resume_command(session: str, root: Path | None, json_: bool) -> int:
+    """Let a paused or interrupted work session go on.
+
+    Undo: `work pause` or `work interrupt`.
+    """
+    store = places.store_at(root)
+    return _told(store.resume(store.resolve(session)), json_)
+
+
+@click.command(
+    "interrupt",
+    epilog="""\b
+Example:
+  sessionary work interrupt db5b5fab --reason 'The machine restarts'
+""",
+)
+@places.session
+@places.root
+@click.option("--reason", metavar="TEXT", help="Why; kept with the session.")
+@places.as_json
+def interrupt_command(session: str, root: Path | None, reason: str | None, json_: bool) -> int:
+    """Interrupt a work session.
+
+    Undo: `work resume` lets it go on.
+    """
+    store = places.store_at(root)
+    return _told(store.interrupt(store.resolve(session), reason), json_)
+
+
+@click.command(
+    "fail",
+    epilog="""\b
+Example:
+  sessionary work fail db5b5fab
+""",
+)
+@places.session
+@places.root
+@places.as_json
+def fail_command(session: str, root: Path | None, json_: bool) -> int:
+    """End a work session as failed.
+
+    There is no undo: a session that has ended stays so. Begin a new one instead.
+    """
+    store = places.store_at(root)
+    return _told(store.fail(store.resolve(session)), json_)
+
+
+def _told(session: WorkSession, json_: bool) -> int:
+    if json_:
+        output.value(document_of(session))
+    else:
+        places.done(f"{session.session_id} is {session.status}")
+    return 0

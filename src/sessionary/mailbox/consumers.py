@@ -1,0 +1,72 @@
+"""Every consumer that a session has had, as their files name them, and how each of them stands."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.errors import StorageFailed
+from sessionary.layouts.maestro.names import LOG
+from sessionary.mailbox.box import WORK
+from sessionary.mailbox.mailbox import Mailbox, Status
+from sessionary.mailbox.problems import dead_letter
+from sessionary.model import Problem, Severity
+
+_FILE = re.compile(r"(?:log|attempts)\.([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.jsonl")
+_OF_LEDGER = frozenset({"bad_ledger_line", "ledger_went_back"})
+
+
+def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
+    """The names of the consumers that have left a log or an attempt in the folder of a session, ``work`` first.
+
+    Raises:
+        StorageFailed: the folder cannot be looked into.
+    """
+    try:
+        names = fs.listdir(folder)
+    except OSError as error:
+        raise storage_failed(error, "look into", folder) from error
+    found = {match[1] for name in names if (match := _FILE.fullmatch(name))}
+    if LOG in names:
+        found.add(WORK)
+    return sorted(found, key=lambda name: (name != WORK, name))
+
+
+def statuses_of(folder: str) -> list[Status]:
+    """How each consumer of a session stands; ``work``, which applies to its log, also if it has not begun.
+
+    Raises:
+        NotFound: there is no such folder.
+        StorageFailed: something cannot be read.
+    """
+    return [status_of(folder, name) for name in consumers_of(folder) or [WORK]]
+
+
+def status_of(folder: str, consumer: str) -> Status:
+    """How one consumer of a session stands; see `Mailbox.status`."""
+    with Mailbox(folder, consumer) as box:
+        return box.status()
+
+
+def mailbox_problems(folder: str) -> Iterator[Problem]:
+    """What is wrong with the mailbox of a session, but for the messages themselves: dead letters, damaged logs.
+
+    Raises:
+        StorageFailed: something cannot be read.
+    """
+    session = os.path.basename(folder)
+    for name in consumers_of(folder):
+        try:
+            status = status_of(folder, name)
+        except StorageFailed as error:
+            path = error.path or folder
+            yield Problem(
+                "unreadable_ledger", Severity.hides_data, path, None, None, error.message, error.hint
+            )
+            continue
+        yield from (problem for problem in status.problems if problem.code in _OF_LEDGER)
+        for dead in status.dead:
+            path = os.path.join(folder, "breadcrumbs", dead.file)
+            yield dead_letter(path, dead.attempts, dead.error, session, name)

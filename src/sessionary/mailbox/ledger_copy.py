@@ -1,0 +1,149 @@
+"""A copy of what a ledger says, in the user's state folder: it shows when the ledger itself has gone back.
+
+A session lies in a project, and with it its ledger: a switch of branches, `git stash -u` or a restored backup takes
+lines out of it, and every message of those would be applied a second time. The copy does not go back with it. It is
+written after the ledger is durable, so it never knows of more than was applied here, and it is not flushed: after a
+power cut it may know less, and is brought up again. Where there is no copy, nothing is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, make_dirs
+from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.lock import FileLock
+from sessionary.errors import Conflict, StorageFailed
+from sessionary.mailbox.following import Follower
+from sessionary.mailbox.ledger import Entry, Ledger
+from sessionary.mailbox.problems import ledger_went_back
+
+FOLDER = "ledgers"
+_log = logging.getLogger(__name__)
+
+
+class LedgerCopy:
+    """The copy of one ledger.
+
+    Args:
+        state: our folder in the state of the user.
+        ledger: the ledger.
+        lock: the lock of the session: two processes may add to the copy.
+        fs: the file system.
+
+    Attributes:
+        path: the file of the copy.
+    """
+
+    def __init__(self, state: str, ledger: Ledger, lock: FileLock, fs: Fs) -> None:
+        key = hashlib.sha256(os.fsencode(ledger.path)).hexdigest()[:32]  # its name has that of the consumer
+        self.path = os.path.join(state, FOLDER, f"{key}.jsonl")
+        self._ledger = ledger
+        self._lock = lock
+        self._fs = fs
+        self._known = Ledger(self.path, lock, fs)
+        self._journal = Journal(self.path, Tail.CUT, fs=fs)
+        self._checked = -1
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Write down what the ledger has durably. A copy that cannot be written is done without."""
+        lines = b"".join(new.line for new in entries if new.breadcrumb_id not in self._known.ids)
+        if not lines:
+            return
+        try:
+            self._lock.acquire()
+            try:
+                found = self._journal.look()
+                if found is None:
+                    make_dirs(self._fs, os.path.dirname(self.path), durable=False)
+                    lines = encode_line({"ledger": os.fsdecode(self._ledger.path)}) + b"\n" + lines
+                self._journal.append(lines, found)
+            finally:
+                self._lock.release()
+        except (StorageFailed, OSError) as error:
+            _log.debug("no copy of the ledger is kept: %s", error)
+
+    def missing(self) -> set[str]:
+        """The ids of messages that were applied here and that the ledger no longer has."""
+        try:
+            self._known.refresh()
+        except StorageFailed as error:
+            _log.debug("the copy of the ledger cannot be read: %s", error)
+            return set()
+        return self._known.ids - self._ledger.ids
+
+    def check(self, session: str, consumer: str) -> None:
+        """Refuse a ledger that knows less than its copy. One that knows more is copied; once for each state of it.
+
+        Raises:
+            Conflict: it has gone back.
+            StorageFailed: the ledger cannot be read.
+        """
+        if self._checked == self._ledger.restarts:
+            return
+        missing = self.missing()
+        if missing:
+            problem = ledger_went_back(self._ledger.path, len(missing), session, consumer)
+            raise Conflict(
+                f"{self._ledger.path}: {problem.message}",
+                operation="consume",
+                session=session,
+                path=self._ledger.path,
+                details={"missing": len(missing), "copy": self.path},
+                hint=problem.repair,
+            )
+        self._bring_up()
+        self._checked = self._ledger.restarts
+
+    def lost(self) -> list[Entry]:
+        """The entries that the ledger no longer has, to be appended to it.
+
+        Raises:
+            StorageFailed: the copy cannot be read.
+        """
+        self._known.refresh()
+        return list(_entries_without(self._fs, self.path, self._ledger.ids))
+
+    def accept(self, now: datetime) -> None:
+        """Begin a new copy with what the ledger has. The old one is kept beside it.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        if self._journal.look() is not None:
+            self._journal.close()
+            atomic.keep_aside(self.path, "accepted", fs=self._fs, now=now)
+            atomic.forget_file(self.path, fs=self._fs)
+        self._known.refresh()
+        self._bring_up()
+
+    def close(self) -> None:
+        """Give the descriptor back; the next line opens the file again."""
+        self._journal.close()
+
+    def _bring_up(self) -> None:
+        """Copy the lines that have come to the ledger by another way: from another device, or before a crash."""
+        if self._ledger.ids - self._known.ids:
+            self.add(_entries_without(self._fs, self._ledger.path, self._known.ids))
+
+
+def _entries_without(fs: Fs, path: str, known: set[str]) -> Iterator[Entry]:
+    """The lines of a ledger that acknowledge messages which are not known."""
+    follower = Follower(path, fs, unended=True)
+    if not follower.changed():
+        return
+    for line in follower.lines():
+        try:
+            record = decode(line.raw)
+        except Undecodable:
+            continue
+        found = record.get("breadcrumb_id") if isinstance(record, dict) else None
+        if isinstance(found, str) and found not in known:
+            file = record.get("file")
+            yield Entry(found, file if isinstance(file, str) else "", line.raw + b"\n")
