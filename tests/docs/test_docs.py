@@ -15,6 +15,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)|!
 FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 RUNNABLE = ["README.md", "docs/quickstart.md"]
 
 
@@ -110,3 +111,14 @@ def test_the_examples_run(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(script)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_what_is_installed_is_installed_into_an_environment(name: str) -> None:
+    """Debian refuses to install beside its own packages (PEP 668): each line makes an environment, or is within one."""
+    text = (REPO / name).read_text("utf-8")
+    lines = [line for block in SHELL.findall(text) for line in block.splitlines() if "install" in line]
+    assert lines
+    for line in lines:
+        assert re.match(r"(pipx|uv tool) install |~/\.venvs/sessionary/bin/pip install ", line), line
+    assert re.search(r"\bmaestro\b", text.partition(lines[0])[0][-200:] + lines[0])
