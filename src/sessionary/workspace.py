@@ -325,10 +325,13 @@ class Workspace:
 
     def check_file(self, path: Path) -> list[Problem]:
         """Everything that is not as it should be in any JSON Lines file of messages. Raises as `read_file`."""
-        from sessionary.layouts.amplifier.conversation import read_conversation
+        from sessionary.layouts.amplifier.conversation import not_json_lines, read_conversation
 
         try:
-            return read_conversation(self._fs, str(path), thorough=True).problems
+            found = read_conversation(self._fs, str(path), thorough=True)
+            if found.messages == 0 and found.problems and (other := not_json_lines(self._fs, str(path))):
+                return [other]  # once, and not for each of its lines
+            return found.problems
         except FileNotFoundError:
             raise not_found(str(path), f"there is no file {path}") from None
         except OSError as error:

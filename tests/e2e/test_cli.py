@@ -742,6 +742,29 @@ def test_one_closed_home_keeps_no_other_from_being_checked(
     assert run("check", str(closed.parent), bare=True).code == 3
 
 
+@pytest.mark.parametrize(
+    "text", ["# A heading\n\nSome words.\n" * 40, "[1, 2]\n3\n", "no newline at the end"]
+)
+def test_a_file_that_is_not_json_lines_is_reported_once(run: Run, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "notes.md"
+    file.write_text(text)
+    result = run("check", str(file), "--json", bare=True)
+    assert [(one["code"], one["line"]) for one in result.json["problems"]] == [("not_text", None)]
+    assert result.code == 13
+
+
+def test_json_lines_that_are_damaged_throughout_are_still_reported_line_by_line(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "transcript.jsonl"
+    file.write_bytes(b'{"role": "us\n{"role": "as\n')
+    codes = {one["code"] for one in run("check", str(file), "--json", bare=True).json["problems"]}
+    assert codes == {"bad_json"}
+    file.write_bytes(b"\0" * 50)
+    codes = {one["code"] for one in run("check", str(file), "--json", bare=True).json["problems"]}
+    assert "not_text" not in codes
+
+
 def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     make(ROOT)
     monkeypatch.setattr("sessionary.cli.list_cmd.as_object", lambda summary: 1 / 0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -236,3 +237,20 @@ def test_json_on_a_terminal_holds_a_name_that_is_no_utf_8(home: Path) -> None:
     screen = on_terminal(*COMMAND, "list", "--json", "--home", str(home), PAGER="cat")
     assert screen.code == 0
     assert "bad\udcff" in {session["id"] for session in json.loads(screen.out)}
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--all"], ["tree"], ["show", "s00"], ["search", "hi", "--limit", "3"], ["stats"]]
+)
+def test_in_the_c_locale_a_terminal_gets_ascii_and_a_file_what_is_stored(
+    home: Path, words: list[str]
+) -> None:
+    command = [*COMMAND, *words, "--home", str(home)]
+    shown = on_terminal(*command, LC_ALL="C", NO_COLOR="1", PAGER="")
+    assert shown.out.isascii(), [char for char in shown.out if not char.isascii()]
+    assert not re.search(r"\\[ux]", shown.out)  # every sign of ours has one that stands for it
+    plain = on_terminal(*command, LC_ALL="C.UTF-8", NO_COLOR="1", PAGER="")
+    assert [len(line) for line in shown.out.splitlines()] == [len(line) for line in plain.out.splitlines()]
+    environment = {**os.environ, "LC_ALL": "C"}
+    piped = subprocess.run(command, capture_output=True, env=environment, check=False).stdout.decode()
+    assert "✓" in piped or "─" in piped or "»" in piped

@@ -53,8 +53,12 @@ _ASCII = str.maketrans(
         "├": "|",
         "▶": ">",
         "●": "*",
-        "═": "=",
         "←": "<",
+        "•": "*",
+        "▌": "|",
+        **dict.fromkeys("━═", "-"),
+        **dict.fromkeys("┃┆", "|"),
+        **dict.fromkeys("┏┓┗┛┡┩╇┳┻┼┬┴┤╭╮╰╯┌┐┘", "+"),
         **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
     }
 )
@@ -324,7 +328,8 @@ def _result() -> TextIO | pager.Pager:
 
 def _write(stream: TextIO | pager.Pager, text: str) -> None:
     if not text.isascii() and not _is_utf8(stream):
-        text = text.translate(_ASCII).encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+        encoding = "ascii" if _is_plain_terminal(stream) else stream.encoding
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
     try:
         stream.write(text + "\n")
     except BrokenPipeError:
@@ -360,7 +365,16 @@ def _indented(encoded: str) -> str:
 
 
 def _is_utf8(stream: TextIO | pager.Pager) -> bool:
-    return (stream.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    is_utf8 = (stream.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    return is_utf8 and not _is_plain_terminal(stream)
+
+
+def _is_plain_terminal(stream: TextIO | pager.Pager) -> bool:
+    """True for a terminal whose user asks for the C locale. Python writes UTF-8 there, which it may not show.
+
+    Into a pipe or a file go the bytes as they are: `LC_ALL=C` is set there for the order of `sort`.
+    """
+    return os.environ.get("LC_ALL") in ("C", "POSIX") and (isinstance(stream, pager.Pager) or stream.isatty())
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ from stringzilla import count
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
 from sessionary.disk.fs import READ, Fs, not_found, read_at, regular, storage_failed
-from sessionary.model import Cursor, Entry, Problem
+from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns.outline import Outline
 
 if TYPE_CHECKING:
@@ -89,6 +89,28 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
         return conversation
     finally:
         fs.close(fd)
+
+
+def not_json_lines(fs: Fs, path: str) -> Problem | None:
+    """The problem of a file without any record that never was JSON Lines; None if it may have been damaged.
+
+    Most lines of a damaged one begin as a record does. Zeros where all bytes were lost say nothing of what was there.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    fd = fs.open(path, READ)
+    try:
+        size = fs.fstat(fd).st_size
+        lines = [line for line in read_at(fs, fd, WINDOW, 0).split(b"\n") if line.strip(b" \t\r\0")]
+    finally:
+        fs.close(fd)
+    like_records = sum(line.lstrip(b" \t\xef\xbb\xbf").startswith(b"{") for line in lines)
+    if not lines or 2 * like_records >= len(lines):
+        return None
+    what = "the file is not JSON Lines: no line of it is a JSON object"
+    remedy = "name a session, or a file with one JSON object per line"
+    return Problem("not_text", Severity.hides_data, path, None, 0, what, remedy, size)
 
 
 def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
