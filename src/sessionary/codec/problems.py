@@ -133,3 +133,17 @@ def for_strict_reader(problems: Iterable[Problem]) -> list[Problem]:
         else found
         for found in problems
     ]
+
+
+def text_problems(data: bytes, path: str) -> list[Problem]:
+    """What is wrong with a file of which no more is known than that it was written as text."""
+    if (at := data.find(b"\0")) >= 0:
+        span = len(data) - len(data.replace(b"\0", b""))
+        return [problem("nul_run", Place(path, None, at), span, repair="restore the file from a copy")]
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        place = Place(path, None, error.start)
+        words = "the file is not valid UTF-8"
+        return [problem("bad_utf8", place, error.end - error.start, words, repair="restore it from a copy")]
+    return []

@@ -425,6 +425,18 @@ class Recipient(Layout, Protocol):
         """
         ...
 
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        """What is wrong with a file of that name that has these bytes, by the rules of `check`.
+
+        The files beside it say nothing here, and a file of a newer version is not at fault. Of a journal, `data` may
+        be some whole lines. MUST be pure; the `path` of each problem is the name of the file.
+
+        Args:
+            name: the file.
+            data: its bytes.
+        """
+        ...
+
     def held(self, ref: SessionRef) -> AbstractContextManager[None]:
         """Take a session that is there: no writer of this layout changes it until the end of the block.
 

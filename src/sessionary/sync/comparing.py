@@ -36,6 +36,7 @@ class Verdict(Enum):
     THEIRS = "theirs"
     MERGE = "merge"
     CONFLICT = "conflict"
+    HELD = "held"
 
 
 MERGED = frozenset({Policy.ONCE, Policy.UNION, Policy.LEDGER, Policy.FIELDS})
@@ -178,7 +179,7 @@ def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:
         return _judge_sets(fs, here, theirs)
     with opened(fs, here) as file:
         assert file is not None
-        common = _common(file, here.size, theirs)
+        common = common_bytes(file, here.size, theirs)
     if common == here.size == theirs.part.size:
         return Verdict.SAME
     if here.kind is not PartKind.DOCUMENT and common == here.size:
@@ -201,8 +202,8 @@ def _judge_sets(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
     return Verdict.OURS if others <= ours else Verdict.MERGE
 
 
-def _common(file: Bytes, size: int, theirs: Theirs) -> int:
-    """With how many bytes both begin alike."""
+def common_bytes(file: Bytes, size: int, theirs: Theirs) -> int:
+    """With how many bytes a file and a version of the remote begin alike."""
     at = theirs.start
     for raw in theirs.rest(file):
         ours = file.read(at, min(len(raw), size - at))

@@ -7,8 +7,8 @@ head then speaks of turns that its conversation does not have yet, nor of a docu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.scan import LineFile
 from sessionary.layouts.base import PartKind
 from sessionary.sync.blocks import BLOCK, START, Bytes, InMemory, Piece, block_id, cut, follow, pack, part_key
-from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, Head, PartHead, Past
+from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, Head, Mark, PartHead, Past
 from sessionary.sync.incoming import inline_bytes
 from sessionary.sync.survey import LocalPart, Matched
 
@@ -52,6 +52,25 @@ class Stamp:
     device: str
     at: str
     active: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a head says besides of its files.
+
+    Attributes:
+        taken: the ledgers that this device writes from now on.
+        held: the files of which a device holds a damaged version back.
+        accepted: the files that the user sends although they are damaged.
+        items: of those that are made once, the chain of the bytes of each.
+        versioned: the documents whose earlier versions are kept; see `versions_kept`.
+    """
+
+    taken: Collection[str] = ()
+    held: Mapping[str, Mark] = field(default_factory=dict)
+    accepted: Collection[str] = ()
+    items: Mapping[str, str] = field(default_factory=dict)
+    versioned: Collection[str] = ()
 
 
 def draft_all(
@@ -129,8 +148,7 @@ def next_head(
     drafts: Mapping[str, Draft],
     matched: Mapping[str, Matched],
     stamp: Stamp,
-    taken: Iterable[str] = (),
-    versioned: Iterable[str] = (),
+    claims: Claims = Claims(),
 ) -> Head:
     """The head after this round.
 
@@ -139,8 +157,7 @@ def next_head(
         drafts: the files that are here.
         matched: with how many pieces of the old head each of them begins.
         stamp: who pushes, and when.
-        taken: the ledgers that this device writes from now on.
-        versioned: the documents whose earlier versions are kept; see `versions_kept`.
+        claims: what it says besides.
     """
     done = all(one.done for one in drafts.values())
     parts = {part.name: part for part in old.parts}
@@ -152,7 +169,7 @@ def next_head(
     if done:
         rewound |= {
             name: (max(1, parts[name].n), parts[name].chain)
-            for name in versioned
+            for name in claims.versioned
             if name in parts and name in drafts and _has_version(parts[name], drafts[name].part)
         }
     for name, one in drafts.items():
@@ -166,11 +183,28 @@ def next_head(
         count=old.count + 1,
         device=stamp.device,
         at=stamp.at,
-        active=stamp.active,
+        active=max(old.active, stamp.active) if claims.held else stamp.active,
         deleted=False,
         parts=tuple(parts[name] for name in sorted(parts)),
         history=past,
-        owners={**old.owners, **dict.fromkeys(taken, stamp.device)},
+        owners={**old.owners, **dict.fromkeys(claims.taken, stamp.device)},
+        held=dict(claims.held),
+        accepted=_accepted(old, drafts, claims),
+    )
+
+
+def _accepted(old: Head, drafts: Mapping[str, Draft], claims: Claims) -> dict[str, str]:
+    """What a user has sent although it is damaged: until a file is replaced by something else."""
+    kept = {
+        name: chain
+        for name, chain in old.accepted.items()
+        if name not in drafts
+        or chain in {drafts[name].part.chain, *(piece.chain for piece in drafts[name].pieces)}
+    }
+    return (
+        kept
+        | {name: drafts[name].part.chain for name in claims.accepted if name in drafts}
+        | dict(claims.items)
     )
 
 

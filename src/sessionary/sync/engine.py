@@ -30,13 +30,16 @@ from sessionary.sync import age_cleanup, bundles
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
 from sessionary.sync.comparing import kind_of
+from sessionary.sync.guard import MINE, THEIRS
 from sessionary.sync.heads import Head, decode, encode, head_name
+from sessionary.sync.held_back import HeldBack
+from sessionary.sync.holds import with_holds
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher, is_gone
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Outcome, Report, Standing, outcome_of
+from sessionary.sync.report import Hold, Outcome, Report, Standing, Where, outcome_of
 from sessionary.sync.restoring import Earlier, Place
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.state import Agreed, States
@@ -106,6 +109,7 @@ class Engine:
         self._waiting = Waiting(
             fs, layout, self.remote, self.states, self._surveyor, self.rules, self.projects
         )
+        self._held_back = HeldBack(fs, layout, self.remote, self.states, self.rules, self._surveyor, now)
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
@@ -197,12 +201,12 @@ class Engine:
             return False
 
     def resolve(self, ref: SessionRef, keep: str) -> Report:
-        """Say who is right about a file of which nobody but a person may say it.
+        """Say which version of a file stands, where only a user may say it, or where one is damaged.
 
         Args:
             ref: the session that is held back for that.
-            keep: ``mine``: what is here, as a person has brought it together; or ``theirs``: what is on the other
-                side. What is here is then kept beside it.
+            keep: ``mine``: what is here, as it is or as the user has brought both together, becomes the version of all
+                devices; or ``theirs``: what is on the remote. What is here is then kept beside it.
 
         Durability: as `push`, or as `pull`.
 
@@ -213,26 +217,48 @@ class Engine:
         with self._working() as report:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
-            if (
-                keep not in ("mine", "theirs")
-                or record is None
-                or not self._waiting.files(ref, agreed, record)
-            ):
-                raise Invalid(
-                    f"there is nothing to decide about {ref.session_id}",
-                    operation="resolve",
-                    session=ref.session_id,
-                    hint="say `mine` or `theirs` of what is held back for a person; of all else a pull keeps both",
-                )
+            if keep not in (MINE, THEIRS) or record is None:
+                raise _nothing_to_decide(ref)
             head = decode(name, record.data)
             refuse_strangers(self.layout, head)
-            if keep == "mine":
+            if not is_for_a_person(self.layout, ref) or not self._waiting.files(ref, agreed, record):
+                report.outcomes += self._settle(name, ref, agreed, record, head, keep)
+            elif keep == MINE:
                 self.states.agree(name, Agreed(head, record.etag, {}, ref.folder))
-                outcome = self._pusher().push(name, ref, self.states.agreed(name))
+                allowed = [part.name for part in head.parts]
+                report.outcomes.append(self._pusher().push(name, ref, self.states.agreed(name), allowed))
             else:
-                outcome = self._puller().pull(record, head, ref, self.states.device(), decided=True)
-            report.outcomes.append(outcome)
+                report.outcomes.append(
+                    self._puller().pull(record, head, ref, self.states.device(), keep=keep)
+                )
             return report
+
+    def _settle(
+        self,
+        name: str,
+        ref: SessionRef,
+        agreed: Agreed | None,
+        record: HeadRecord,
+        head: Head,
+        keep: str,
+    ) -> list[Outcome]:
+        """Carry out what the user has decided about damaged versions: here first, and then on the remote."""
+        device = self.states.device()
+        holds = self._held_back.find(ref, agreed, record)
+        if agreed is None and isinstance(unknown := self._pusher().adopt(name, ref, None), Outcome):
+            holds = unknown.held
+        elsewhere = {hold.file for hold in holds if hold.where is Where.ELSEWHERE}
+        files = [hold.file for hold in holds if hold.file not in elsewhere]
+        if not files and (not elsewhere or keep == THEIRS):
+            raise _nothing_to_decide(ref)
+        pulled = self._puller().pull(record, head, ref, device, keep=keep)
+        if pulled.standing not in (Standing.PULLED, Standing.IN_STEP) and files:
+            return [pulled]
+        ended = elsewhere if keep == MINE and not files else ()
+        pushed = self._pusher().push(
+            name, ref, self.states.agreed(name), files if keep == MINE else (), ended
+        )
+        return [pushed if pushed.standing is not Standing.IN_STEP else pulled]
 
     @property
     def earlier(self) -> Earlier:
@@ -270,11 +296,21 @@ class Engine:
         """
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
-        refs = (ref for ref in self.layout.discover() if is_for_a_person(self.layout, ref))
-        for name, ref in self._named(refs, report).items():
-            found = self._guarded(ref, partial(self._waiting.look, name, ref))
+        for name, ref in self._named(self.layout.discover(), report).items():
+            if is_for_a_person(self.layout, ref):
+                found = self._guarded(ref, partial(self._waiting.look, name, ref))
+            elif self._held_back.is_possible(self.states.agreed(name)):
+                found = self._guarded(ref, partial(self._look, name, ref))
+            else:
+                continue
             report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP]
         return report
+
+    def _look(self, name: str, ref: SessionRef) -> Outcome:
+        """How a session stands of which a version is said to be held back."""
+        holds = self._held_back.find(ref, self.states.agreed(name), self.remote.read_head(name))
+        outcome = Outcome(ref.session_id, self.projects.identity(ref), Standing.IN_STEP)
+        return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
     # -- around them
 
@@ -464,9 +500,11 @@ class Engine:
     def _pull(
         self, puller: Puller, record: HeadRecord, unchanged: Agreed | None, head: Head, device: str
     ) -> list[Outcome]:
-        if unchanged is not None:
-            return [outcome_of(head, Standing.IN_STEP)]
         try:
+            if unchanged is not None:
+                outcome = self._unchanged(record, unchanged)
+                if outcome is not None:
+                    return [outcome]
             ref = self._place(record.name, head)
             if not head.deleted and self._stays_away(record.name, ref, head):
                 return [outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)]
@@ -475,6 +513,15 @@ class Engine:
             return self._guarded(ref, partial(puller.pull, record, head, ref, device))
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
+
+    def _unchanged(self, record: HeadRecord, agreed: Agreed) -> Outcome | None:
+        """The outcome of a session whose head has not changed; None if there is more to be done about it."""
+        outcome = outcome_of(agreed.head, Standing.IN_STEP)
+        ref = self._ref(agreed)
+        if not self._held_back.is_possible(agreed) and not self._held_back.lacks_bytes(ref, agreed):
+            return outcome
+        holds = self._held_back.find(ref, agreed, record)
+        return None if any(hold.is_behind for hold in holds) else with_holds(outcome, holds)
 
     def _place(self, name: str, head: Head) -> SessionRef:
         """Where a session lies here, or belongs: one that was carried before stays in the clone that it lies in."""
@@ -518,13 +565,17 @@ class Engine:
 
     def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
         standing, note = self._standing(ref, known, record), ""
+        holds: tuple[Hold, ...] = ()
+        if standing is not Standing.IN_STEP or self._held_back.is_possible(known):
+            holds = self._held_back.find(ref, known, record)
         if standing in (Standing.BEHIND, Standing.DIVERGED):
             held = self._waiting.held(ref, known, record)
             if held is not None:
                 return held
             note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
-        return Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
+        outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
+        return with_holds(outcome, holds)
 
     def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
         if record is not None and (known is None or record.etag != known.etag):
@@ -561,6 +612,15 @@ class Engine:
         return outcome_of(
             head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
         )
+
+
+def _nothing_to_decide(ref: SessionRef) -> Invalid:
+    return Invalid(
+        f"there is nothing to decide about {ref.session_id}",
+        operation="resolve",
+        session=ref.session_id,
+        hint="say `mine` or `theirs` of what `sessionary sync resolve` lists; of all else a pull keeps both",
+    )
 
 
 def _at_least(record: HeadRecord, agreed: Agreed | None) -> HeadRecord:

@@ -70,6 +70,18 @@ class Past(Struct, frozen=True):
     tips: dict[str, tuple[int, str]]
 
 
+class Mark(Struct, frozen=True):
+    """A device has another version of a file, which it does not send because that is damaged.
+
+    Attributes:
+        device: which one.
+        why: what is wrong with it, in a sentence.
+    """
+
+    device: str
+    why: str
+
+
 class Head(Struct, frozen=True, omit_defaults=True):
     """The state of one session.
 
@@ -89,6 +101,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
         history: earlier generations, the newest last, `HISTORY` at most.
         owners: of each ledger, the one device that writes it.
         active: when the session was last worked on, by the clock of the device that pushed; empty if it is not known.
+        held: the files of which a device holds a damaged version back, by their names.
+        accepted: of each file that a user has sent although it is damaged, the chain that it had then.
     """
 
     v: int
@@ -106,6 +120,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     history: tuple[Past, ...] = ()
     owners: dict[str, str] = {}
     active: str = ""
+    held: dict[str, Mark] = {}
+    accepted: dict[str, str] = {}
 
 
 class _Version(Struct):

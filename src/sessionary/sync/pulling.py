@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look
 from sessionary.disk.spool import Spool
@@ -24,13 +26,15 @@ from sessionary.sync import activity, age_cleanup
 from sessionary.sync.assuring import named
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
+from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
+from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import Placer, refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
-from sessionary.sync.report import Outcome, Standing, outcome_of
+from sessionary.sync.report import Outcome, Standing, Undo, outcome_of
 from sessionary.sync.rules import Rules, rule_of
-from sessionary.sync.state import Agreed, Moving, States, digest, sibling_id
+from sessionary.sync.state import Agreed, Held, Moving, States, digest, sibling_id
 from sessionary.sync.survey import LocalPart, Surveyor, tip
 from sessionary.sync.waiting import FOR_A_PERSON
 from sessionary.sync.writing import Writer
@@ -69,13 +73,14 @@ class Puller:
         self._rule = rule_of(layout)
         self._surveyor = Surveyor(fs, layout, rules, states.copies)
         self._placer = Placer(fs, layout)
+        self._guard = Guard(fs, layout, remote, states, now)
 
     def pull(
-        self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, decided: bool = False
+        self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, keep: str | None = None
     ) -> Outcome:
         """Make a session here what the other side has, without losing what only this side has.
 
-        With `decided` a person has said that the other side is right where a person must say it.
+        With `keep` the user has said which version stands where only a user may say it, or where one is damaged.
 
         Raises:
             Invalid: a file of the head can be no file of such a session.
@@ -91,7 +96,7 @@ class Puller:
             return self._place(record, head, ref, device)
         for _ in range(TRIES):
             with self._states.spool() as spool:
-                outcome = self._merge(record, head, ref, agreed, device, decided, spool)
+                outcome = self._merge(record, head, ref, agreed, device, keep, spool)
             if outcome is not None:
                 return outcome
         raise Locked(f"{ref.folder} changes all the time", operation="pull", session=ref.session_id)
@@ -134,14 +139,21 @@ class Puller:
         ref: SessionRef,
         agreed: Agreed | None,
         device: str,
-        decided: bool,
+        keep: str | None,
         spool: Spool,
     ) -> Outcome | None:
         """Compare, fetch, take the session, look again, write. None if it has changed in between."""
         mine = self._surveyor.survey(ref)
         found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
+        judged = self._guard.judge(mine, agreed, head, found, keep)
         diverged = not head.deleted and found.is_diverged(self._rule)
-        writer = Writer(self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device)
+        writer = Writer(
+            self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device, keep
+        )
+        if diverged and judged.waits:
+            beside = writer.lay_beside(found, mine, judged.refused)
+            outcome = outcome_of(head, Standing.DIVERGED)
+            return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
         if diverged:
             fetch_rest(self._remote, found, agreed, head, self._rules)
         with self._layout.held(ref):
@@ -150,24 +162,70 @@ class Puller:
                 part.name: part.stamp for part in mine.values()
             }:
                 return None
-            if not decided and (why := self._in_use(ref)):  # opened while the other side was being asked
+            if keep is None and (why := self._in_use(ref)):  # opened while the other side was being asked
                 return outcome_of(head, Standing.HELD_BACK, open_here(why))
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
                 return self._give_way(record, head, ref, found, agreed, mine, device)
-            if decided:
-                writer.give_up_ours(found)
+            if keep == THEIRS:
+                writer.give_up_ours(found, judged.decided)
             if found.awaits_person(self._rule):
                 writer.show(found, mine)
                 return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
             writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
+            undo, taken = self._taken_back(head, found, mine, agreed)
             noted = writer.write(found, mine, agreed)
+            beside = writer.lay_beside(found, mine, judged.refused)
             self._set_times(ref, self._active(head, found, mine))
-        self._agree(record, head, ref, found, agreed)
         changed = {Verdict.THEIRS, Verdict.MERGE} & set(found.verdicts.values()) or noted
-        return outcome_of(head, Standing.PULLED if changed else Standing.IN_STEP, noted)
+        outcome = outcome_of(head, Standing.PULLED if changed else Standing.IN_STEP, noted)
+        held = {**judged.held, **writer.held}
+        if judged.waits:
+            return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
+        self._agree(record, head, ref, found, agreed, held)
+        holds = holds_of(self._layout, ref, head, device, held, judged.refused, beside.get)
+        return with_holds(with_undo(outcome, undo, taken), holds)
+
+    def _wait(
+        self,
+        name: str,
+        head: Head,
+        ref: SessionRef,
+        agreed: Agreed | None,
+        device: str,
+        judged: Judged,
+        outcome: Outcome,
+        beside: Mapping[str, str],
+    ) -> Outcome:
+        """A damaged version keeps both sides from agreeing: remember which, so that a status need not look."""
+        if agreed is not None and (judged.held, judged.refused) != (agreed.held, agreed.refused):
+            noted = msgspec.structs.replace(agreed, held=judged.held, refused=judged.refused)
+            self._states.agree(name, noted)
+        holds = holds_of(self._layout, ref, head, device, judged.held, judged.refused, beside.get)
+        return with_holds(outcome, holds)
+
+    def _taken_back(
+        self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None
+    ) -> tuple[Undo | None, str]:
+        """What a pull takes away of journals because another device did, and how to bring it back."""
+        if agreed is None:
+            return None, ""
+        for name, theirs in found.theirs.items():
+            here, pieces = mine.get(name), agreed.pieces.get(name)
+            if here is None or not pieces or found.verdicts[name] is not Verdict.THEIRS:
+                continue
+            had_all = found.matched[name].pieces == len(pieces)
+            if not had_all or theirs.pieces[: len(pieces)] == pieces:
+                continue
+            if taken_back(self._layout, name, here.kind, here.size, theirs.part.size):
+                past = (one.gen for one in head.history if name in one.tips and one.gen >= agreed.head.gen)
+                generation = min(past, default=None)
+                undo = None if generation is None else Undo(name, generation)
+                words = f"{name} was taken back on another device"
+                return undo, f"{words} from {here.size:,} to {theirs.part.size:,} bytes"
+        return None, ""
 
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
@@ -234,9 +292,15 @@ class Puller:
             activity.restore(self._fs, self._layout, self._rules, ref, active)
 
     def _agree(
-        self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
+        self,
+        record: HeadRecord,
+        head: Head,
+        ref: SessionRef,
+        found: Comparison,
+        agreed: Agreed | None,
+        held: Mapping[str, Held] | None = None,
     ) -> None:
         """Remember what the other side has, last of all."""
         pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
-        self._states.agree(record.name, Agreed(head, record.etag, pieces, ref.folder))
+        self._states.agree(record.name, Agreed(head, record.etag, pieces, ref.folder, held=dict(held or {})))

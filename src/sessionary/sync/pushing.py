@@ -8,7 +8,7 @@ changes nothing and tells; bringing both together is the business of a pull.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -21,13 +21,15 @@ from sessionary.model import SessionRef
 from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
-from sessionary.sync.drafts import Draft, Stamp, draft_all, next_head, versions_kept
+from sessionary.sync.drafts import Claims, Draft, Stamp, draft_all, next_head, versions_kept
+from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name
+from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
-from sessionary.sync.report import Outcome, Standing, outcome_of
+from sessionary.sync.report import Outcome, Standing, Undo, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
-from sessionary.sync.state import Agreed, States
+from sessionary.sync.state import Agreed, Held, States
 from sessionary.sync.survey import LocalPart, Matched, Surveyor, match, settled
 from sessionary.sync.waiting import FOR_A_PERSON
 
@@ -71,6 +73,7 @@ class Pusher:
         self._block = block
         self._surveyor = Surveyor(fs, layout, rules, states.copies)
         self._rule = rule_of(layout)
+        self._guard = Guard(fs, layout, remote, states, now)
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
         """The sessions so that a new one comes after the one that it was forked from, whose blocks it shares."""
@@ -87,13 +90,22 @@ class Pusher:
                 if (ref := waiting.pop(one, None)) is not None:
                     yield one, ref
 
-    def push(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Outcome:
-        """Send what is new in a session.
+    def push(
+        self,
+        name: str,
+        ref: SessionRef,
+        agreed: Agreed | None,
+        allowed: Collection[str] = (),
+        ended: Collection[str] = (),
+    ) -> Outcome:
+        """Send what is new in a session, and nothing that is a damaged copy of what was sent before.
 
         Args:
             name: the name of its head.
             ref: where it lies.
             agreed: what is agreed about it; None if it was never pushed from here.
+            allowed: files that the user sends whatever is wrong with them.
+            ended: files of which no other device holds a version back any more, says the user.
 
         Raises:
             RemoteError: the other side failed, or other devices were faster every time.
@@ -102,10 +114,10 @@ class Pusher:
         basis = self._first(name, ref) if agreed is None else _Basis(agreed, {})
         lost = agreed is None and self._remote.read_head(name) is not None
         for _ in range(TRIES):
-            outcome = None if lost else self._rounds(name, ref, basis)
+            outcome = None if lost else self._rounds(name, ref, basis, allowed, ended)
             if outcome is not None:
                 return outcome
-            found = self._adopt(name, ref, basis.agreed if basis.etag else None)
+            found = self.adopt(name, ref, basis.agreed if basis.etag else None)
             if isinstance(found, Outcome):
                 return found
             basis, lost = _Basis(found, {}), False
@@ -115,7 +127,12 @@ class Pusher:
         """Tell the other side that a session was trashed here, unless it has gone on there."""
         stamp = self._stamp({})
         head = msgspec.structs.replace(
-            agreed.head, deleted=True, count=agreed.head.count + 1, device=stamp.device, at=stamp.at
+            agreed.head,
+            deleted=True,
+            count=agreed.head.count + 1,
+            device=stamp.device,
+            at=stamp.at,
+            held={},
         )
         intended = msgspec.structs.replace(agreed, head=head, etag="", seen={})
         etag = self._swap(name, intended, agreed.etag)
@@ -157,9 +174,16 @@ class Pusher:
         )
         return _Basis(Agreed(head, "", {}, ref.folder), family.pieces if family else {})
 
-    def _rounds(self, name: str, ref: SessionRef, basis: _Basis) -> Outcome | None:
+    def _rounds(
+        self,
+        name: str,
+        ref: SessionRef,
+        basis: _Basis,
+        allowed: Collection[str],
+        ended: Collection[str],
+    ) -> Outcome | None:
         """Round after round, until the other side has all of it; None if it has gone another way."""
-        standing = Standing.IN_STEP
+        standing, undo, note = Standing.IN_STEP, None, ""
         while True:
             agreed = basis.agreed
             mine = self._surveyor.survey(ref)
@@ -169,12 +193,20 @@ class Pusher:
                 part: match(self._fs, here, known.get(part), agreed.seen.get(part))
                 for part, here in mine.items()
             }
-            if _is_told(agreed, mine, matched) and not taken:
-                self._remember(name, agreed, mine)
-                return outcome_of(agreed.head, standing)
+            sendable = self._guard.sendable(ref, mine, agreed, matched, allowed)
+            mine, matched, held, items = sendable
+            marks = marks_of(agreed.head, self._device, held, ended)
+            if _is_told(agreed, mine, matched) and not taken and marks == agreed.head.held:
+                self._remember(name, agreed, mine, held)
+                outcome = with_undo(outcome_of(agreed.head, standing), undo, note)
+                holds = holds_of(self._layout, ref, agreed.head, self._device, held, agreed.refused)
+                return with_holds(outcome, holds)
             drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
-            intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), taken)
+            claims = Claims(taken, marks, allowed, items, self._versioned(drafts))
+            intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), claims)
+            if not note:
+                undo, note = self._taken_back(agreed.head, intended.head, mine)
             etag = self._swap(name, intended, basis.etag)
             if etag is None:
                 return None
@@ -208,14 +240,14 @@ class Pusher:
         drafts: Mapping[str, Draft],
         matched: Mapping[str, Matched],
         stamp: Stamp,
-        taken: list[str],
+        claims: Claims,
     ) -> tuple[Agreed, list[tuple[str, bytes]]]:
         """Put the blocks of a round.
 
         Returns:
             What is to be agreed once the head is swapped, and the blocks that were there already: who knows until when.
         """
-        head = next_head(agreed.head, drafts, matched, stamp, taken, self._versioned(drafts))
+        head = next_head(agreed.head, drafts, matched, stamp, claims)
         doubted = []
         for block, data in [
             *(put for one in drafts.values() for put in one.puts),
@@ -227,7 +259,20 @@ class Pusher:
         unsure = assuring.together(
             assuring.assumed(agreed.head, drafts, matched), assuring.put_numbers(drafts)
         )
-        return Agreed(head, "", {**agreed.pieces, **sent}, ref.folder, unsure=unsure), doubted
+        pieces = {**agreed.pieces, **sent}
+        return Agreed(head, "", pieces, ref.folder, unsure=unsure, held=agreed.held), doubted
+
+    def _taken_back(self, old: Head, new: Head, mine: Mapping[str, LocalPart]) -> tuple[Undo | None, str]:
+        """What a push takes back of journals that were sent before, and how to bring it back."""
+        if new.gen == old.gen:
+            return None, ""
+        sizes = {part.name: part.size for part in old.parts}
+        for name in new.history[-1].tips:
+            here = mine[name]
+            if taken_back(self._layout, name, here.kind, sizes[name], here.size):
+                words = f"{name} was taken back from {sizes[name]:,} to {here.size:,} bytes"
+                return Undo(name, new.history[-1].gen), words
+        return None, ""
 
     def _versioned(self, names: Iterable[str]) -> list[str]:
         """The documents whose earlier versions are kept: those that are a conversation."""
@@ -274,8 +319,15 @@ class Pusher:
             self._states.forget_intent(name)
         return won
 
-    def _adopt(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Agreed | Outcome:
-        """The other side has a head that this machine has not seen: go on from it if all of it is here too."""
+    def adopt(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Agreed | Outcome:
+        """The other side has a head that this machine has not seen: go on from it if all of it is here too.
+
+        Returns:
+            What is agreed from now on; else how the session stands.
+
+        Raises:
+            RemoteError, Corrupt, Invalid, StorageFailed: nothing was changed.
+        """
         record = self._remote.read_head(name)
         if record is None:
             raise RemoteError(f"the head of {ref.session_id} is gone from the other side", operation="push")
@@ -284,22 +336,28 @@ class Pusher:
         mine = self._surveyor.survey(ref)
         with self._states.spool() as spool:
             found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
+            judged = self._guard.judge(mine, agreed, head, found)
+        if judged.waits:
+            holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
+            return with_holds(outcome_of(head, Standing.BEHIND), holds)
         if found.awaits_person(self._rule):
             return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
         if found.is_diverged(self._rule):
             return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
-        if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS):
+        if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS, Verdict.HELD):
             return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
         pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
-        adopted = _agreed_on(record, head, ref, pieces)
+        adopted = msgspec.structs.replace(_agreed_on(record, head, ref, pieces), held=judged.held)
         self._states.agree(name, adopted)
         return adopted
 
-    def _remember(self, name: str, agreed: Agreed, mine: Mapping[str, LocalPart]) -> None:
+    def _remember(
+        self, name: str, agreed: Agreed, mine: Mapping[str, LocalPart], held: dict[str, Held]
+    ) -> None:
         """Note by which stamps the files can be known again, so that the next push need not read them."""
         seen = settled(mine, list(mine), self._now().timestamp())
-        if seen != agreed.seen:
-            self._states.agree(name, msgspec.structs.replace(agreed, seen=seen))
+        if (seen, held) != (agreed.seen, agreed.held):
+            self._states.agree(name, msgspec.structs.replace(agreed, seen=seen, held=held))
 
 
 def _is_told(agreed: Agreed, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:

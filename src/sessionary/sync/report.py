@@ -39,6 +39,41 @@ class Beside(NamedTuple):
     other: str | None
 
 
+class Where(Enum):
+    """Where a version lies that is not carried because it is damaged."""
+
+    HERE = "here"
+    REMOTE = "remote"
+    ELSEWHERE = "elsewhere"
+
+
+class Hold(NamedTuple):
+    """A version of a file that is not carried, because it is a damaged copy of the one that all devices had.
+
+    Attributes:
+        file: its name, relative to the session's folder.
+        where: in the file here, on the remote, or on another device.
+        why: what is wrong with it, in a sentence.
+        path: the file here.
+        other: where the refused version of the remote lies; None if that was not fetched.
+        is_behind: it was damaged, and is the beginning of the agreed version by now: a pull brings the rest.
+    """
+
+    file: str
+    where: Where
+    why: str
+    path: str
+    other: str | None = None
+    is_behind: bool = False
+
+
+class Undo(NamedTuple):
+    """How to bring back what a push or pull took away: the generation of the session that the remote had before."""
+
+    file: str
+    generation: int
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One session.
@@ -51,6 +86,8 @@ class Outcome:
         sibling: the id that what was here goes by now, if it gave way.
         error: what went wrong.
         beside: files of it that a person may want to look at, because there are two versions; told by a status.
+        held: versions of its files that are not carried because they are damaged.
+        undo: how to bring back lines that are not there any more, if some are not.
     """
 
     session_id: str
@@ -60,6 +97,8 @@ class Outcome:
     sibling: str | None = None
     error: Exception | None = None
     beside: tuple[Beside, ...] = ()
+    held: tuple[Hold, ...] = ()
+    undo: Undo | None = None
 
 
 @dataclass(slots=True)

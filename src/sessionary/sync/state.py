@@ -34,6 +34,22 @@ _T = TypeVar("_T")
 _STATE, _INTENT, _MOVE = ".state.json", ".intent.json", ".move.json"
 
 
+class Held(Struct, frozen=True):
+    """A version of a file that is not carried because it is damaged.
+
+    Attributes:
+        chain: of the version here, that of the agreed version with which it was compared; of the remote's, its own.
+        why: what is wrong with it, in a sentence.
+        stamp: inode, size and times of the file here when it was compared; zeros if it may have changed since.
+        is_behind: it was damaged, and is the beginning of the agreed version by now: a pull brings the rest.
+    """
+
+    chain: str
+    why: str
+    stamp: tuple[int, int, int, int] = (0, 0, 0, 0)
+    is_behind: bool = False
+
+
 class Agreed(Struct, frozen=True):
     """What both sides have of a session.
 
@@ -43,6 +59,8 @@ class Agreed(Struct, frozen=True):
         pieces: where the blocks of each file end.
         folder: where the session lies here.
         seen: of each file, inode, size and times when it was found to be what the head says.
+        held: the files here whose version is not sent, by their names.
+        refused: the files whose version on the remote is not taken, by their names.
         unsure: in an intent, the numbers of the blocks of each file that are to be looked after once the head is there.
     """
 
@@ -52,6 +70,8 @@ class Agreed(Struct, frozen=True):
     folder: str
     seen: dict[str, tuple[int, int, int, int]] = {}
     unsure: dict[str, list[int]] = {}
+    held: dict[str, Held] = {}
+    refused: dict[str, Held] = {}
 
 
 class Moving(Struct, frozen=True):
@@ -106,6 +126,10 @@ class States:
             known = new_id().encode()
             atomic.replace(path, (known,), fs=self._fs)
         return known.decode()
+
+    def known_device(self) -> str | None:
+        """As `device`, without making a name up. Without the lock too."""
+        return (read_bytes(self._fs, os.path.join(self.folder, "device")) or b"").decode() or None
 
     def spool(self) -> Spool:
         """Room for what is fetched and may be too much for the memory. Without the lock too: nobody else sees it.

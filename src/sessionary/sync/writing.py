@@ -23,12 +23,14 @@ from sessionary.layouts.fields import Overruled
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.comparing import Comparison, Verdict
+from sessionary.sync.damage import spoilt_items
+from sessionary.sync.guard import MINE, THEIRS, item_chain
 from sessionary.sync.heads import Head
 from sessionary.sync.incoming import Theirs
 from sessionary.sync.merging import Side, merge
 from sessionary.sync.placing import refuse_strange_items
 from sessionary.sync.rules import Rules, rule_of
-from sessionary.sync.state import Agreed
+from sessionary.sync.state import Agreed, Held
 from sessionary.sync.survey import LocalPart, Surveyor, lines_until, opened
 from sessionary.sync.waiting import name_beside
 
@@ -41,7 +43,11 @@ _BLACK = (
 
 
 class Writer:
-    """Writes the other side's version of one session over the one here, where that is right."""
+    """Writes the other side's version of one session over the one here, where that is right.
+
+    Attributes:
+        held: the files of a bundle that are damaged here, and stay as they are.
+    """
 
     def __init__(
         self,
@@ -53,6 +59,7 @@ class Writer:
         ref: SessionRef,
         head: Head,
         device: str,
+        keep: str | None = None,
     ) -> None:
         self._fs = fs
         self._layout = layout
@@ -63,6 +70,9 @@ class Writer:
         self._ref = ref
         self._head = head
         self._device = device
+        self._keep = keep
+        self._given_up: set[str] = set()
+        self.held: dict[str, Held] = {}
 
     def prove(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
         """Read all that is to be written once, so that nothing here is changed for what is not proved to its end.
@@ -89,7 +99,7 @@ class Writer:
         notes = []
         for name in sorted(found.verdicts, key=lambda name: (_is_document(mine.get(name)), name)):
             verdict = found.verdicts[name]
-            if verdict in (Verdict.SAME, Verdict.OURS):
+            if verdict in (Verdict.SAME, Verdict.OURS, Verdict.HELD):
                 continue
             theirs, here = found.theirs[name], mine.get(name)
             if name == bundles.NAME:
@@ -104,13 +114,22 @@ class Writer:
 
     def show(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
         """Lay the other version of what a person must bring together beside the one here, each version once."""
-        for name in found.for_a_person(self._rule):
-            with opened(self._fs, mine[name]) as file:
-                self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
+        self.lay_beside(found, mine, found.for_a_person(self._rule))
 
-    def give_up_ours(self, found: Comparison) -> None:
-        """A person has decided: what waits for one here gives way, and is kept beside."""
-        for name in found.for_a_person(self._rule):
+    def lay_beside(
+        self, found: Comparison, mine: Mapping[str, LocalPart], names: Iterable[str]
+    ) -> dict[str, str]:
+        """Lay the remote's version of these files beside those here, each version once; returns where they lie."""
+        beside = {}
+        for name in names:
+            with opened(self._fs, mine[name]) as file:
+                beside[name] = self._save_once(self._path(name), b"".join(found.theirs[name].all(file)))
+        return beside
+
+    def give_up_ours(self, found: Comparison, names: Iterable[str]) -> None:
+        """A user has decided: these files, and those that wait for a user, give way here, and are kept beside."""
+        self._given_up = {*names, *found.for_a_person(self._rule)}
+        for name in self._given_up:
             atomic.keep_aside(self._path(name), "conflict", fs=self._fs, now=self._now)
             found.verdicts[name] = Verdict.THEIRS
 
@@ -151,7 +170,8 @@ class Writer:
             journal.close()
 
     def _backup(self, path: str, name: str) -> str | None:
-        backup = self._layout.backup_of(name)
+        # What gives way lies aside already, and may be damaged: it must not replace a good backup.
+        backup = None if name in self._given_up else self._layout.backup_of(name)
         return None if backup is None else os.path.join(os.path.dirname(path), os.path.basename(backup))
 
     def _keep_torn(self, path: str, theirs: Theirs, here: LocalPart) -> None:
@@ -277,12 +297,39 @@ class Writer:
             others = set(bundles.unpack_items(theirs.all(file)))
         refuse_strange_items(self._layout, self._head, others)
         present = self._surveyor.items(self._ref)
+        others -= self._spoilt_there(present.values(), others)
+        spoilt = self._spoilt_here(present, others)
+        others -= {one for one in others if one.name in {bad.name for bad in spoilt}}
+        present = {path: one for path, one in present.items() if one not in spoilt}
         names = {one: name for name, one in bundles.names_of([*present.values(), *others]).items()}
         for path, one in present.items():
             if names[one] != one.name and os.path.basename(path) == os.path.basename(one.name):
                 self._rename(path, os.path.basename(names[one]))
         for one in sorted(others - set(present.values())):
             self._create(self._path(names[one]), one)
+
+    def _spoilt_there(self, here: Iterable[bundles.Item], there: set[bundles.Item]) -> set[bundles.Item]:
+        """The files of the remote that are damaged copies of files here, and that no user has sent as they are."""
+        accepted = self._head.accepted
+        found = spoilt_items(self._layout, here, there)
+        return {one for one in found if accepted.get(one.name) != item_chain(one)}
+
+    def _spoilt_here(
+        self, present: Mapping[str, bundles.Item], there: set[bundles.Item]
+    ) -> set[bundles.Item]:
+        """The files here that are damaged copies of those of the remote. They stay, or give way if a user says so."""
+        spoilt = spoilt_items(self._layout, there, present.values())
+        if self._keep == MINE:
+            return set()
+        if self._keep != THEIRS:
+            self.held = {one.name: Held(item_chain(one), why) for one, why in spoilt.items()}
+            return set(spoilt)
+        good = {one.name: one for one in there}
+        for path, one in present.items():
+            if one in spoilt:
+                atomic.keep_aside(path, "conflict", fs=self._fs, now=self._now)
+                atomic.replace(path, (good[one.name].data,), fs=self._fs)
+        return set(spoilt)
 
     def _rename(self, path: str, name: str) -> None:
         """Give a file the name that no other can have, since another device has made one of its old name."""
@@ -299,12 +346,14 @@ class Writer:
             if read_bytes(self._fs, path) != one.data and look(self._fs, own) is None:
                 atomic.create(own, one.data, fs=self._fs)
 
-    def _save_once(self, path: str, data: bytes) -> None:
-        """Keep bytes beside a file, under a name by which they are known again."""
+    def _save_once(self, path: str, data: bytes) -> str:
+        """Keep bytes beside a file, under a name by which they are known again; returns that."""
+        beside = name_beside(path, data)
         try:
-            atomic.create(name_beside(path, data), data, fs=self._fs)
+            atomic.create(beside, data, fs=self._fs)
         except AlreadyExists:
             pass
+        return beside
 
     def _make_dirs(self, folder: str) -> None:
         try:

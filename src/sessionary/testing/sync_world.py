@@ -92,7 +92,7 @@ class Device:
     def lines(self, session: str) -> list[str]:
         """The lines of a conversation."""
         path = self.sessions / session / TRANSCRIPT
-        return path.read_text().splitlines() if path.exists() else []
+        return [line for line in path.read_text().splitlines() if line] if path.exists() else []
 
     def parent(self, session: str) -> str | None:
         """The session that a session says it comes from."""
@@ -127,11 +127,11 @@ class Device:
         path.write_text(json.dumps(told))
 
     def rewind(self, session: str, keep: int) -> list[str]:
-        """Take back all but the first lines; returns those taken back."""
+        """Take back all but the first lines; returns those taken back. One byte says that nothing is left."""
         lines = self.lines(session)
         path = self.sessions / session / TRANSCRIPT
         new = path.with_name(".rewound")
-        new.write_text("".join(line + "\n" for line in lines[:keep]))
+        new.write_text("".join(line + "\n" for line in lines[:keep]) or "\n")
         os.replace(new, path)
         self.describe(session)
         return lines[keep:]

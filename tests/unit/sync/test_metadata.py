@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome
+from sessionary.sync.report import Outcome, Standing
 from sessionary.sync.rules import Rules
 from sessionary.testing.sync_world import Device, World
 
@@ -115,7 +115,10 @@ def test_metadata_that_cannot_be_read_are_kept_in_both_versions(world: World) ->
     change(desk, name="of the desk")
     (laptop.sessions / "one" / "metadata.json").write_text('{"session_id": "one", "na')
     desk.engine(world.remote()).push()
-    laptop.engine(world.remote()).pull()
+    engine = laptop.engine(world.remote())
+    (outcome,) = engine.pull().outcomes
+    assert (outcome.standing, aside(laptop)) == (Standing.HELD_BACK, [])
+    engine.resolve(next(engine.layout.discover()), "theirs")
     assert told(laptop)["name"] == "of the desk"
     (kept,) = aside(laptop)
     assert (laptop.sessions / "one" / kept).read_text() == '{"session_id": "one", "na'

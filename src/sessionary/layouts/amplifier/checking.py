@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.disk.fs import Fs, reason_of
+from sessionary.codec.problems import text_problems
+from sessionary.disk.fs import Fs, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
@@ -167,6 +168,16 @@ def _orphan(fs: Fs, path: str, size: int, messages: int) -> Problem:
         return Problem("orphan_temp", Severity.hides_data, path, None, None, message, remedy, size)
     message = f"{size:,} bytes left behind by a writer that was killed; nothing of it is missing elsewhere"
     return Problem("orphan_temp", Severity.cosmetic, path, None, None, message, remedy, size)
+
+
+def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
+    """Whether the snapshot of the configuration is text."""
+    try:
+        data = read_bytes(fs, path)
+    except StorageFailed as error:
+        yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
+        return
+    yield from text_problems(data or b"", path)
 
 
 def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:

@@ -226,10 +226,12 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.amplifier.checking import event_log_problems
+        from sessionary.layouts.amplifier.checking import config_problems, event_log_problems
 
         summary, names = self._look(ref, thorough=True)
         yield from summary.problems
+        if CONFIG in names:
+            yield from config_problems(self._fs, f"{ref.folder}/{CONFIG}")
         if EVENTS in names:
             yield from event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
 

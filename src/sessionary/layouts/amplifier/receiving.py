@@ -16,6 +16,7 @@ from sessionary.codec import Undecodable, decode, encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
+from sessionary.layouts.amplifier.faults import faults_in
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
@@ -23,7 +24,7 @@ from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.trash import trash_name
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.layouts.fields import Merged, merge_fields, overruled, same
-from sessionary.model import SessionRef
+from sessionary.model import Problem, SessionRef
 
 
 class AmplifierRecipient(AmplifierLayout):
@@ -68,6 +69,9 @@ class AmplifierRecipient(AmplifierLayout):
             if same(value, there):
                 return Merged(data, ours_lead, gave_way)
         return Merged(encode_document(sanitize(value)), ours_lead, gave_way)
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        return faults_in(name, data)
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:

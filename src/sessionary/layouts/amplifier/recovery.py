@@ -239,13 +239,13 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
     path = os.path.join(folder, METADATA)
     problems: list[Problem] = []
     main = read_bytes(fs, path) if to_write else _bytes_or_problem(fs, path, problems)
-    value = _object(main, path, problems)
+    value = object_in(main, path, problems)
     if value is not None:
         return StoredMetadata(value, problems, main, True)
     backup = read_bytes(fs, path + BACKUP) if to_write else _bytes_or_problem(fs, path + BACKUP, problems)
     if main is None and backup is None and not problems:
         return StoredMetadata({}, problems, None, True)
-    value = _object(backup, path + BACKUP, problems)
+    value = object_in(backup, path + BACKUP, problems)
     if value is None:
         value = {"session_id": os.path.basename(folder), "recovered": True, "recovery_time": recovery_time}
         message = f"{METADATA} and its backup are unreadable; only the id is known"
@@ -265,7 +265,8 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
     return StoredMetadata(value, problems, main, main is None)
 
 
-def _object(data: bytes | None, path: str, problems: list[Problem]) -> dict[str, Any] | None:
+def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[str, Any] | None:
+    """The JSON object that these bytes hold; None, and why in `problems`, if they hold none."""
     if data is None:
         return None
     try:

@@ -17,11 +17,11 @@ from sessionary.errors import Corrupt, Invalid, SchemaError, Unsupported
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.brainstorm import keeping
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
-from sessionary.layouts.brainstorm.reading import parse
+from sessionary.layouts.brainstorm.reading import parse, refusal
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, check_slug, is_id, session_id
 from sessionary.layouts.brainstorm.writing import Shelf
 from sessionary.layouts.fields import Merged
-from sessionary.model import SessionRef
+from sessionary.model import Problem, SessionRef
 
 FILE = "session.yaml"
 TIMEOUT: Final = 30.0
@@ -61,6 +61,14 @@ class BrainstormRecipient(BrainstormLayout):
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
     ) -> Merged | None:
         return None
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        try:
+            return parse(data, name, None).faults.problems()
+        except (Corrupt, SchemaError) as error:
+            return [refusal(error, name)]
+        except Unsupported:
+            return []
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:

@@ -13,22 +13,24 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import count
+from math import inf
 
-from sessionary.codec import Undecodable, decode, encode_document, sanitize
+from sessionary.codec import Undecodable, decode, encode_document, read_lines, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import look
-from sessionary.errors import Invalid, SchemaError
+from sessionary.errors import Corrupt, Invalid, SchemaError
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.fields import Merged, overruled
-from sessionary.layouts.maestro.crumbs import YOUNG, CrumbFile, read_crumb
-from sessionary.layouts.maestro.documents import locked
+from sessionary.layouts.maestro.crumbs import YOUNG, CrumbFile, crumb_of, read_crumb
+from sessionary.layouts.maestro.documents import locked, parse_session
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import PER_ITEM, PER_KEY, merge
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id, depth_of, is_crumb_name
 from sessionary.layouts.maestro.placement import find_folder
+from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import document_of, session_of
 from sessionary.layouts.maestro.times import parse_time
-from sessionary.model import SessionRef
+from sessionary.model import Problem, SessionRef
 
 TRASH = ".trash"
 _LEDGER = re.compile(r"log(\.[A-Za-z0-9][A-Za-z0-9_-]{0,63})?\.jsonl")
@@ -94,6 +96,18 @@ class MaestroRecipient(MaestroLayout):
         document = merge(before, later, earlier)
         gave_way = overruled(before, earlier, document, ignore=("modified",), within=PER_KEY, united=PER_ITEM)
         return Merged(encode_document(sanitize(document)), ours_last, tuple(gave_way))
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        if name == SESSION:
+            try:
+                parse_session(data, name)
+            except (Corrupt, SchemaError) as error:
+                return [of_session_file(name, error)]
+            return []
+        if _is_crumb(name):
+            depth = depth_of(name.split("/")[1]) or 0
+            return list(crumb_of(CrumbFile(os.path.basename(name), depth, name), data, age=inf).problems)
+        return read_lines(data, name).problems
 
     def held(self, ref: SessionRef) -> AbstractContextManager[None]:
         return locked(self._fs, ref.folder)

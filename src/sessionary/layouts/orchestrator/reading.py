@@ -41,13 +41,26 @@ def read_state(fs: Fs, folder: str) -> StateReading:
     except StorageFailed as error:
         return StateReading(None, [unreadable(error)], error)
     except (NotFound, Corrupt, Invalid, Unsupported) as error:
-        return StateReading(None, _no_state(folder, error), error)
+        return StateReading(None, _no_state(f"{folder}/{names.STATE}", error), error)
     return StateReading(found.state, found.problems)
 
 
-def _no_state(folder: str, error: SessionaryError) -> list[Problem]:
+def state_problems(data: bytes, path: str) -> list[Problem]:
+    """What is wrong with the bytes of a state, whatever feature it names, and whatever clock set its times.
+
+    One of a newer version is not at fault.
+    """
+    try:
+        return statefile.parse_state(data, path, "").problems
+    except (Corrupt, Invalid) as error:
+        found = _no_state(path, error)
+        return [problem for problem in found if problem.message != statefile.BEFORE_ITS_START]
+    except Unsupported:
+        return []
+
+
+def _no_state(path: str, error: SessionaryError) -> list[Problem]:
     """Why there is no state: each fault of one that breaks the contract, or the one thing that is wrong."""
-    path = f"{folder}/{names.STATE}"
     code = {"NotFound": "no_state", "Unsupported": "newer_version", "SchemaError": "state_schema"}.get(
         type(error).__name__, "bad_state"
     )

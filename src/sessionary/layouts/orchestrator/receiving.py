@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from sessionary.codec.problems import text_problems
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import look, not_found, storage_failed
@@ -22,10 +23,14 @@ from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
+from sessionary.layouts.orchestrator.history import parse_history
 from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.indexfile import parse_index
 from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.orchestrator.planfile import parse_plan
+from sessionary.layouts.orchestrator.reading import state_problems
 from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile, parse_state
-from sessionary.model import SessionRef, Summary
+from sessionary.model import Problem, SessionRef, Summary
 
 TIMEOUT: Final = 30.0
 _PATH = "state.yaml"
@@ -108,6 +113,15 @@ class FeatureRecipient(FeatureLayout):
         old = before.document if before is not None else {}
         gave_way = overruled(old, earlier.document, document, ignore=("last_updated",), within=(CURRENT,))
         return Merged(edit_yaml(later.data, document), ours_last, tuple(gave_way))
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        if name == names.HISTORY:
+            return parse_history(data, name).problems
+        if name == names.STATE:
+            return state_problems(data, name)
+        if name == names.PLAN:
+            return parse_plan(data, name).problems
+        return parse_index(data, name).problems if name == names.INDEX else text_problems(data, name)
 
     @contextmanager
     def held(self, ref: SessionRef) -> Iterator[None]:

@@ -25,6 +25,8 @@ from sessionary.model import Problem, Severity
 
 VERSION: Final = "1.0"
 CURRENT: Final = "current_state"
+BEFORE_ITS_START: Final = f"{CURRENT}.last_updated: is before started_at"
+"""The one fault that a clock makes which was wrong, and no damage."""
 
 _WORD = r'"([ !#-\[\]-~]*)"'
 _PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
@@ -193,7 +195,7 @@ def faults_of(document: dict[str, Any]) -> list[str]:
     ]
     began, updated = parse(current.get("started_at")), parse(current.get("last_updated"))
     if began is not None and updated is not None and updated < began:
-        faults.append(f"{CURRENT}.last_updated: is before started_at")
+        faults.append(BEFORE_ITS_START)
     return faults
 
 

@@ -1,0 +1,378 @@
+"""Versions that a synchronisation does not carry because they are damaged; see `damage` for what counts.
+
+What is here is compared with the agreed version, and what is there with what is here. Nothing is fetched for that
+unless something is wrong. What grew is never asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from sessionary.disk.fs import Fs
+from sessionary.disk.scan import LineFile
+from sessionary.errors import RemoteError
+from sessionary.layouts.base import SETTLED, PartKind, Policy, Recipient
+from sessionary.model import SessionRef
+from sessionary.sync import bundles
+from sessionary.sync.blocks import START, Piece, follow
+from sessionary.sync.bundles import Item
+from sessionary.sync.comparing import Comparison, Verdict, common_bytes
+from sessionary.sync.damage import Version, spoilt_items, why_spoilt
+from sessionary.sync.heads import Head, PartHead
+from sessionary.sync.incoming import MISSING, Theirs, fetch
+from sessionary.sync.remote import Remote
+from sessionary.sync.state import Agreed, Held, States
+from sessionary.sync.survey import CHUNK, LocalPart, Matched, Stamp, match, opened
+
+MINE, THEIRS = "mine", "theirs"
+_NO_STAMP: Stamp = (0, 0, 0, 0)
+_UNKNOWN = "it is damaged, and what the remote has of it cannot be read to compare"
+
+
+class Sendable(NamedTuple):
+    """What may be sent of a session.
+
+    Attributes:
+        mine: the files.
+        matched: how each compares with what was agreed.
+        held: the files whose version is held back.
+        accepted: the files of a bundle that go although they are damaged, each with the chain of its bytes.
+    """
+
+    mine: dict[str, LocalPart]
+    matched: dict[str, Matched]
+    held: dict[str, Held]
+    accepted: dict[str, str]
+
+
+@dataclass(slots=True)
+class Judged:
+    """What is not carried of a session.
+
+    Attributes:
+        held: the files here whose version is damaged.
+        refused: the files whose version on the remote is damaged.
+        decided: the files of either kind about which the user has decided.
+        waits: a file of these has changed on the remote: until it is settled, the two sides cannot agree.
+    """
+
+    held: dict[str, Held] = field(default_factory=dict)
+    refused: dict[str, Held] = field(default_factory=dict)
+    decided: set[str] = field(default_factory=set)
+    waits: bool = False
+
+
+class Guard:
+    """Finds the damaged versions of single sessions.
+
+    Args:
+        fs: the file system.
+        layout: says what is wrong with the bytes of a part.
+        remote: where the agreed versions are fetched.
+        states: where copies and spools lie.
+        now: the clock.
+    """
+
+    def __init__(
+        self, fs: Fs, layout: Recipient, remote: Remote, states: States, now: Callable[[], datetime]
+    ) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._remote = remote
+        self._states = states
+        self._now = now
+
+    def sendable(
+        self,
+        ref: SessionRef,
+        mine: Mapping[str, LocalPart],
+        agreed: Agreed,
+        matched: Mapping[str, Matched],
+        allowed: Collection[str] = (),
+    ) -> Sendable:
+        """The files of a session that may be sent, and those that are held back.
+
+        Of files that are made once, a bundle goes in which the agreed ones stand in the place of damaged ones.
+
+        Args:
+            ref: the session.
+            mine: its files.
+            agreed: what is agreed about it.
+            matched: how each file compares with what was agreed.
+            allowed: files that go whatever is wrong with them.
+
+        Raises:
+            RemoteError, Corrupt, StorageFailed: a version cannot be read.
+        """
+        sent, known = dict(mine), dict(matched)
+        held: dict[str, Held] = {}
+        accepted: dict[str, str] = {}
+        for part in agreed.head.parts:
+            here = mine.get(part.name)
+            if here is None or _has_grown(here, agreed.pieces.get(part.name), matched[part.name]):
+                continue
+            if here.kind is PartKind.BUNDLE:
+                spoilt, before = self._spoilt(here, part, agreed, matched[part.name])
+                kept = {one: why for one, why in spoilt.items() if one.name not in allowed}
+                accepted |= {one.name: item_chain(one) for one in spoilt.keys() - kept.keys()}
+                if kept:
+                    sent[part.name] = self._whole_bundle(ref, here, kept, before)
+                    pieces = agreed.pieces.get(part.name)
+                    known[part.name] = match(self._fs, sent[part.name], pieces, None)
+                    held |= {one.name: Held(item_chain(one), why) for one, why in kept.items()}
+            elif part.name not in allowed:
+                one = self._mine(here, part, agreed, matched[part.name])
+                if one is not None:
+                    held[part.name] = one
+                    del sent[part.name]
+        return Sendable(sent, known, held, accepted)
+
+    def judge(
+        self,
+        mine: Mapping[str, LocalPart],
+        agreed: Agreed | None,
+        head: Head,
+        found: Comparison,
+        keep: str | None = None,
+    ) -> Judged:
+        """Find what is damaged in a comparison, and change its verdicts by that: nothing is done about such a file.
+
+        A bundle is left out: its files are looked at one by one when it is taken apart.
+
+        Args:
+            mine: the files here.
+            agreed: what is agreed about the session.
+            head: that of the remote.
+            found: the comparison.
+            keep: which version the user has decided for, where one is damaged: `MINE` or `THEIRS`.
+
+        Raises:
+            RemoteError, Corrupt, StorageFailed: a version cannot be read.
+        """
+        result = Judged()
+        parts = {part.name: part for part in head.parts}
+        for name, verdict in found.verdicts.items():
+            here, part = mine.get(name), parts.get(name)
+            if here is None or part is None or here.kind is PartKind.BUNDLE or verdict is Verdict.SAME:
+                continue
+            moved = name in found.theirs
+            one = self._here(here, part, agreed, found)
+            if one is not None and one.is_behind:
+                if not moved:
+                    self._fetch(found, name, part, head.space, agreed)
+                    found.verdicts[name] = Verdict.THEIRS
+                continue
+            other = None
+            if one is None and moved and verdict is not Verdict.OURS:
+                other = self._theirs(here, found, agreed, head)
+            if one is None and other is None:
+                continue
+            if keep is not None:
+                self._decide(found, name, part, head.space, agreed, keep)
+                result.decided.add(name)
+                continue
+            found.verdicts[name] = Verdict.HELD
+            result.held |= {name: one} if one is not None else {}
+            result.refused |= {name: other} if other is not None else {}
+            result.waits = result.waits or moved
+        if result.waits:
+            self._leave_doubtful(found)
+        if keep == THEIRS and bundles.NAME in parts and found.verdicts[bundles.NAME] is Verdict.OURS:
+            self._fetch(found, bundles.NAME, parts[bundles.NAME], head.space, agreed)
+            found.verdicts[bundles.NAME] = Verdict.MERGE
+        return result
+
+    # -- the file here
+
+    def _here(self, here: LocalPart, part: PartHead, agreed: Agreed | None, found: Comparison) -> Held | None:
+        """As `_mine`; of a file about which nothing is agreed, against what is there."""
+        matched, theirs = found.matched[here.name], found.theirs.get(here.name)
+        before = (
+            next((each for each in agreed.head.parts if each.name == here.name), None) if agreed else None
+        )
+        if agreed is not None and before is not None:
+            known = agreed.pieces.get(here.name)
+            return None if _has_grown(here, known, matched) else self._mine(here, before, agreed, matched)
+        if theirs is None:
+            return None
+
+        def base() -> Version:
+            return self._version(theirs, here, 0)
+
+        why = why_spoilt(self._layout, here.name, here.kind, base, self._present(here, 0))
+        return None if why is None else Held(part.chain, why)
+
+    def _mine(self, here: LocalPart, part: PartHead, agreed: Agreed, matched: Matched) -> Held | None:
+        """Why the version here is not carried; None if it may be. `part` is what is agreed of it."""
+        known = agreed.held.get(here.name)
+        if known is not None and (known.chain, known.stamp) == (part.chain, here.stamp):
+            return known
+        pieces = agreed.pieces.get(here.name, [])
+        stamp = here.stamp if here.touched < self._now().timestamp() - SETTLED else _NO_STAMP
+        start = self._start(here, pieces[: matched.pieces])
+        with self._states.spool() as spool:
+
+            def old() -> Theirs:
+                return fetch(self._remote, agreed.head.space, part, pieces, matched.pieces, spool)
+
+            try:
+                why = why_spoilt(
+                    self._layout,
+                    here.name,
+                    here.kind,
+                    lambda: self._version(old(), here, start),
+                    self._present(here, start),
+                )
+                if why is not None:
+                    return Held(part.chain, why, stamp)
+                if known is not None and known.chain == part.chain and self._is_beginning(here, old):
+                    return Held(part.chain, known.why, stamp, is_behind=True)
+            except RemoteError as error:
+                if MISSING not in error.details:
+                    raise
+                return Held(part.chain, _UNKNOWN)
+        return None
+
+    def _is_beginning(self, here: LocalPart, old: Callable[[], Theirs]) -> bool:
+        """True if a journal is only shorter than what is agreed: it was restored from an older copy."""
+        if here.kind is PartKind.DOCUMENT or here.torn:
+            return False
+        with opened(self._fs, here) as file:
+            assert file is not None
+            return common_bytes(file, here.size, old()) == here.size
+
+    # -- the file there
+
+    def _theirs(self, here: LocalPart, found: Comparison, agreed: Agreed | None, head: Head) -> Held | None:
+        """Why the version there is not taken; None if it may be."""
+        theirs, matched = found.theirs[here.name], found.matched[here.name]
+        pieces = (agreed.pieces.get(here.name) if agreed else None) or []
+        chain = theirs.part.chain
+        if head.accepted.get(here.name) in {chain, *(piece.chain for piece in theirs.pieces)}:
+            return None
+        is_journal = here.kind is not PartKind.DOCUMENT
+        if is_journal and pieces and theirs.pieces[: len(pieces)] == pieces:
+            return None
+        known = agreed.refused.get(here.name) if agreed else None
+        if known is not None and known.chain == chain:
+            return known
+        alike = [one for one, other in zip(pieces, theirs.pieces, strict=False) if one == other]
+        start = self._start(here, alike[: matched.pieces])
+        whole = is_journal and pieces and matched.pieces == len(pieces)
+        end = pieces[-1].end if whole else here.size
+
+        def base() -> Version:
+            return Version(end, lambda: self._bytes(here, start, end))
+
+        after = self._version(theirs, here, start)
+        why = why_spoilt(self._layout, here.name, here.kind, base, after)
+        return None if why is None else Held(chain, why)
+
+    def _decide(
+        self,
+        found: Comparison,
+        name: str,
+        part: PartHead,
+        space: str,
+        agreed: Agreed | None,
+        keep: str,
+    ) -> None:
+        if keep == MINE:
+            found.verdicts[name] = Verdict.OURS
+            return
+        if name not in found.theirs:
+            self._fetch(found, name, part, space, agreed)
+        found.verdicts[name] = Verdict.THEIRS
+
+    def _fetch(self, found: Comparison, name: str, part: PartHead, space: str, agreed: Agreed | None) -> None:
+        pieces = agreed.pieces.get(name, []) if agreed else []
+        matched = found.matched[name].pieces
+        found.theirs[name] = fetch(self._remote, space, part, pieces, matched, found.spool)
+
+    def _leave_doubtful(self, found: Comparison) -> None:
+        """Both versions of a document are kept when the sides agree: until then each pull would keep one more."""
+        for name, verdict in found.verdicts.items():
+            if verdict is Verdict.CONFLICT and self._layout.rule(name).policy is Policy.BOTH:
+                found.verdicts[name] = Verdict.HELD
+
+    # -- files that are made once
+
+    def _spoilt(
+        self, here: LocalPart, part: PartHead, agreed: Agreed, matched: Matched
+    ) -> tuple[dict[Item, str], set[Item]]:
+        """The damaged files in a bundle, and all files of the agreed one, if there are damaged ones."""
+        items = set(bundles.unpack_items(self._bytes(here, 0, here.size)))
+        if not any(self._may_be_spoilt(one) for one in items):
+            return {}, set()
+        pieces = agreed.pieces.get(part.name, [])
+        with self._states.spool() as spool:
+            old = fetch(self._remote, agreed.head.space, part, pieces, matched.pieces, spool)
+            with opened(self._fs, here) as file:
+                before = set(bundles.unpack_items(old.all(file)))
+        return spoilt_items(self._layout, before, items), before
+
+    def _whole_bundle(
+        self, ref: SessionRef, here: LocalPart, spoilt: Collection[Item], before: Collection[Item]
+    ) -> LocalPart:
+        """The bundle with the agreed files in the place of damaged ones."""
+        names = {one.name for one in spoilt}
+        items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(spoilt)
+        return self._laid_down(ref, here, items | {one for one in before if one.name in names})
+
+    def _may_be_spoilt(self, one: Item) -> bool:
+        return not one.data or bool(self._layout.faults(one.name, one.data))
+
+    def _laid_down(self, ref: SessionRef, here: LocalPart, items: Collection[Item]) -> LocalPart:
+        lines = list(bundles.pack_items(items))
+        state = b"".join(lines)
+        path = self._states.copies.get(ref.folder, f"{bundles.NAME} held", state, lambda: iter(lines))
+        # A stamp of its own: by that of the files, these would be taken for what was sent.
+        return here._replace(path=path, size=len(state), stamp=(0, len(state), *here.stamp[2:]))
+
+    # -- reading
+
+    def _start(self, here: LocalPart, pieces: Sequence[Piece]) -> int:
+        """Where a line begins behind these pieces of a journal; 0 in a document."""
+        if here.kind is PartKind.DOCUMENT or not pieces:
+            return 0
+        with LineFile(here.path, self._fs) as file:
+            ends = (piece.end for piece in reversed(pieces))
+            return next((end for end in ends if file.read(end - 1, 1) == b"\n"), 0)
+
+    def _present(self, here: LocalPart, start: int) -> Version:
+        """The file here, with what stands behind its last line."""
+        return Version(here.stamp[1], lambda: self._bytes(here, start, here.size, with_torn=True))
+
+    def _version(self, theirs: Theirs, here: LocalPart, start: int) -> Version:
+        def read() -> Iterator[bytes]:
+            passed = 0
+            with opened(self._fs, here) as file:
+                for chunk in theirs.all(file):
+                    yield chunk[max(0, start - passed) :]
+                    passed += len(chunk)
+
+        return Version(theirs.part.size, read)
+
+    def _bytes(self, here: LocalPart, start: int, end: int, *, with_torn: bool = False) -> Iterator[bytes]:
+        with LineFile(here.path, self._fs) as file:
+            while start < end and (chunk := file.read(start, min(CHUNK, end - start))):
+                yield chunk
+                start += len(chunk)
+        if with_torn and here.torn:
+            with LineFile(here.origin or here.path, self._fs) as file:
+                yield file.read(here.stamp[1] - here.torn, here.torn)
+
+
+def item_chain(one: Item) -> str:
+    """What stands for the bytes of a file of a bundle: the chain of one block that holds them."""
+    return follow(START, one.data)
+
+
+def _has_grown(here: LocalPart, pieces: Sequence[Piece] | None, matched: Matched) -> bool:
+    """True if the file still begins with all that was agreed of it, or is that; or if nothing was agreed."""
+    if pieces is None or matched.same:
+        return True
+    return here.kind is not PartKind.DOCUMENT and matched.pieces == len(pieces)

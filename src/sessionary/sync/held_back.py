@@ -1,0 +1,102 @@
+"""Finds what is held back of a session without carrying anything. Changes nothing, here or there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sessionary.disk.fs import Fs, look
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync import bundles
+from sessionary.sync.comparing import kind_of
+from sessionary.sync.guard import Guard
+from sessionary.sync.heads import Head, decode
+from sessionary.sync.holds import holds_of
+from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.report import Hold
+from sessionary.sync.rules import Rules
+from sessionary.sync.state import Agreed, Held, States
+from sessionary.sync.survey import Surveyor, match
+
+
+class HeldBack:
+    """Looks for damaged versions of the sessions of one layout.
+
+    Args:
+        fs: the file system.
+        layout: the sessions here.
+        remote: where agreed versions are fetched.
+        states: what was agreed.
+        rules: which files are carried.
+        surveyor: looks at the files here.
+        now: the clock.
+    """
+
+    def __init__(
+        self,
+        fs: Fs,
+        layout: Recipient,
+        remote: Remote,
+        states: States,
+        rules: Rules,
+        surveyor: Surveyor,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._states = states
+        self._rules = rules
+        self._surveyor = surveyor
+        self._guard = Guard(fs, layout, remote, states, now)
+
+    def is_possible(self, agreed: Agreed | None) -> bool:
+        """Whether a version of the session was held back when it was carried last."""
+        return agreed is not None and bool(agreed.held or agreed.refused or agreed.head.held)
+
+    def lacks_bytes(self, ref: SessionRef, agreed: Agreed) -> bool:
+        """Whether a file here has fewer bytes than were agreed, by a look at each: most damage shows in that."""
+        if agreed.head.deleted:
+            return False
+        for part in agreed.head.parts:
+            if part.redacted or part.name == bundles.NAME or not self._rules.carries(kind_of(part)):
+                continue
+            found = look(self._fs, self._layout.path_of(ref, part.name))
+            if found is not None and found.st_size < part.size:
+                return True
+        return False
+
+    def find(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None) -> tuple[Hold, ...]:
+        """The versions of a session's files that are not carried because they are damaged.
+
+        Args:
+            ref: the session.
+            agreed: what is agreed about it.
+            record: its head.
+
+        Raises:
+            RemoteError, Corrupt, Unsupported, StorageFailed: this cannot be found out.
+        """
+        head = self._head(agreed, record)
+        if head is None or head.deleted:
+            return ()
+        held: dict[str, Held] = {}
+        refused: dict[str, Held] = {}
+        if agreed is not None and look(self._fs, ref.folder) is not None:
+            held = self._held(ref, agreed)
+            there = {part.name: part.chain for part in head.parts}
+            refused = {name: one for name, one in agreed.refused.items() if there.get(name) == one.chain}
+        return holds_of(self._layout, ref, head, self._states.known_device(), held, refused)
+
+    def _head(self, agreed: Agreed | None, record: HeadRecord | None) -> Head | None:
+        if record is None or (agreed is not None and agreed.etag == record.etag):
+            return None if agreed is None else agreed.head
+        return decode(record.name, record.data)
+
+    def _held(self, ref: SessionRef, agreed: Agreed) -> dict[str, Held]:
+        mine = self._surveyor.survey(ref)
+        matched = {
+            name: match(self._fs, here, agreed.pieces.get(name), agreed.seen.get(name))
+            for name, here in mine.items()
+        }
+        return self._guard.sendable(ref, mine, agreed, matched).held

@@ -1,0 +1,135 @@
+"""How a session is reported of which a damaged version is held back, on this device and on the others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from sessionary.errors import Corrupt
+from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.heads import Head, Mark
+from sessionary.sync.report import Hold, Outcome, Standing, Undo, Where
+from sessionary.sync.state import Held
+
+LONGEST = 300
+"""So many characters of a reason go into a head."""
+
+
+def marks_of(
+    head: Head, device: str, held: Mapping[str, Held], ended: Collection[str] = ()
+) -> dict[str, Mark]:
+    """What the next head says of versions that are held back: those of other devices as it does, ours as they are.
+
+    Of the files in `ended` no other device holds a version back any more.
+    """
+    others = {name: mark for name, mark in head.held.items() if mark.device != device and name not in ended}
+    ours = {name: Mark(device, one.why[:LONGEST]) for name, one in held.items()}
+    return {**ours, **others}
+
+
+def holds_of(
+    layout: Recipient,
+    ref: SessionRef,
+    head: Head,
+    device: str | None,
+    held: Mapping[str, Held],
+    refused: Mapping[str, Held] | None = None,
+    other: Callable[[str], str | None] = lambda name: None,
+) -> tuple[Hold, ...]:
+    """What is held back of a session: here, on the remote, and on other devices.
+
+    Args:
+        layout: where the files lie.
+        ref: the session.
+        head: that of the remote.
+        device: who this device is, if that is known.
+        held: the files here whose version is held back.
+        refused: the files whose version on the remote is not taken.
+        other: where such a version lies beside the file, if it does.
+    """
+    found = [
+        Hold(name, Where.HERE, one.why, layout.path_of(ref, name), is_behind=one.is_behind)
+        for name, one in held.items()
+    ]
+    found += [
+        Hold(name, Where.REMOTE, one.why, layout.path_of(ref, name), other(name))
+        for name, one in (refused or {}).items()
+    ]
+    found += [
+        Hold(name, Where.ELSEWHERE, mark.why, layout.path_of(ref, name))
+        for name, mark in head.held.items()
+        if mark.device != device
+    ]
+    return tuple(sorted(found, key=lambda hold: (hold.file, hold.where.value)))
+
+
+def with_holds(outcome: Outcome, holds: Sequence[Hold]) -> Outcome:
+    """An outcome that says what is held back. Such a session is never reported as in step."""
+    if not holds:
+        return outcome
+    damaged = [hold for hold in holds if not hold.is_behind]
+    is_ours = any(hold.where is not Where.ELSEWHERE for hold in damaged)
+    standing = outcome.standing
+    if is_ours or (damaged and standing is Standing.IN_STEP):
+        standing = Standing.HELD_BACK
+    elif not damaged:
+        standing = Standing.BEHIND
+    sent = "the rest was sent" if outcome.standing is Standing.PUSHED and is_ours else ""
+    note = "; ".join(filter(None, (outcome.note, sent, *map(_words, holds))))
+    error = outcome.error
+    if standing is Standing.HELD_BACK and error is None:
+        error = Corrupt(
+            note,
+            operation="sync",
+            path=damaged[0].path,
+            session=outcome.session_id,
+            hint=_remedy(outcome.session_id, damaged),
+        )
+    return replace(outcome, standing=standing, note=note, error=error, held=tuple(holds))
+
+
+def taken_back(layout: Recipient, name: str, kind: PartKind, before: int, after: int) -> bool:
+    """Whether a journal that was written anew is a conversation, or has fewer bytes than it had.
+
+    The lines of others are put in order anew whenever two devices have written some: that takes nothing back.
+    """
+    if kind is not PartKind.JOURNAL:
+        return False
+    return layout.rule(name).policy is Policy.FORK or after < before
+
+
+def with_undo(outcome: Outcome, undo: Undo | None, note: str) -> Outcome:
+    """An outcome that says what was taken back, and how it is brought back."""
+    if not note:
+        return outcome
+    return replace(outcome, note="; ".join(filter(None, (outcome.note, note))), undo=undo)
+
+
+def _words(hold: Hold) -> str:
+    if hold.is_behind:
+        return (
+            f"{hold.file} was restored from an older copy and lacks lines that were sent; a pull brings them"
+        )
+    if hold.where is Where.HERE:
+        return f"{hold.file} is held back: {hold.why}"
+    if hold.where is Where.ELSEWHERE:
+        return f"another device holds its {hold.file} back: {hold.why}"
+    beside = f"; it lies beside as {os.path.basename(hold.other)}" if hold.other else ""
+    return f"the remote's {hold.file} is held back: {hold.why}{beside}"
+
+
+def _remedy(session: str, damaged: Sequence[Hold]) -> str:
+    resolve = f"`sessionary sync resolve {session} --keep"
+    if any(hold.where is Where.HERE for hold in damaged):
+        return (
+            f"repair it, or {resolve} theirs` takes the version of the remote and keeps yours beside it; "
+            f"{resolve} mine` sends yours as it is"
+        )
+    if any(hold.where is Where.REMOTE for hold in damaged):
+        return (
+            f"{resolve} mine` sends the version here; "
+            f"{resolve} theirs` takes that of the remote and keeps yours beside it"
+        )
+    return f"settle it on that device; if it is gone for good, {resolve} mine` ends it"
