@@ -14,6 +14,7 @@ READING = {
     "", "list", "show", "search", "events", "tree", "stats", "check", "demo",
     "work", "work list", "work show", "work tree", "work breadcrumbs", "work breadcrumb", "work timeline", "work stats",
     "work subwork", "work subwork list", "work subwork show", "work pending",
+    "work status", "work ledger",
     "sync", "sync status", "sync check", "sync history", "sync project", "sync project list", "sync demo",
 }  # fmt: skip
 """What changes nothing that a user keeps, and groups."""

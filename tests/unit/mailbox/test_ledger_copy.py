@@ -172,6 +172,29 @@ def test_lines_that_came_by_another_way_are_copied_too(session: Path) -> None:
     assert prompts(session) == ["a", "b", "c"]
 
 
+def test_what_another_process_applies_meanwhile_is_no_ledger_that_went_back(
+    session: Path, tmp_path: Path
+) -> None:
+    """It comes into the ledger and the copy after the first one has read the ledger, and before it reads the copy."""
+    state = str(tmp_path / "state")
+    first = Mailbox.over(OS_FS, session, shared=True, state=state)
+    assert first._box.copy is not None
+    copy = first._box.copy.path
+    done: list[int] = []
+
+    class Meeting(WrappedFs):
+        def call(self, name: str, *arguments: object, **options: object) -> object:
+            if name == "stat" and arguments[0] == copy and not done:
+                done.append(1)
+                assert Mailbox.over(OS_FS, session, shared=True, state=state).consume(echo).applied == 1
+            return super().call(name, *arguments, **options)
+
+    put(session, "a", number=1)
+    first = Mailbox.over(Meeting(OS_FS), session, shared=True, state=state)
+    assert first.consume(echo).applied == 0
+    assert (done, prompts(session)) == ([1], ["a"])
+
+
 @pytest.mark.parametrize("state", ["file", "nowhere", "closed"])
 def test_a_copy_that_cannot_be_kept_is_done_without(
     state: str, session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
