@@ -12,6 +12,7 @@ single flipped bit in a title would be believed.
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,11 @@ class Catalog:
         self.path: str | None = None
         if folder is not None:
             place = os.fsencode(f"{os.path.realpath(home)}\0{home}")
+            encoding = sys.getfilesystemencoding()
+            if (
+                encoding != "utf-8"
+            ):  # names are other texts then, and those of here cannot all be encoded there
+                place += b"\0" + encoding.encode()
             # Two homes of one name would only forget what the other has learned: folders are remembered whole.
             name = f"{zlib.crc32(place):08x}{zlib.crc32(place[::-1]):08x}"
             self.path = os.path.join(folder, f"{layout}-{name}.catalogue")

@@ -18,6 +18,12 @@ from sessionary.layouts.amplifier import Repaired, repair
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
+_FEW = 10
+_SOURCES = {
+    "backup": "its backup",
+    "conflict": "both sides of the merge conflict; where they differ, from the first",
+    "nothing": "what is known: the id alone",
+}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -44,12 +50,26 @@ Examples:
     "--close-last", is_flag=True, help="Add a closing text where the conversation ends with what a tool said."
 )
 @click.option(
+    "--bad-bytes",
+    type=click.Choice(["replace", "drop"]),
+    default="replace",
+    show_default=True,
+    help="A message with bytes that are not UTF-8: keep it with U+FFFD in their place, or set it aside.",
+)
+@click.option(
     "--full", is_flag=True, help=f"Print lines of the diff whole, not their first {WHOLE} characters."
 )
 @changing.dry_run
 @changing.as_json
 def repair_command(
-    session: str, home: Path | None, orphans: str, close_last: bool, full: bool, dry_run: bool, json_: bool
+    session: str,
+    home: Path | None,
+    orphans: str,
+    close_last: bool,
+    bad_bytes: str,
+    full: bool,
+    dry_run: bool,
+    json_: bool,
 ) -> int:
     """Put a session right that its agent or a model provider refuses; then check it again.
 
@@ -62,7 +82,9 @@ def repair_command(
     """
     target = chosen(homes.workspace(home), session, "repair")
     with waiting("repairing"):
-        done = repair(target.folder, orphans=orphans, close_last=close_last, dry_run=dry_run)
+        done = repair(
+            target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
+        )
     undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, full, undo))
@@ -116,6 +138,17 @@ def _told(done: Repaired, full: bool) -> Iterator[str]:
     yield from changing.done(told, *(("!", "yellow") if done.remaining else ()))
     yield f"  {phrases.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
     yield from _still_wrong(done)
+    yield from _lost(done)
+
+
+def _lost(done: Repaired) -> Iterator[str]:
+    """What could not be brought back: the last line."""
+    lost = [fix for fix in done.fixes if fix.lost]
+    if not lost:
+        return
+    lines = ", ".join(f"{fix.line:,}" for fix in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
+    size = phrases.size(sum(fix.lost for fix in lost))
+    yield from changing.set_in(f"  could not be brought back: {size} of line{'s' * (len(lost) > 1)} {lines}")
 
 
 def _unchanged(name: str, done: Repaired) -> Iterator[str]:
@@ -143,8 +176,7 @@ def _besides(done: Repaired) -> Iterator[str]:
         where = os.path.basename(done.set_aside_in) if done.set_aside_in else "a file beside the transcript"
         yield from changing.set_in(f"  set aside: {phrases.size(done.set_aside)}, in {where}")
     if done.metadata_from is not None:
-        source = "its backup" if done.metadata_from == "backup" else "what is known: the id alone"
-        yield f"  metadata.json is written anew from {source}"
+        yield from changing.set_in(f"  metadata.json is written anew from {_SOURCES[done.metadata_from]}")
     if done.event_sealed:
         yield "  the last event was torn: it gets the end of its line"
 

@@ -1,8 +1,10 @@
-"""The base of all groups of commands: a mistyped command is answered with those that it may mean."""
+"""The base of all groups of commands: what is mistyped is answered, and text that is no text is refused."""
 
 from __future__ import annotations
 
 import click
+
+from sessionary.cli.arguments import text_only
 
 
 class SuggestingGroup(click.Group):
@@ -19,7 +21,8 @@ class SuggestingGroup(click.Group):
         word = args[0]
         if not (ctx.resilient_parsing or word.startswith("-")) and self.get_command(ctx, word) is None:
             ctx.fail(f"No such command '{word}'.{_meant(word, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and text_only(command, rest), rest
 
 
 def _meant(word: str, commands: list[str]) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from sessionary.codec.conflicts import is_marker, name_of
 from sessionary.codec.decode import Undecodable, decode
 from sessionary.codec.problems import CODES
 from sessionary.model import Severity
@@ -18,7 +19,6 @@ from sessionary.model import Severity
 Span = tuple[int, int]
 
 _scan = json.JSONDecoder(strict=False).raw_decode
-_MARKER = re.compile(rb"(?:<{7}|={7}|>{7}|\|{7})(?: .*)?", re.DOTALL)
 # Fewer NULs within a line are characters that a program wrote; a hole in a file is longer, or reaches its edge.
 _HOLE = re.compile(rb"\A\0+|\0{8,}|\0+\Z")
 _BLANK: Final = " \t\r\n\0"
@@ -43,9 +43,8 @@ def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
 
     A hole in the middle of a line damages what is before it and what is behind it as well: three stretches.
     """
-    if _MARKER.fullmatch(raw):
-        words = f"a line that a merge left behind ({raw[:7].decode()})"
-        return [_damage("conflict_marker", 0, len(raw), words)]
+    if is_marker(raw):
+        return [_damage("conflict_marker", 0, len(raw), name_of(raw))]
     if b"\0" in raw and _HOLE.search(raw):
         return _around_holes(raw)
     if cause.code in ("too_deep", "number_too_long", "control_characters"):

@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from sessionary.codec.conflicts import first_marker, is_marker, name_of
+
 fast_decode = msgspec.json.Decoder().decode
 fast_decode_lines = msgspec.json.Decoder().decode_lines
 _encode = msgspec.json.Encoder().encode
@@ -27,7 +29,8 @@ class Undecodable(ValueError):
     """Bytes that are no JSON value, or none that can be held.
 
     Attributes:
-        code: ``bad_json``, ``bad_utf8``, ``control_characters``, ``too_deep`` or ``number_too_long``.
+        code: ``bad_json``, ``bad_utf8``, ``conflict_marker``, ``control_characters``, ``too_deep`` or
+            ``number_too_long``.
         at: offset of the first byte that does not fit, or None.
     """
 
@@ -82,7 +85,7 @@ def decode_patiently(raw: bytes) -> Decoded:
     except RecursionError:
         raise Undecodable("nested too deeply to be read", code="too_deep") from None
     except json.JSONDecodeError as error:
-        raise _no_json(text, error.msg, skipped + len(text[: error.pos].encode())) from None
+        raise _conflict(raw) or _no_json(text, error.msg, skipped + len(text[: error.pos].encode())) from None
     except ValueError:
         raise Undecodable("an integer with more digits than Python reads", code="number_too_long") from None
     return Decoded(value, ("bom",) * bool(skipped) + _oddities(value))
@@ -102,6 +105,16 @@ def original_accepts(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _conflict(raw: bytes) -> Undecodable | None:
+    """The error about a merge conflict, if that is why these bytes are no JSON."""
+    if is_marker(raw):
+        return Undecodable(name_of(raw), code="conflict_marker", at=0)
+    found = first_marker(raw)
+    if found is None:
+        return None
+    return Undecodable(f"{found.words} in line {found.line}", code="conflict_marker", at=found.byte)
 
 
 def _no_json(text: str, words: str, at: int) -> Undecodable:

@@ -68,7 +68,7 @@ CODES: Final[dict[str, Code]] = {
         "store the number as text within the record",
     ),
     "not_an_object": Code(Severity.cosmetic, False, "JSON, but not an object", "set the line aside"),
-    "conflict_marker": Code(Severity.cosmetic, True, "a line that a merge left behind", "set the line aside"),
+    "conflict_marker": Code(Severity.cosmetic, True, "a merge conflict marker", "set the line aside"),
     # To JSON it is a blank between two tokens; to whoever opens the file as text it ends the line.
     "carriage_return": Code(
         Severity.cosmetic,

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from sessionary.codec.conflicts import REMEDY, first_marker
 from sessionary.errors import Corrupt, Unsupported
 
 
@@ -59,6 +60,7 @@ _BOM: Final = "\ufeff"
 _REMEDIES: Final = {
     "bad_yaml": "correct the line by hand; quote a text that holds a colon, a hash or a quote",
     "bad_utf8": "save the file as UTF-8",
+    "conflict_marker": REMEDY,
     "too_large": "split the file, or raise the limit",
     "too_deep": "flatten what is nested there",
     "too_many_aliases": "write out what the aliases (*name) repeat",
@@ -102,7 +104,7 @@ def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
         before = text[: error.position] if isinstance(error.position, int) else ""
         raise bad_yaml("bad_yaml", str(error.reason), path, before.count("\n") + 1) from None
     except yaml.MarkedYAMLError as error:
-        raise _from_marked(error, path) from None
+        raise _conflict(data, path) or _from_marked(error, path) from None
     finally:
         loader.dispose()
 
@@ -117,6 +119,12 @@ def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise bad_yaml("bad_utf8", f"not UTF-8 at byte {error.start}", path, line) from None
     return text.removeprefix(_BOM)
+
+
+def _conflict(data: bytes, path: str) -> Corrupt | None:
+    """The error about a merge conflict, if that is why a file is no YAML."""
+    found = first_marker(data)
+    return None if found is None else bad_yaml("conflict_marker", found.words, path, found.line)
 
 
 def bad_yaml(code: str, why: str, path: str, line: int | None = None, column: int | None = None) -> Corrupt:

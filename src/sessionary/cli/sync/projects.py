@@ -13,6 +13,7 @@ import click
 from sessionary.cli import output
 from sessionary.cli.changing import done, tell
 from sessionary.cli.changing import set_in as indented
+from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import AlreadyExists, Invalid, NotFound
@@ -37,6 +38,7 @@ class Row(NamedTuple):
 
 @click.group(
     "project",
+    cls=SuggestingGroup,
     epilog="""\b
 Examples:
   sessionary sync project list

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.codec.problems import text_problems
+from sessionary.disk import intent
 from sessionary.disk.fs import Fs, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
@@ -153,7 +154,9 @@ def _kept_problem(kind: str, path: str, size: int) -> Problem:
             "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
         )
         return Problem("conflict_kept", Severity.hides_data, path, None, None, message, remedy, size)
-    what = {"corrupt": "an unreadable file", "before": "an earlier version"}.get(kind, "a torn last line")
+    what = {"corrupt": "an unreadable file, or a piece of one", "before": "an earlier version"}.get(
+        kind, "a torn last line"
+    )
     message = f"{size:,} bytes of {what}, set aside before they were replaced"
     return note("kept_copy", path, message, "delete it when you no longer need it")
 
@@ -178,6 +181,20 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
         yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
         return
     yield from text_problems(data or b"", path)
+
+
+def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
+    """What earlier repairs could not bring back, as long as what they replaced is kept."""
+    try:
+        entries = intent.entries(fs, folder)
+    except OSError:
+        return  # whoever wants to undo something is told
+    for entry in entries:
+        lost, lines = entry.facts.get("lost"), entry.facts.get("lost_lines")
+        if entry.operation == "repair" and isinstance(lost, int) and lost > 0:
+            where = ", ".join(map(str, lines)) if isinstance(lines, list) else "?"
+            message = f"a repair could not bring back {lost:,} bytes (of line {where} of the old file)"
+            yield note("not_recovered", entry.path, message, "none is known; the old file is kept there")
 
 
 def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:

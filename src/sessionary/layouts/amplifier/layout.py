@@ -226,10 +226,11 @@ class AmplifierLayout:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        from sessionary.layouts.amplifier.checking import config_problems, event_log_problems
+        from sessionary.layouts.amplifier.checking import config_problems, event_log_problems, lost_problems
 
         summary, names = self._look(ref, thorough=True)
         yield from summary.problems
+        yield from lost_problems(self._fs, ref.folder)
         if CONFIG in names:
             yield from config_problems(self._fs, f"{ref.folder}/{CONFIG}")
         if EVENTS in names:

@@ -56,7 +56,13 @@ class Operations(ABC):
         return rewind(folder, turn, dry_run=dry_run, fs=self._fs, now=self._now)
 
     def repair(
-        self, session_id: str, *, orphans: str = "complete", close_last: bool = False, dry_run: bool = False
+        self,
+        session_id: str,
+        *,
+        orphans: str = "complete",
+        close_last: bool = False,
+        bad_bytes: str = "replace",
+        dry_run: bool = False,
     ) -> Repaired:
         """Put a session right that an agent refuses; see `repairing.repair`.
 
@@ -65,14 +71,21 @@ class Operations(ABC):
         Raises:
             NotFound: no such session, or no transcript.
             Corrupt: nothing of it can be read.
-            Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``.
+            Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``, and
+                `bad_bytes` ``replace`` or ``drop``.
         """
         from sessionary.layouts.amplifier.repairing import repair
 
         self.last_report = Report("repair", session_id)
         folder = self._existing_folder(session_id)
         return repair(
-            folder, orphans=orphans, close_last=close_last, dry_run=dry_run, fs=self._fs, now=self._now
+            folder,
+            orphans=orphans,
+            close_last=close_last,
+            bad_bytes=bad_bytes,
+            dry_run=dry_run,
+            fs=self._fs,
+            now=self._now,
         )
 
     def restore_backup(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.codec import Reading, Undecodable, decode, read_lines
+from sessionary.codec.conflicts import REMEDY, first_marker, sides
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP as BACKUP  # noqa: PLC0414 - writers take it from here
@@ -25,6 +26,7 @@ from sessionary.layouts.amplifier.files import TRANSCRIPT as TRANSCRIPT  # noqa:
 from sessionary.model import Problem, Severity
 
 SURROUNDINGS = 200
+CONFLICT = "conflict_marker"
 
 
 @dataclass(slots=True)
@@ -241,7 +243,7 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
     main = read_bytes(fs, path) if to_write else _bytes_or_problem(fs, path, problems)
     value = object_in(main, path, problems)
     if value is not None:
-        return StoredMetadata(value, problems, main, True)
+        return StoredMetadata(value, problems, main, not problems)
     backup = read_bytes(fs, path + BACKUP) if to_write else _bytes_or_problem(fs, path + BACKUP, problems)
     if main is None and backup is None and not problems:
         return StoredMetadata({}, problems, None, True)
@@ -272,6 +274,11 @@ def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[st
     try:
         value = decode(data)
     except Undecodable as error:
+        marker = first_marker(data) if error.code == CONFLICT else None
+        if marker is not None:
+            line, byte, words = marker
+            problems.append(Problem(CONFLICT, Severity.hides_data, path, line, byte, words, REMEDY))
+            return _of_both_sides(data)
         problems.append(
             Problem(
                 "bad_metadata", Severity.hides_data, path, None, error.at, f"no JSON document: {error}", None
@@ -293,6 +300,19 @@ def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[st
         )
     )
     return None
+
+
+def _of_both_sides(data: bytes) -> dict[str, Any] | None:
+    """The fields of a document with a merge conflict: those of both sides, of the first where they differ."""
+    fields: dict[str, Any] | None = None
+    for side in reversed(sides(data) or ()):
+        try:
+            value = decode(side)
+        except Undecodable:
+            continue
+        if isinstance(value, dict):
+            fields = {**(fields or {}), **value}
+    return fields
 
 
 def _bytes_or_problem(fs: Fs, path: str, problems: list[Problem]) -> bytes | None:

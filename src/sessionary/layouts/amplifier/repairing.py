@@ -25,7 +25,7 @@ from sessionary.disk.fs import OS_FS, Fs, read_bytes
 from sessionary.disk.intent import Whole
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.scan import tail_heads
-from sessionary.errors import Corrupt, NotFound
+from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time, stamp, timestamp_of
 from sessionary.layouts.amplifier.recovery import read_metadata
@@ -55,10 +55,12 @@ class Repaired:
         messages_after: messages that there are now.
         set_aside: bytes that are no longer in the transcript.
         set_aside_in: the file beside it that has them; None if there are none, or nothing was written.
-        metadata_from: where metadata.json was written anew from: ``backup``, or ``nothing`` where the id is all that
-            is known; None if it was left as it is.
+        metadata_from: where metadata.json was written anew from: ``conflict`` for both sides of a merge conflict,
+            ``backup``, or ``nothing`` where the id is all that is known; None if it was left as it is.
         event_sealed: a torn last event got its newline.
         kept_in: the folder with the old bytes; None if neither transcript nor metadata were written.
+
+    What could not be brought back is `lost` of the fixes.
     """
 
     session_id: str
@@ -97,6 +99,7 @@ def repair(
     *,
     orphans: str = "complete",
     close_last: bool = False,
+    bad_bytes: str = "replace",
     dry_run: bool = False,
     fs: Fs = OS_FS,
     now: Clock = utc_now,
@@ -108,6 +111,8 @@ def repair(
         orphans: what becomes of a tool call that nobody answered: ``complete`` adds an error result, ``drop`` takes
             the call away.
         close_last: add a closing text at the end, too, if the last word there is a tool's; see `turns.mend`.
+        bad_bytes: what becomes of a message with bytes that are not UTF-8: ``replace`` keeps it with U+FFFD in their
+            place, ``drop`` sets it aside.
         dry_run: tell what would be done, and write nothing.
         fs: the file system.
         now: the clock.
@@ -117,12 +122,14 @@ def repair(
 
     Raises:
         NotFound: no such session, or neither a transcript nor a backup of one.
-        Invalid: `orphans` is neither.
+        Invalid: `orphans` or `bad_bytes` is neither.
         Corrupt: nothing in the transcript or its backup can be read; it was left as it is.
         Locked, StorageFailed: as every write.
     """
+    if bad_bytes not in ("replace", "drop"):
+        raise Invalid(f"Unknown bad_bytes value: {bad_bytes!r}", hint="use 'replace' or 'drop'")
     with operating(session_dir, REPAIR, fs, now, dry_run=dry_run) as session:
-        plan = _plan(session, orphans, close_last, now)
+        plan = _plan(session, orphans, close_last, bad_bytes == "replace", now)
         metadata, source, problems = _metadata(session, now)
         torn = _torn_event(session)
         wholes: list[Whole] = []
@@ -194,11 +201,13 @@ def _facts(plan: _Plan, source: str | None) -> Mapping[str, Any]:
         "fixes": len(plan.fixes),
         "mends": len(plan.mends),
         "set_aside": len(plan.left_over),
+        "lost": sum(fix.lost for fix in plan.fixes),
+        "lost_lines": [fix.line for fix in plan.fixes if fix.lost],
         "metadata_from": source,
     }
 
 
-def _plan(session: Session, orphans: str, close_last: bool, now: Clock) -> _Plan:
+def _plan(session: Session, orphans: str, close_last: bool, replace_bad: bool, now: Clock) -> _Plan:
     fs, path = session.fs, session.transcript.path
     data = read_bytes(fs, path)
     backup = read_bytes(fs, path + BACKUP)
@@ -207,7 +216,7 @@ def _plan(session: Session, orphans: str, close_last: bool, now: Clock) -> _Plan
         raise NotFound(message, operation=REPAIR, path=path, session=session.session_id)
     old = data or b""
     reading = read_lines(old, path)
-    salvaged = _salvaged(path, data, backup)
+    salvaged = _salvaged(path, data, backup, replace_bad)
     mended = mend(salvaged.values, orphans=orphans, close_last=close_last)  # type: ignore[arg-type]
     lines = _lines_of(mended.messages, salvaged, now)
     untouched = not salvaged.fixes and not mended.changes
@@ -223,7 +232,7 @@ def _plan(session: Session, orphans: str, close_last: bool, now: Clock) -> _Plan
     )
 
 
-def _salvaged(path: str, data: bytes | None, backup: bytes | None) -> Salvaged:
+def _salvaged(path: str, data: bytes | None, backup: bytes | None, replace_bad: bool) -> Salvaged:
     """The transcript put right; where nothing of it can be read, its backup put right.
 
     Raises:
@@ -232,7 +241,11 @@ def _salvaged(path: str, data: bytes | None, backup: bytes | None) -> Salvaged:
     held = read_lines(backup, path + BACKUP) if backup and backup.strip() else None
     if data is not None and data.strip(b"\r\n\t "):
         reading = read_lines(data, path)
-        done = salvage(data, held) if needs_salvage(reading) else Salvaged(reading.raws, reading.values)
+        done = (
+            salvage(data, held, replace_bad=replace_bad)
+            if needs_salvage(reading)
+            else Salvaged(reading.raws, reading.values)
+        )
         if done.values or data.startswith(
             b"\n"
         ):  # one newline is an empty conversation, whatever is torn behind it
@@ -286,6 +299,8 @@ def _metadata(session: Session, now: Clock) -> tuple[bytes | None, str | None, l
     problems = [problem for problem in stored.problems if problem.severity > Severity.note]
     if not problems:
         return None, None, []
+    if stored.data is not None and not any(one.code == "recovered_metadata" for one in problems):
+        return encode_document(stored.value), "conflict", problems  # the fields of both sides
     backup = read_bytes(fs, path + BACKUP) or b""
     try:
         if isinstance(decode(backup), dict):

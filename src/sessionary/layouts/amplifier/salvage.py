@@ -2,25 +2,36 @@
 
 Whatever can be read stays byte for byte where it is. Only the stretches between readable records are worked on: records
 that stand side by side get a line each, a record that is spread over lines becomes one, raw control characters in
-strings are written as escapes, objects in a list get a line each. What is left over (torn pieces, zeros where data
-was, foreign bytes) goes, and is handed back so that it can be kept. Where something is missing and the backup holds
-it between the same neighbours, it is put back, by the rules of `recovery`.
+strings are written as escapes, objects in a list get a line each, bytes that are not UTF-8 become U+FFFD where the rest
+of a line is a record. What is left over (torn pieces, zeros where data was, foreign bytes) goes, and is handed back so
+that it can be kept. Where something is missing and the backup holds it between the same neighbours, it is put back, by
+the rules of `recovery`.
+
+Of lines that both sides of a merge have changed, one side stays: both would be a conversation that nobody had.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sessionary.codec import Reading, Undecodable, decode, encode_line, read_lines, split_glued
+from sessionary.codec.conflicts import conflicts, is_marker
 from sessionary.codec.damage import MAX_JOINED_LINES, joined_record
 from sessionary.codec.decode import BOM
 from sessionary.layouts.amplifier.recovery import between, one_line
 from sessionary.model import Severity
 
 _BLANK = b" \t\r\n\0"
+_BAD = "\ufffd"
+
+REPLACED = "replaced"
+_NOTHING_LOST = frozenset(
+    {"conflict_marker", "not_an_object", "unknown_record", "raw_newline", "control_characters"}
+)
 
 Message = tuple[bytes, dict[str, Any]]
 """A message and its line."""
@@ -33,11 +44,13 @@ class Fix(NamedTuple):
         line: number of the line in the damaged file, from 1.
         code: what the damage is called, as `check` calls it where it has a name for it.
         what: what was done, in words.
+        lost: how many bytes could not be brought back, neither from the file nor from its backup.
     """
 
     line: int
     code: str
     what: str
+    lost: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON."""
@@ -53,12 +66,14 @@ class Salvaged:
         values: the messages, parallel to `lines`.
         fixes: what was put right, in the order of the file.
         left_over: the bytes that are no longer in it, one stretch a line.
+        replace_bad: as of `salvage`.
     """
 
     lines: list[bytes] = field(default_factory=list)
     values: list[dict[str, Any]] = field(default_factory=list)
     fixes: list[Fix] = field(default_factory=list)
     left_over: list[bytes] = field(default_factory=list)
+    replace_bad: bool = True
 
     def add(self, line: bytes, value: dict[str, Any]) -> None:
         """Add one message."""
@@ -79,15 +94,17 @@ def needs_salvage(reading: Reading) -> bool:
     return any(problem.severity > Severity.note or problem.code == "bom" for problem in reading.problems)
 
 
-def salvage(data: bytes, backup: Reading | None = None) -> Salvaged:
+def salvage(data: bytes, backup: Reading | None = None, *, replace_bad: bool = True) -> Salvaged:
     """Put a transcript right.
 
     Args:
         data: its bytes.
         backup: what its backup holds; gaps are filled from there.
+        replace_bad: keep a message with bytes that are not UTF-8, with U+FFFD in their place; else it is set aside.
     """
+    done = Salvaged(replace_bad=replace_bad)
+    data = _settled(data, done)
     reading = read_lines(data)
-    done = Salvaged()
     damaged = {problem.byte for problem in reading.problems if problem.severity > Severity.cosmetic}
     for piece in _pieces(data, reading):
         if isinstance(piece, _Stretch):
@@ -128,35 +145,97 @@ def _line_of(line: bytes) -> bytes:
 
 def _put_right(stretch: _Stretch, done: Salvaged, reading: Reading, backup: Reading | None) -> None:
     found: list[Message] = []
-    lost = len(done.left_over)
-    for line, code, records, rest in _worked(stretch):
+    fixes: list[tuple[Fix, list[Message]]] = []
+    kept = len(done.left_over)
+    for line, code, records, rest, zeros in _worked(stretch, done.replace_bad):
         found += records
         if rest.strip(_BLANK):
             done.left_over.append(rest)
-        done.fixes.append(Fix(line, code, _words(len(records), len(rest))))
-    if backup is not None and (len(done.left_over) > lost or b"\0" in stretch.data):
-        found = _filled(stretch, found, done, reading, backup)
+        fixes.append((_fix(line, code, records, rest, zeros), records))
+    filled: Fix | None = None
+    if backup is not None and (len(done.left_over) > kept or b"\0" in stretch.data):
+        found, filled = _filled(stretch, found, reading, backup)
+    for fix, records in fixes:
+        done.fixes.append(fix if filled is None else _brought_back(fix, records, found))
+    done.fixes += [] if filled is None else [filled]
     for record in found:
         done.add(*record)
 
 
+def _brought_back(fix: Fix, records: list[Message], found: list[Message]) -> Fix:
+    """A fix of a stretch that was filled from the backup: nothing is lost, but for bytes that are still U+FFFD."""
+    if fix.code == "bad_utf8" and records:
+        return fix if records[0] in found else fix._replace(what="the backup has the message whole", lost=0)
+    return fix._replace(lost=0)
+
+
 def _filled(
-    stretch: _Stretch,
-    found: list[Message],
-    done: Salvaged,
-    reading: Reading,
-    backup: Reading,
-) -> list[Message]:
+    stretch: _Stretch, found: list[Message], reading: Reading, backup: Reading
+) -> tuple[list[Message], Fix | None]:
     """With what the backup holds between the two neighbours of the stretch; what it lacks of `found` comes behind."""
     first, last = between(backup.raws, reading.raws, stretch.place)
     if first >= last:
-        return found
+        return found, None
     back = list(zip(backup.raws[first:last], backup.values[first:last], strict=True))
     values = [value for _, value in back]
+    found = [one for one in found if not any(_is_damaged(one[0], whole) for whole, _ in back)]
     new = sum(1 for value in values if value not in [value for _, value in found])
-    if new:
-        done.fixes.append(Fix(stretch.line, "filled_from_backup", f"{new} message(s) come from the backup"))
-    return back + [record for record in found if record[1] not in values]
+    words = f"{new} message(s) come from the backup"
+    fix = Fix(stretch.line, "filled_from_backup", words) if new else None
+    return back + [record for record in found if record[1] not in values], fix
+
+
+def _is_damaged(line: bytes, whole: bytes) -> bool:
+    """True if a line is another one with U+FFFD in the place of some bytes."""
+    text = line.decode("utf-8", "replace")
+    if _BAD not in text:
+        return False
+    parts = re.split(f"({_BAD}+)", text)
+    pattern = "".join(f".{{0,{4 * len(part)}}}" if part[:1] == _BAD else re.escape(part) for part in parts)
+    return re.fullmatch(pattern, _written_anew(whole).decode("utf-8", "replace"), re.DOTALL) is not None
+
+
+def _written_anew(line: bytes) -> bytes:
+    try:
+        return encode_line(decode(line))
+    except (Undecodable, ValueError):
+        return line
+
+
+def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) -> Fix:
+    if code == REPLACED:
+        bad = len(rest) - len(rest.decode("utf-8", "ignore").encode())
+        return Fix(line, "bad_utf8", f"{bad:,} bytes that are not UTF-8 became U+FFFD", bad)
+    lost = 0 if code in _NOTHING_LOST else zeros + len(rest.replace(b"\0", b""))
+    return Fix(line, code, _words(len(records), len(rest)), lost)
+
+
+def _settled(data: bytes, done: Salvaged) -> bytes:
+    """The file with one side of each merge conflict in which both sides have changed the same lines.
+
+    That is known where the lines before the change stand in it too (the style `diff3`). Elsewhere both sides may have
+    only added lines, and all of them stay. Lines that go become blank, so that the others keep their numbers.
+    """
+    lines = data.split(b"\n")
+    for one in conflicts(lines):
+        if one.base is None or not any(line.strip() for line in lines[one.base + 1 : one.middle]):
+            continue
+        sides = [range(one.first + 1, one.base), range(one.middle + 1, one.last)]
+        counts = [sum(1 for row in rows if lines[row].strip()) for rows in sides]
+        longer = counts[1] > counts[0]  # growth wins over a rewind
+        gone = [row for row in range(one.first, one.last + 1) if row not in sides[longer]]
+        done.left_over.append(b"\n".join(lines[row] for row in gone))
+        for row in gone:
+            lines[row] = b""
+        words = f"{counts[longer]} message(s) of the {'second' if longer else 'first'} side stay; the other side, "
+        done.fixes.append(
+            Fix(
+                one.first + 1,
+                "conflict_marker",
+                words + "and what stood there before the merge, were set aside",
+            )
+        )
+    return b"\n".join(lines)
 
 
 def _words(records: int, rest: int) -> str:
@@ -168,8 +247,8 @@ def _words(records: int, rest: int) -> str:
     return ", ".join(parts) or "a line without content was left out"
 
 
-def _worked(stretch: _Stretch) -> Iterator[tuple[int, str, list[Message], bytes]]:
-    """Line by line: its number, the name of its damage, the records in it, and the rest of its bytes."""
+def _worked(stretch: _Stretch, replace_bad: bool) -> Iterator[tuple[int, str, list[Message], bytes, int]]:
+    """Line by line: its number, the name of its damage, the records in it, the rest of its bytes, and NUL bytes."""
     lines = stretch.data.split(b"\n")
     row = 0
     while row < len(lines):
@@ -182,16 +261,18 @@ def _worked(stretch: _Stretch) -> Iterator[tuple[int, str, list[Message], bytes]
             text = b"\n".join(lines[row - 1 : row - 1 + count])
             row += count - 1
             record = _record(text)
-            yield number, "raw_newline", [record] if record else [], b"" if record else text
+            yield number, "raw_newline", [record] if record else [], b"" if record else text, 0
         elif (items := _listed(line)) is not None:
-            yield number, "not_an_object", items, b""
+            yield number, "not_an_object", items, b"", 0
         elif (whole := _record(line)) is not None:
-            yield number, _refusal(line), [whole], b""
+            yield number, _refusal(line), [whole], b"", 0
+        elif replace_bad and (replaced := _replaced(line)) is not None:
+            yield number, REPLACED, [replaced], line, 0
         else:
             read = [(span, _record(line[slice(*span)])) for span in split_glued(line)]
             records = [record for _, record in read if record is not None]
             rest = _rest(line, [span for span, record in read if record is not None])
-            yield number, _name_of(line, len(records)), records, rest
+            yield number, _name_of(line, len(records)), records, rest, line.count(b"\0")
 
 
 def _name_of(line: bytes, records: int) -> str:
@@ -202,6 +283,8 @@ def _name_of(line: bytes, records: int) -> str:
 
 def _refusal(line: bytes) -> str:
     """What the reader calls the damage of a line that it refused."""
+    if is_marker(line):
+        return "conflict_marker"
     try:
         value = decode(line)
     except Undecodable as cause:
@@ -231,6 +314,22 @@ def _record(piece: bytes) -> Message | None:
     if not isinstance(value, dict):
         return None
     return (piece if strict else encode_line(value)), value
+
+
+def _replaced(line: bytes) -> Message | None:
+    """The record of a line whose only damage is bytes that are not UTF-8, with U+FFFD in their place."""
+    if _is_utf8(line):
+        return None
+    record = _record(line.decode("utf-8", "replace").encode())
+    return None if record is None or not record[1] else (encode_line(record[1]), record[1])
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _listed(line: bytes) -> list[Message] | None:

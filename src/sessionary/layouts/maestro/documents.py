@@ -14,6 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, sanitize
+from sessionary.codec.conflicts import REMEDY
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
@@ -85,7 +86,9 @@ def parse_session(data: bytes, path: str) -> WorkSession:
             f"{path} cannot be read: {error}",
             operation="load",
             path=path,
-            hint="the next save puts the file aside and writes a new one",
+            hint=REMEDY
+            if error.code == "conflict_marker"
+            else "the next save puts the file aside and writes a new one",
         ) from error
     except SchemaError as error:
         error.operation, error.path = "load", path
