@@ -329,8 +329,11 @@ class Workspace:
 
         try:
             found = read_conversation(self._fs, str(path), thorough=True)
-            if found.messages == 0 and found.problems and (other := not_json_lines(self._fs, str(path))):
-                return [other]  # once, and not for each of its lines
+            known = any(problem.code == "not_text" for problem in found.problems)
+            if found.messages == 0 and found.problems and not known:
+                other = not_json_lines(self._fs, str(path))
+                if other is not None:
+                    return [other]  # once, and not for each of its lines
             return found.problems
         except FileNotFoundError:
             raise not_found(str(path), f"there is no file {path}") from None
@@ -487,6 +490,11 @@ def _are_uuids(ids: list[str]) -> bool:
 def _shown(handle: str, short: str) -> str:
     """What stands for a session in a list: the short name of a random id, any other id whole."""
     return short if re.fullmatch(_RANDOM, handle) else handle
+
+
+def short_name(session_id: str, length: int = SHORT) -> str:
+    """The beginning of a random id; any other id whole."""
+    return _shown(session_id, session_id[:length])
 
 
 def _beginnings(names: list[str]) -> dict[str, str]:

@@ -753,6 +753,24 @@ def test_a_file_that_is_not_json_lines_is_reported_once(run: Run, tmp_path: Path
     assert result.code == 13
 
 
+def test_paths_in_json_are_absolute_however_files_are_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_bytes(b'{"role": "user", "content": "x"}\n{"role"\n')
+    for command in ("check", "show"):
+        problems = run(command, "x.jsonl", "--json", bare=True).json["problems"]
+        assert {one["path"] for one in problems} == {f"{tmp_path}/x.jsonl"}
+    put(Path("home"), ROOT, "-p", {"transcript.jsonl": lines(HELLO)})
+    for words in (["list"], ["tree"]):
+        (row,) = run(*words, "--home", "home", "--json", bare=True).json
+        assert row["path"] == f"{tmp_path}/home/projects/-p/sessions/{ROOT}"
+    made = run("feature", "create", "Login", "--root", ".", "--json", bare=True).json
+    assert made["path"] == f"{tmp_path}/.ai-session/{made['feature_id']}"
+    started = run("brainstorm", "start", "sign-in", "--root", ".", "--json", bare=True).json
+    assert started["path"].startswith(f"{tmp_path}/.project-memory/")
+
+
 def test_json_lines_that_are_damaged_throughout_are_still_reported_line_by_line(
     run: Run, tmp_path: Path
 ) -> None:

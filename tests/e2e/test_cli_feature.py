@@ -219,7 +219,14 @@ def test_list_filters_by_status(run: Run, planned: FeatureStore) -> None:
     planned.create("other-2025-01-10")
     planned.pause("other-2025-01-10")
     assert [row["feature_id"] for row in run("list", "--status", "active", "--json").json] == [FEATURE]
-    assert "other-2025-01-10    paused  " in run("list").out
+    head, first, _ = run("list").out.splitlines()
+    assert head.split() == ["ID", "WHEN", "STATUS", "TASK", "MODEL"]
+    assert first.split()[0] == "other-2025-01-10"
+    assert first.split()[3] == "paused"
+    assert [json.loads(line) for line in run("list", "--jsonl").out.splitlines()] == run(
+        "list", "--json"
+    ).json
+    assert run("history", FEATURE, "--jsonl").rows == run("history", FEATURE, "--json").json
 
 
 def test_nothing_that_a_terminal_obeys_is_printed(run: Run, store: FeatureStore) -> None:

@@ -13,8 +13,7 @@ from tests.e2e.driving import ROOT, Result, Run, lines, put
 READING = {
     "", "list", "show", "search", "events", "tree", "stats", "check", "demo",
     "work", "work list", "work show", "work tree", "work breadcrumbs", "work breadcrumb", "work timeline", "work stats",
-    "work subwork", "work subwork list", "work subwork show", "work pending",
-    "work status", "work ledger",
+    "work status", "work ledger", "work subwork", "work subwork list", "work subwork show", "work pending",
     "sync", "sync status", "sync check", "sync history", "sync project", "sync project list", "sync demo",
 }  # fmt: skip
 """What changes nothing that a user keeps, and groups."""

@@ -109,30 +109,33 @@ def log(store: WorkStore, session: str = ROOT_ID, name: str = LOG) -> list[dict[
 # list
 
 
-def test_a_list_has_the_columns_of_the_original_and_the_oldest_first(store: WorkStore, run: Run) -> None:
+def test_a_list_has_the_columns_of_the_other_lists_and_the_newest_first(store: WorkStore, run: Run) -> None:
     code, out, err = run("list")
     assert (code, err) == (0, "")
     header, *rows = out.splitlines()
-    assert header.split() == ["ID", "TYPE", "STATUS", "CREATED", "ENTITY"]
+    assert header.split() == ["ID", "TYPE", "STATUS", "WHEN", "ENTITY"]
     assert [row.split()[0] for row in rows] == [
-        each[:12] for each in (ROOT_ID, CHILD_ID, GRANDCHILD_ID, OTHER_ID)
+        each[:12] for each in (OTHER_ID, CHILD_ID, GRANDCHILD_ID, ROOT_ID)
     ]
-    assert rows[0].split(maxsplit=5)[1:] == ["work_track", "▶", "running", "2026-03-01T09:00:00", "Checkout"]
-    assert rows[3].split()[2:4] == ["·", "paused"]
+    first = run("list", "--sort-by", "created", "--reverse").out.splitlines()[1]
+    assert re.fullmatch(r"\S+  work_track  +▶ running  +Mar  1( 2026)? +Checkout", first)
+    assert rows[0].split()[2:4] == ["·", "paused"]
 
 
 @pytest.mark.parametrize(
     ("flags", "wanted"),
     [
-        ([], "abcd"),
-        (["--reverse"], "dcba"),
+        ([], "dbca"),
+        (["--sort-by", "created"], "dcba"),
+        (["--sort-by", "created", "--reverse"], "abcd"),
         (["--status", "paused"], "d"),
         (["--type", "work_task"], "b"),
         (["--entity", "T-1"], "b"),
         (["--since", "2026-03-01T09:04:00+00:00"], "d"),
         (["--sort-by", "type"], "dcba"),
         (["--sort-by", "status"], "dabc"),
-        (["--sort-by", "modified", "--reverse"], "dbca"),
+        (["--sort-by", "modified"], "dbca"),
+        (["--reverse"], "acbd"),
     ],
 )
 def test_flags_of_a_list(store: WorkStore, run: Run, flags: list[str], wanted: str) -> None:
@@ -140,9 +143,17 @@ def test_flags_of_a_list(store: WorkStore, run: Run, flags: list[str], wanted: s
 
 
 def test_a_list_as_json_has_every_key_of_the_document_and_where_it_lies(store: WorkStore, run: Run) -> None:
-    row = run("list", "--json").json[1]
+    row = run("list", "--json", "--type", "work_task").json[0]
     document = json.loads((Path(store.folder(CHILD_ID)) / "session.json").read_text())
     assert row == document | {"path": store.folder(CHILD_ID)}
+
+
+def test_lists_are_there_as_json_lines(store: WorkStore, run: Run) -> None:
+    for words in (["list"], ["tree"], ["breadcrumbs", ROOT_ID], ["subwork", "list", ROOT_ID]):
+        assert run(*words, "--jsonl").out.splitlines() == [
+            json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in run(*words, "--json").json
+        ]
+        assert run(*words, "--json", "--jsonl").code == 2
 
 
 def test_no_sessions_are_no_error(run: Run) -> None:

@@ -110,7 +110,7 @@ def _check(workspace: Workspace, target: Target) -> _Checked:
 def _objects(checked: _Checked) -> list[dict[str, Any]]:
     """The problems with the field names of docs/cli-json.md."""
     session = checked.name if checked.kind == "session" else None
-    return [{"session": session, **problem.as_dict()} for problem in checked.problems]
+    return [{"session": session, **output.of_problem(problem)} for problem in checked.problems]
 
 
 def _report(checked: list[_Checked]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import msgspec
 
 from sessionary.cli import pager
 from sessionary.errors import StorageFailed
+from sessionary.model import Problem
 
 WIDTH = 80
 WIDEST = 100
@@ -270,6 +271,19 @@ def values(documents: Iterable[Any]) -> None:
     """A stream of JSON documents, one per line."""
     for document in documents:
         line(_encode(document, sys.stdout))
+
+
+def of_problem(found: Problem) -> dict[str, Any]:
+    """A problem with the field names of docs/cli-json.md, its path absolute however the file was named."""
+    return found.as_dict() | {"path": os.path.abspath(found.path)}
+
+
+def items(documents: Iterable[Any], *, jsonl: bool) -> None:
+    """A list as one JSON document, or with `jsonl` one item per line."""
+    if jsonl:
+        values(documents)
+    else:
+        value(list(documents))
 
 
 def problem(document: Any) -> None:

@@ -119,7 +119,7 @@ def show_command(
         output.value({
             "id": found.name if isinstance(found, Path) else found.session_id,
             "messages": list(map(as_object, messages)),
-            "problems": [problem.as_dict() for problem in problems],
+            "problems": list(map(output.of_problem, problems)),
         })  # fmt: skip
     else:
         page = Page(

@@ -53,6 +53,7 @@ Examples:
     "--older-than", type=When(), metavar="TIME", help="With --list or --empty: trashed before that: 30d."
 )
 @click.option("--yes", is_flag=True, help="With --empty: do not ask.")
+@click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one session per line.")
 @changing.as_json
 def trash_command(
     sessions: tuple[str, ...],
@@ -61,6 +62,7 @@ def trash_command(
     empty: bool,
     older_than: datetime | None,
     yes: bool,
+    jsonl: bool,
     json_: bool,
 ) -> int:
     """Move sessions to the trash, from where `sessionary undo` brings them back.
@@ -70,6 +72,9 @@ def trash_command(
     Undo: `sessionary undo ID`; the line is printed. There is no undo of --empty.
     """
     _one_job(sessions, list_, empty, older_than, yes)
+    options.one_format(json_, jsonl)
+    if jsonl and not list_:
+        raise click.UsageError("--jsonl goes with --list")
     workspace = homes.workspace(home)
     if sessions:
         return _trash(workspace, sessions, home, json_)
@@ -77,8 +82,8 @@ def trash_command(
     rows = [row for row in _rows(workspace, closed) if _is_older(row.one, older_than)]
     if empty:
         return _empty(rows, yes, json_) or tell_partly(joined(closed), "destroyed")
-    if json_:
-        output.value(list(map(_object, rows)))
+    if json_ or jsonl:
+        output.items(map(_object, rows), jsonl=jsonl)
     else:
         with output.paged():
             output.lines(_listed(rows))

@@ -55,8 +55,9 @@ Examples:
 @click.option(
     "--list", "list_", is_flag=True, help="Show what could be undone, the newest first, and do nothing."
 )
+@click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one change per line.")
 @changing.as_json
-def undo_command(session: str | None, home: Path | None, list_: bool, json_: bool) -> int:
+def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:
     """Take back the last rewind, repair, restored backup, undo or conflict, or bring a session back from the trash.
 
     A conflict is what a save did that displaced what another program had stored: both versions are kept, and undo puts
@@ -68,12 +69,15 @@ def undo_command(session: str | None, home: Path | None, list_: bool, json_: boo
     Undo: a second `sessionary undo ID` of the same session leads back to where one was. A session that came back from
     the trash goes there again by `sessionary trash ID`. The line is printed.
     """
+    options.one_format(json_, jsonl)
+    if jsonl and not list_:
+        raise click.UsageError("--jsonl goes with --list")
     workspace = homes.workspace(home)
     closed: list[StorageFailed] = []
     rows = _rows(workspace, None if session is None else _named(workspace, session), closed)
     if list_:
-        if json_:
-            output.value(list(map(_object, rows)))
+        if json_ or jsonl:
+            output.items(map(_object, rows), jsonl=jsonl)
         else:
             with output.paged():
                 output.lines(_listed(rows))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, output, phrases
+from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.text import cells, column, fit, one_line
@@ -82,16 +82,17 @@ Examples:
 )
 @in_project.root
 @click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
-@in_project.as_json
-def list_command(root: Path, status: str | None, json_: bool) -> int:
-    """Every session of the project, the last changed first.
+@options.as_json("the sessions", "one session")
+def list_command(root: Path, status: str | None, json_: bool, jsonl: bool) -> int:
+    """List the sessions of the project, the newest first.
 
     The bars are its score over the iterations.
     """
+    options.one_format(json_, jsonl)
     rows = [row for row in given.store_in(root).list() if status in (None, row.status)]
     rows.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
-    if json_:
-        output.value([_object(row) for row in rows])
+    if json_ or jsonl:
+        output.items(map(_object, rows), jsonl=jsonl)
         return 0
     if not rows:
         output.aside("no brainstorm sessions here; `sessionary brainstorm start SLUG` begins one")
@@ -110,20 +111,20 @@ def _object(row: Row) -> dict[str, Any]:
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     now = datetime.now(UTC)
     columns = [
+        column(["WHEN", *(phrases.ago(row.updated, now) for row in rows)]),
         column(["EMS", *("?" if row.ems is None else str(row.ems) for row in rows)], right=True),
         column(["", *(sparkline(row.ems_line[-_BARS:]) for row in rows)]),
         column(["ITER", *(str(row.iteration or "?") for row in rows)], right=True),
         column(["PHASE", *(fit(one_line(row.phase or "?"), 11) for row in rows)]),
         column(["STATUS", *(fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows)]),
-        column(["CHANGED", *(phrases.ago(row.updated, now) for row in rows)]),
     ]
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
     names = [fit(one_line(row.slug), max(room, 8)) for row in rows]
     signs = [" ", *(" " if row.health in ("ok", "note") else phrases.sign(row.health) for row in rows)]
-    for number, cols in enumerate(zip(signs, column(["SLUG", *names]), *columns, strict=True)):
+    for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols
         text = f"{sign} {'  '.join(rest)}".rstrip()
-        yield output.paint(text, "dim") if number == 0 else text
+        yield output.paint(text, "bold") if number == 0 else text
     for row in rows:
         if not row.readable:
             yield from item("✗ ", f"{row.slug}: {row.problems[0].message}")

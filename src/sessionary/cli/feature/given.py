@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -45,7 +46,7 @@ def writing(command: Callable[..., int]) -> Callable[..., int]:
 
 def store_in(root: Path, agent: str = DEFAULT_AGENT, require_ack: Path | None = None) -> FeatureStore:
     """The store of a project."""
-    return FeatureStore(root, agent=agent, require_ack=require_ack)
+    return FeatureStore(Path(os.path.expanduser(root)).absolute(), agent=agent, require_ack=require_ack)
 
 
 def before(read: Callable[[], T]) -> T | None:

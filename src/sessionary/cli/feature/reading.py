@@ -31,13 +31,14 @@ Examples:
 @in_project.root
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only those of this status.")
 @click.option("--archived", is_flag=True, help="Those that were put away, too.")
-@in_project.as_json
-def list_command(root: Path, status: str | None, archived: bool, json_: bool) -> int:
-    """Every feature of the project, the last changed first."""
+@options.as_json("the features", "one feature")
+def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
+    """List the features of the project, the newest first."""
+    options.one_format(json_, jsonl)
     store = given.store_in(root)
     rows = store.list_features(status=status, archived=archived)
-    if json_:
-        output.value([_object(row) for row in rows])
+    if json_ or jsonl:
+        output.items(map(_object, rows), jsonl=jsonl)
         return 0
     in_project.warn(store.last_report.problems)
     if not rows:
@@ -59,18 +60,18 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
     now = datetime.now(UTC)
     states = [row.state for row in rows]
     columns = [
+        column(["WHEN", *(phrases.ago(state.last_updated if state else None, now) for state in states)]),
         column(["STATUS", *("archived" if row.archived else row.status for row in rows)]),
         column(["TASK", *(fit(one_line((state and state.active_task) or "-"), 16) for state in states)]),
         column(["MODEL", *(fit(one_line((state and state.model_in_use) or "?"), 8) for state in states)]),
-        column(["CHANGED", *(phrases.ago(state.last_updated if state else None, now) for state in states)]),
     ]
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
     names = [fit(one_line(row.feature_id), max(room, 8), keep_end=True) for row in rows]
     signs = [" ", *("✗" if row.state is None else " " for row in rows)]
-    for number, cols in enumerate(zip(signs, column(["FEATURE", *names]), *columns, strict=True)):
+    for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols
         text = f"{sign} {'  '.join(rest)}".rstrip()
-        yield output.paint(text, "dim") if number == 0 else text
+        yield output.paint(text, "bold") if number == 0 else text
     for row in rows:
         if row.state is None and row.problems:
             yield from item("✗ ", f"{row.feature_id}: {row.problems[0].message}")
@@ -166,7 +167,7 @@ Examples:
 @options.since
 @click.option("--failed", is_flag=True, help="Only what failed.")
 @click.option("--stats", is_flag=True, help="What they add up to, instead of the entries.")
-@in_project.as_json
+@options.as_json("the entries", "one entry")
 def history_command(
     feature_id: str,
     root: Path,
@@ -177,14 +178,18 @@ def history_command(
     failed: bool,
     stats: bool,
     json_: bool,
+    jsonl: bool,
 ) -> int:
     """What was done on a feature, oldest first.
 
     The entries that fit every filter that is given.
     """
+    options.one_format(json_, jsonl)
+    if stats and jsonl:
+        raise click.UsageError("--stats is no list; --json prints it")
     store = given.store_in(root)
     found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
-    if not json_:
+    if not (json_ or jsonl):
         in_project.warn(store.last_report.problems)
     if stats:
         added = stats_of(found)
@@ -192,8 +197,8 @@ def history_command(
             output.value(added)
         else:
             output.lines(_stats(added))
-    elif json_:
-        output.value(found)
+    elif json_ or jsonl:
+        output.items(found, jsonl=jsonl)
     else:
         now = datetime.now(UTC)
         with output.paged():

@@ -92,6 +92,8 @@ def restore_command(
     Of a session of an agent, the transcript and, where it was carried, the event log are restored; of a feature its
     history; of a brainstorm its file. Ledgers are not restored: messages would be applied again. The next push sends
     what was restored, and other machines follow.
+
+    Undo: `sync restore` again; the version that was replaced lies beside, and `sync history` lists what was pushed.
     """
     if (generation is None) == (kept is None):
         raise click.UsageError("give --generation N, or --from FILE to go back")

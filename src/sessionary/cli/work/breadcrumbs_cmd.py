@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.text import one_line
 from sessionary.cli.work import entries, facts, places, words
 from sessionary.layouts.maestro.gathering import summarise
@@ -32,7 +32,7 @@ Examples:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest.")
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest.")
 @click.option("--include-children", is_flag=True, help="Those of all sessions below it too.")
-@places.as_json
+@options.as_json("them", "one breadcrumb")
 def breadcrumbs_command(
     session: str,
     root: Path | None,
@@ -42,12 +42,16 @@ def breadcrumbs_command(
     tail: int | None,
     include_children: bool,
     json_: bool,
+    jsonl: bool,
 ) -> int:
     """List the breadcrumbs of a work session, the oldest first.
 
     ID may be the beginning of an id, or `latest`. What stands in brackets is the time, and the name of the file: in
     UTC, or local where the times of the session name no zone.
     """
+    options.one_format(json_, jsonl)
+    if summary and jsonl:
+        raise click.UsageError("--summary is no list; --json prints it")
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")
     store = places.store_at(root)
@@ -56,8 +60,10 @@ def breadcrumbs_command(
     found = cut(found, limit, tail)
     if json_ and summary:
         output.value(summarise([crumb for crumb, _ in found]))
-    elif json_:
-        output.value([crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found])
+    elif json_ or jsonl:
+        output.items(
+            (crumb_document(crumb) | {"session_id": owner.session_id} for crumb, owner in found), jsonl=jsonl
+        )
     else:
         with output.paged():
             output.lines(_summed(top, found) if summary else _listed(top, found, depth, include_children))

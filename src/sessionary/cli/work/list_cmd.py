@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output, phrases
 from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.cli.when import When
 from sessionary.cli.work import places, words
@@ -31,7 +31,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
     epilog="""\b
 Examples:
   sessionary work list
-  sessionary work list --status running --sort-by modified --reverse
+  sessionary work list --status running --sort-by created
   sessionary work list --json | jq -r '.[] | .session_id + " " + .state'
 """,
 )
@@ -41,10 +41,14 @@ Examples:
 @click.option("--since", type=When(), metavar="TIME", help="Created since then: 3d, yesterday, 2026-03-14.")
 @click.option("--entity", metavar="TEXT", help="Only where TEXT stands in what the work is about.")
 @click.option(
-    "--sort-by", type=click.Choice(list(_ORDERS)), default="created", show_default=True, help="The order."
+    "--sort-by",
+    type=click.Choice(list(_ORDERS)),
+    default="modified",
+    show_default=True,
+    help="The order: the newest first, words from A to Z.",
 )
 @click.option("--reverse", is_flag=True, help="The other way round.")
-@places.as_json
+@options.as_json("the sessions", "one session")
 def list_command(
     root: Path | None,
     type_: str | None,
@@ -54,12 +58,14 @@ def list_command(
     sort_by: str,
     reverse: bool,
     json_: bool,
+    jsonl: bool,
 ) -> int:
-    """List the work sessions, the oldest first.
+    """List the work sessions, the newest first.
 
-    Those that others began are there too. The beginning of an id that stands in the list names the session. Times
-    are local.
+    Those that others began are there too. The beginning of an id that stands in the list names the session. WHEN is
+    its last change; with `--sort-by created` when it was made.
     """
+    options.one_format(json_, jsonl)
     store = places.store_at(root)
     scan = store.scan()
     folders = {id(session): folder for session, folder in zip(scan.sessions, scan.folders, strict=True)}
@@ -71,26 +77,34 @@ def list_command(
         and (since is None or (parse_time(session.created) or _FIRST) >= since)
         and (entity is None or entity in str(session.related_entity))
     ]
-    found.sort(key=_ORDERS[sort_by], reverse=reverse)
-    if json_:
-        output.value([document_of(session) | {"path": folders[id(session)]} for session in found])
+    found.sort(key=_ORDERS[sort_by], reverse=reverse != (sort_by in ("created", "modified")))
+    if json_ or jsonl:
+        output.items(
+            (document_of(session) | {"path": folders[id(session)]} for session in found), jsonl=jsonl
+        )
     elif found:
         with output.paged():
-            output.lines(table(found))
+            output.lines(table(found, "created" if sort_by == "created" else "modified"))
     elif scan.sessions:
-        output.aside(f"None of {len(scan.sessions):,} work sessions is so.")
+        output.aside(f"No work sessions match these filters ({len(scan.sessions):,} in total).")
     else:
         places.none_there(store)
     return places.tell(scan.problems)
 
 
-def table(sessions: list[WorkSession]) -> Iterator[str]:
-    """The sessions as lines with the columns of the original; only on a terminal is anything cut."""
+def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
+    """The sessions as lines; only on a terminal is anything cut.
+
+    Args:
+        sessions: what is shown.
+        when: the time that is shown: ``created`` or ``modified``.
+    """
+    now = datetime.now(UTC)
     columns = [
-        column(["ID", *[one_line(session.session_id[: places.SHORT]) for session in sessions]]),
+        column(["ID", *[words.short_id(session) for session in sessions]]),
         column(["TYPE", *[fit(one_line(session.session_type), 16) for session in sessions]]),
         column(["STATUS", *[words.status(session) for session in sessions]]),
-        column(["CREATED", *[words.moment(session.created) for session in sessions]]),
+        column(["WHEN", *[phrases.ago(parse_time(getattr(session, when)), now) for session in sessions]]),
     ]
     about = ["ENTITY", *[words.entity(session) for session in sessions]]
     room = output.room()

@@ -22,9 +22,6 @@ from sessionary.workspace import check_store
 
 PARTLY = 3
 DAMAGED = Corrupt.exit_code
-SHORT = 12
-"""Characters of an id in a table; enough to name the session by."""
-
 _TOLD = 5  # of each kind: a project may hold hundreds of sessions of the older kind
 _DAMAGE = frozenset(
     {"bad_breadcrumb", "no_breadcrumb", "no_file", "too_large", "unreadable_file", "bad_ledger_line"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.phrases import count
 from sessionary.cli.text import cells, column, fit, harmless, one_line
 from sessionary.cli.work import places, show_cmd, words
@@ -87,14 +87,15 @@ Example:
 )
 @_parent
 @places.root
-@places.as_json
-def list_command(parent: str, root: Path | None, json_: bool) -> int:
-    """List what PARENT has begun, the oldest first."""
+@options.as_json("the sessions", "one session")
+def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> int:
+    """List what PARENT has begun, the newest first."""
+    options.one_format(json_, jsonl)
     store = places.store_at(root)
     above = store.resolve(parent)
-    children = store.children(above)
-    if json_:
-        output.value([document_of(child) for child in children])
+    children = store.children(above)[::-1]
+    if json_ or jsonl:
+        output.items(map(document_of, children), jsonl=jsonl)
     elif children:
         output.lines(_table(children))
     else:
@@ -227,7 +228,7 @@ def _closed(closed: Closed) -> dict[str, Any]:
 
 def _table(children: list[WorkSession]) -> list[str]:
     columns = [
-        column(["ID", *[one_line(child.session_id[: places.SHORT]) for child in children]]),
+        column(["ID", *[words.short_id(child) for child in children]]),
         column(["STATUS", *[words.status(child) for child in children]]),
         column(["CONTEXT", *[fit(words.context(child) or "-", 24) for child in children]]),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.text import cells, fit, one_line
 from sessionary.cli.work import places, words
 from sessionary.layouts.maestro.family import Node, forest
@@ -32,22 +32,25 @@ Examples:
     "--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with what stands above it."
 )
 @click.option("--show-breadcrumbs", is_flag=True, help="Count the breadcrumbs of each.")
-@places.as_json
+@options.as_json("the sessions", "one session")
 def tree_command(
-    root: Path | None, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool
+    root: Path | None, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool
 ) -> int:
     """Show work sessions below those that began them.
 
     A session whose parent is gone stands at the top and says so, and so does one that comes from itself, as edited
     files may have it.
     """
+    options.one_format(json_, jsonl)
     store = places.store_at(root)
     scan = store.scan()
     tops = [top for top in forest(scan.sessions) if _prune(top, status, depth)]
     problems = list(scan.problems)
     counts = _counted(store, tops, problems) if show_breadcrumbs else {}
-    if json_:
-        output.value([_object(node, level, counts) for top in tops for node, level in top.walk()])
+    if json_ or jsonl:
+        output.items(
+            (_object(node, level, counts) for top in tops for node, level in top.walk()), jsonl=jsonl
+        )
     elif tops:
         with output.paged():
             output.lines(_drawn(tops))
@@ -102,7 +105,7 @@ def _drawn(tops: list[Node]) -> Iterator[str]:
     rows = list(_rows(tops))
     length = None
     if room is not None and any(cells(_text(node, branch, None, None)) > room for node, branch in rows):
-        length = places.SHORT
+        length = words.SHORT
     for node, branch in rows:
         line, sign = _text(node, branch, length, room), words.sign(node.session)
         yield line.replace(sign, output.paint(sign, words.colour(node.session)), 1)

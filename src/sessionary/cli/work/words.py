@@ -6,6 +6,7 @@ from sessionary.cli import output
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.times import parse_time
+from sessionary.workspace import short_name
 
 # A sign of one cell each: those of the original are two wide on some terminals and one on others.
 _STATUSES = {
@@ -17,6 +18,8 @@ _STATUSES = {
 }
 _ABOUT = ("name", "id", "track_id", "phase_id")
 UNKNOWN = "unknown"
+SHORT = 12
+"""Characters of an id in a table; enough to name the session by."""
 
 
 def status(session: WorkSession) -> str:
@@ -32,6 +35,11 @@ def sign(session: WorkSession) -> str:
 def colour(session: WorkSession) -> str:
     """The colour that repeats the sign."""
     return _STATUSES.get(session.status, ("", "dim"))[1]
+
+
+def short_id(session: WorkSession) -> str:
+    """The beginning of a random id; any other id whole, as that of a session that was named by hand."""
+    return one_line(short_name(session.session_id, SHORT))
 
 
 def entity(session: WorkSession) -> str:
