@@ -28,13 +28,15 @@ Work of more than a second shows how far it has come, on standard error.
 Colours only repeat what signs and words say, and `NO_COLOR` turns them off.
 [Screens](screens.md) shows what is printed in 80 columns.
 
-Shells complete commands and options, once they are told:
+Shells complete commands, options and the ids of sessions, once they are told:
 
 | shell | line | where |
 |---|---|---|
 | bash | `eval "$(_SESSIONARY_COMPLETE=bash_source sessionary)"` | `~/.bashrc` |
 | zsh | `eval "$(_SESSIONARY_COMPLETE=zsh_source sessionary)"` | `~/.zshrc` |
 | fish | `_SESSIONARY_COMPLETE=fish_source sessionary > ~/.config/fish/completions/sessionary.fish` | once, in a shell |
+
+For the other program it is `_MAESTRO_COMPLETE` and `maestro`.
 
 ## Names
 

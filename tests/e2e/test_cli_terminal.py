@@ -7,12 +7,14 @@ import shlex
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from sessionary import BrainstormStore, FeatureStore, WorkStore
 from sessionary.cli.app import COMMANDS
-from tests.e2e.driving import COMMAND, on_terminal
+from tests.e2e.driving import COMMAND, SPAWNED, on_terminal, put
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no pseudo terminals")
 
@@ -128,6 +130,44 @@ def test_a_shell_completes_commands_and_options() -> None:
     assert completed("sessionary sh") == ["show"]
     assert completed("sessionary list --s") == ["--since", "--sort"]
     assert "--dry-run" in completed("sessionary mv --")
+
+
+def test_a_shell_completes_the_ids_of_every_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest first, as lists show them; whole where more was typed than they show."""
+    ids = [f"3f0c81d{digit}-0000-4000-8000-000000000001" for digit in "012"]
+    for age, session_id in enumerate(ids):
+        files = {"transcript.jsonl": b'{"role": "user", "content": "Hi"}\n'}
+        put(tmp_path / ".amplifier", session_id, "-p", files, timedelta(hours=age))
+    put(tmp_path / ".amplifier", SPAWNED, "-p", {"transcript.jsonl": b"\n"})
+    BrainstormStore(tmp_path).create("sign-in", questions=["Who?"])
+    FeatureStore(tmp_path).create("login-2026-01-02", name="Login")
+    work = WorkStore(tmp_path / "docs" / "sessions").create("pm").session_id
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    short = [session_id[:8] for session_id in ids]
+    for command in (
+        "show",
+        "fork",
+        "rewind",
+        "trash",
+        "undo",
+        "rename",
+        "events",
+        "check",
+        "tree",
+        "search --session",
+    ):
+        assert completed(f"sessionary {command} 3F0") == short
+    assert completed("sessionary show 3f0c81d1-") == [ids[1]]
+    assert completed("sessionary fork la") == ["latest"]
+    assert completed("sessionary show sign") == ["sign-in"]
+    assert completed("sessionary fork sign") == [""]
+    assert completed(f"sessionary --debug show --home {tmp_path}/nowhere 3f0") == [
+        "3f0"
+    ]  # the shell offers files
+    assert completed("sessionary feature status log") == ["login-2026-01-02"]
+    assert completed("sessionary brainstorm status ") == ["sign-in", "latest"]
+    assert completed(f"sessionary work show {work[:6]}") == [work]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

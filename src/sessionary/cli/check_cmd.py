@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import completing, homes, options, output, phrases
 from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import told
 from sessionary.cli.progress import Progress
@@ -43,7 +43,9 @@ Examples:
   sessionary check --json | jq '.problems[] | select(.severity == "lost_data")'
 """,
 )
-@click.argument("targets", nargs=-1, metavar="[ID | FILE | DIR]...")
+@click.argument(
+    "targets", nargs=-1, metavar="[ID | FILE | DIR]...", shell_complete=completing.sessions(files=True)
+)
 @options.home
 @click.option("--notes", is_flag=True, help="Print the notes too: worth knowing, and nothing is wrong.")
 @options.as_json("the findings", "one problem")

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sessionary import codec
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import completing, homes, options, output, phrases
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import AGENTS, logged_by, of_an_agent, resolve
@@ -38,7 +38,9 @@ Examples:
   sessionary events 3f0c81d2 --cost --json | jq .total.cost_usd
 """,
 )
-@click.argument("session", metavar="ID | DIR | FILE")
+@click.argument(
+    "session", metavar="ID | DIR | FILE", shell_complete=completing.sessions("amplifier", files=True)
+)
 @options.home
 @click.option(
     "--event",

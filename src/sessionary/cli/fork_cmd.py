@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import all_refs
 from sessionary.cli.progress import waiting
@@ -30,7 +30,7 @@ Examples:
   sessionary fork 3f0c81d2 --json | jq -r .id
 """,
 )
-@click.argument("session", metavar="ID | DIR")
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @options.home
 @click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to take.  [default: all]")
 @click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")

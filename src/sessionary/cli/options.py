@@ -23,7 +23,8 @@ def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | No
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
             tell_once(workspace(value, must_exist=False).layouts)
 
-    ctx.call_on_close(tell)
+    if not ctx.resilient_parsing:  # a shell that asks for words is told none but these
+        ctx.call_on_close(tell)
     return value
 
 

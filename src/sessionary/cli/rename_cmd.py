@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import chosen, tell
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import SessionStore
@@ -23,7 +23,7 @@ Examples:
   sessionary rename latest --clear           what was said first is the title again
 """,
 )
-@click.argument("session", metavar="ID | DIR")
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @click.argument("name", metavar="NAME", required=False)
 @options.home
 @click.option("--clear", is_flag=True, help="Take the name away.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
@@ -37,7 +37,7 @@ Examples:
   sessionary undo 3f0c81d2                   as it was before
 """,
 )
-@click.argument("session", metavar="ID | DIR")
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @options.home
 @click.option(
     "--orphans",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
@@ -24,7 +24,7 @@ Examples:
   sessionary undo 3f0c81d2                   as it was before
 """,
 )
-@click.argument("session", metavar="ID | DIR")
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @options.home
 @click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
 @changing.dry_run

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
@@ -30,7 +30,7 @@ Examples:
   sessionary undo 3f0c81d2                   bring it back
 """,
 )
-@click.argument("session", metavar="ID | DIR")
+@click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @click.argument("turn", type=click.IntRange(0), metavar="TURN")
 @options.home
 @changing.dry_run

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import homes, options, output, phrases, targets
+from sessionary.cli import completing, homes, options, output, phrases, targets
 from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
@@ -71,6 +71,7 @@ Examples:
 @click.option(
     "--session",
     metavar="ID",
+    shell_complete=completing.sessions(),
     help="Only this session: its id or the beginning of that, its name, or the path of its folder.",
 )
 @options.top_level

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import completing, homes, options, output, phrases
 from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
@@ -57,7 +57,7 @@ Examples:
   sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
 """,
 )
-@click.argument("target", metavar="ID[:INDEX] | FILE | DIR")
+@click.argument("target", metavar="ID[:INDEX] | FILE | DIR", shell_complete=completing.sessions(files=True))
 @options.home
 @click.option(
     "--turns",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import joined, stores, tell_partly
 from sessionary.cli.text import column, fit, harmless, one_line
@@ -45,7 +45,7 @@ Examples:
   sessionary trash --empty --older-than 30d  for good
 """,
 )
-@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...")
+@click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.of_agents())
 @options.home
 @click.option("--list", "list_", is_flag=True, help="Show what is in the trash, of all projects.")
 @click.option("--empty", is_flag=True, help="Destroy what is in the trash, for good.")

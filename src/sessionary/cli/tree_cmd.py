@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import homes, list_cmd, options, output, phrases, targets
+from sessionary.cli import completing, homes, list_cmd, options, output, phrases, targets
 from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
@@ -27,7 +27,7 @@ Examples:
   sessionary tree --json | jq '.[] | select(.relation == "fork") | .id'
 """,
 )
-@click.argument("session", metavar="[ID]", required=False)
+@click.argument("session", metavar="[ID]", required=False, shell_complete=completing.sessions())
 @options.home
 @options.project
 @options.as_json("the sessions", "one session")

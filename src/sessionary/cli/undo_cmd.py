@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, homes, options, output, phrases
+from sessionary.cli import changing, completing, homes, options, output, phrases
 from sessionary.cli.changing import tell
 from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
 from sessionary.cli.targets import AGENTS, of_an_agent
@@ -50,7 +50,7 @@ Examples:
   sessionary undo --list 3f0c81d2 --json
 """,
 )
-@click.argument("session", metavar="[ID | DIR]", required=False)
+@click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.of_agents())
 @options.home
 @click.option(
     "--list", "list_", is_flag=True, help="Show what could be undone, the newest first, and do nothing."

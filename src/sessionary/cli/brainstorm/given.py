@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import in_project
+from sessionary.cli import completing, in_project
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.messages import LANGUAGES
 from sessionary.layouts.brainstorm.store import BrainstormStore
@@ -17,7 +17,17 @@ from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, PHAS
 Command = TypeVar("Command", bound=Any)
 
 named = in_project.resolving(lambda root, word: store_in(root).find(word))
-slug = click.argument("slug", metavar="SLUG", callback=named)
+
+
+def _slugs(ctx: click.Context) -> list[str]:
+    """The slugs of the project, the newest first."""
+    rows = [*store_in(ctx.params["root"]).list()]
+    rows.sort(key=lambda row: row.updated.timestamp() if row.updated else 0.0, reverse=True)
+    return [row.slug for row in rows]
+
+
+complete = completing.ids(_slugs)
+slug = click.argument("slug", metavar="SLUG", callback=named, shell_complete=complete)
 lang = click.option(
     "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="The language of what is said."
 )

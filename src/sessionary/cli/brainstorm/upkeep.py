@@ -25,7 +25,7 @@ Examples:
   sessionary brainstorm validate feature-auth --strict
 """,
 )
-@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named)
+@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
 @in_project.root
 @click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
 @in_project.notes
@@ -121,7 +121,7 @@ Examples:
   sessionary brainstorm migrate feature-auth
 """,
 )
-@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named)
+@click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
 @in_project.root
 @in_project.dry_run
 @in_project.as_json

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, completing, in_project, output
 from sessionary.errors import SessionaryError
 from sessionary.layouts.orchestrator.home import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
@@ -19,7 +19,10 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 T = TypeVar("T")
 
 named = in_project.resolving(lambda root, word: store_in(root).find(word))
-feature = click.argument("feature_id", metavar="ID", callback=named)
+complete = completing.ids(
+    lambda ctx: [row.feature_id for row in store_in(ctx.params["root"]).list_features()]
+)
+feature = click.argument("feature_id", metavar="ID", callback=named, shell_complete=complete)
 agent = click.option(
     "--agent", default=DEFAULT_AGENT, show_default=True, help="Who does it, for the history."
 )

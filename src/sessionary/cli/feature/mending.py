@@ -21,7 +21,9 @@ Examples:
   sessionary feature validate sign-in-2025-01-09 --notes
 """,
 )
-@click.argument("feature_id", required=False, metavar="[ID]", callback=given.named)
+@click.argument(
+    "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
+)
 @in_project.root
 @given.require_ack
 @in_project.notes
@@ -51,7 +53,9 @@ Examples:
   sessionary feature repair --rebuild-index
 """,
 )
-@click.argument("feature_id", required=False, metavar="[ID]", callback=given.named)
+@click.argument(
+    "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
+)
 @in_project.root
 @click.option(
     "--rewrite-history",

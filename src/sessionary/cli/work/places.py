@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import completing, output
 from sessionary.cli.ignoring import tell_afterwards
 from sessionary.cli.text import one_line, wrap
 from sessionary.errors import Corrupt
-from sessionary.layouts.maestro.family import Node, forest
+from sessionary.layouts.maestro.family import Node, forest, latest_key
 from sessionary.layouts.maestro.names import ROOT, SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
@@ -48,7 +48,15 @@ root = click.option(
     help="The folder of the work sessions, or of their project.  [default: docs/sessions]",
 )
 as_json = click.option("--json", "json_", is_flag=True, help="Print it as one JSON document.")
-session = click.argument("session", metavar="ID")
+
+
+def _ids(ctx: click.Context) -> list[str]:
+    """The ids of the work sessions, the newest first."""
+    found = sorted(store_at(ctx.params.get("root")).scan().sessions, key=latest_key, reverse=True)
+    return [one.session_id for one in found]
+
+
+session = click.argument("session", metavar="ID", shell_complete=completing.ids(_ids))
 
 
 def store_at(folder: Path | None) -> WorkStore:
