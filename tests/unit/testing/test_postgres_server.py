@@ -11,11 +11,14 @@ from sessionary.testing.postgres_server import PostgresServer, programs
 from sessionary.testing.torture import start
 
 STARTER = """
-import signal
+import signal, sys
 from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.torture import ack
+if sys.argv[1:]:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as under nohup, or as a background job
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN)
 server = PostgresServer()
-ack([str(server.socket), server.conninfo])
+ack([str(server.socket), server.conninfo, str(server._data)])
 signal.pause()
 """
 
@@ -33,18 +36,25 @@ def test_nothing_of_it_is_left_when_it_is_closed() -> None:
 
 @pytest.mark.lane("postgres")
 @pytest.mark.lane("sigkill")
-def test_it_ends_with_a_process_that_was_killed() -> None:
-    worker = start(STARTER)
+@pytest.mark.parametrize("words", [[], ["as a background job"]])
+def test_it_ends_with_a_process_that_was_killed(words: list[str]) -> None:
+    worker = start(STARTER, words)
     try:
         assert worker.wait_for_acks(1)
-        socket, conninfo = worker.acks[0]
+        socket, conninfo, data = worker.acks[0]
         psycopg.connect(conninfo).close()
+        log = (Path(socket).parent / "log").open(encoding="utf-8")  # readable also when it is removed
     finally:
         worker.kill()
     end = time.monotonic() + 20
-    while Path(socket).parent.exists() and time.monotonic() < end:
+    while (Path(socket).parent.exists() or Path(data).exists()) and time.monotonic() < end:
         time.sleep(0.02)
     assert not Path(socket).parent.exists()
+    assert not Path(data).exists()
+    with log:
+        told = log.read()
+    assert "immediate shutdown" in told
+    assert "checkpoint" not in told, "what is thrown away is not written to a disk first"
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(conninfo)
 
