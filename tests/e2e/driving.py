@@ -75,6 +75,14 @@ def put(
     return folder
 
 
+def undated(*messages: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same messages without their times, so that a session is as old as its files."""
+    return [
+        {name: value for name, value in message.items() if name not in ("timestamp", "metadata")}
+        for message in messages
+    ]
+
+
 def documented(section: str) -> list[set[str]]:
     """The fields of each table of a section of docs/cli-json.md."""
     text = _PAGE.read_text("utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]

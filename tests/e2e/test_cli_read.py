@@ -14,7 +14,18 @@ import pytest
 from sessionary.cli import main
 from sessionary.cli.text import cells
 from tests import lanes
-from tests.e2e.driving import COMMAND, ROOT, SPAWNED, Make, Result, Run, lines, on_terminal, put
+from tests.e2e.driving import (
+    COMMAND,
+    ROOT,
+    SPAWNED,
+    Make,
+    Result,
+    Run,
+    lines,
+    on_terminal,
+    put,
+    undated,
+)
 
 OTHER = "77aa99bb-0000-4000-8000-000000000002"
 FORK = "5e5e5e5e-0000-4000-8000-000000000003"
@@ -121,8 +132,8 @@ def size_of(run: Run) -> str:
 
 
 def test_newest_sessions_come_first_and_the_limit_is_said(make: Make, run: Run) -> None:
-    make(ROOT, age=timedelta(hours=2))
-    make(OTHER, HELLO, project="-home-u-web")
+    make(ROOT, *undated(HELLO, CALL, RESULT, DONE), age=timedelta(hours=2))
+    make(OTHER, *undated(HELLO), project="-home-u-web")
     assert [hit["locator"] for hit in run("search", "race", "--jsonl").rows] == [
         f"{OTHER}:0",
         f"{ROOT}:0",
@@ -520,10 +531,11 @@ def test_an_event_is_harmless(make: Make, run: Run) -> None:
 
 
 def test_the_tree_shows_who_comes_from_whom(make: Make, run: Run) -> None:
-    make(ROOT, age=timedelta(hours=3), name="Login")
-    make(SPAWNED, HELLO, parent_id=ROOT, age=timedelta(hours=2))
-    make(FORK, HELLO, parent_id=ROOT, name="Try a lock", age=timedelta(hours=1))
-    make(OTHER, HELLO, parent_id="ffff0000-gone")
+    [hello] = undated(HELLO)
+    make(ROOT, *undated(HELLO, CALL, RESULT, DONE), age=timedelta(hours=3), name="Login")
+    make(SPAWNED, hello, parent_id=ROOT, age=timedelta(hours=2))
+    make(FORK, hello, parent_id=ROOT, name="Try a lock", age=timedelta(hours=1))
+    make(OTHER, hello, parent_id="ffff0000-gone")
     header, *rows = run("tree").out.splitlines()
     assert header.split() == ["ID", "TITLE", "MSGS", "WHEN", "HEALTH"]
     assert [" ".join(row.split()) for row in rows] == [
@@ -591,7 +603,7 @@ def test_no_tree(home: Path, run: Run) -> None:
 def test_stats_count(make: Make, run: Run) -> None:
     make(ROOT)
     make(SPAWNED, HELLO, parent_id=ROOT)
-    make(FORK, HELLO, parent_id=ROOT, project="-home-u-web")
+    make(FORK, *undated(HELLO), parent_id=ROOT, project="-home-u-web")
     out = run("stats").out.splitlines()
     assert out[0] == "3 sessions in 2 projects"
     assert out[1] == "1 begun by people, 1 forked, 1 of sub-agents"
@@ -635,7 +647,7 @@ def test_a_copy_counts_if_its_parent_is_gone(make: Make, run: Run) -> None:
 
 def test_stats_of_a_time(make: Make, run: Run) -> None:
     make(ROOT, age=timedelta(days=9), events=EVENTS)
-    make(OTHER, HELLO)
+    make(OTHER, *undated(HELLO))
     assert run("stats", "--since", "3d", "--json").json["sessions"] == 1
     document = run(
         "stats", "--events", "--since", "2026-03-01T09:04Z", "--until", "2026-03-02", "--json"

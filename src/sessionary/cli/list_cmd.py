@@ -122,7 +122,9 @@ def list_command(
     """List the sessions, the newest first.
 
     Sessions of sub-agents are only counted, unless --all shows them; --json holds them too, each with its parent.
-    WHEN is the last change of a session; --since and --until go by it. KIND stands there if there are several kinds.
+    WHEN is the newest message of a session; order, --since and --until go by it. Where no message bears a time, the
+    times of its files count. A time after the clock counts for nothing, and is a note of `sessionary check`. KIND
+    stands there if there are several kinds.
 
     HEALTH is the worst that was found: ok; stray (bytes that are no record); hides (data that other readers do not
     show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.

@@ -17,8 +17,10 @@ from sessionary.cli import completing, homes, options, output, phrases, targets
 from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
+from sessionary.disk.fs import OS_FS
+from sessionary.layouts.amplifier.conversation import last_time
 from sessionary.layouts.amplifier.files import TRANSCRIPT
-from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.base import Capability, Layout, changed_at
 from sessionary.model import SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
 from sessionary.workspace import Workspace
@@ -190,30 +192,50 @@ class _Hits:
 
 
 def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
-    """Where to look, the conversation that changed last first."""
+    """Where to look, the session with the newest message first."""
     places: list[Place] = []
+    newest: dict[str, float | None] = {}
+    now = datetime.now(UTC).timestamp()
     for kind, those in groupby(refs, attrgetter("kind")):
         some = list(those)
         layout = workspace.layout_of(some[0])
         if Capability.APPENDS in layout.capabilities:
-            places += _in_files(layout, some, _conversation(kind))
+            places += _in_files(layout, some, _conversation(kind), newest, now)
         else:  # many small files: they are read one by one
-            summaries = map(layout.summary, some)
+            summaries = list(map(layout.summary, some))
             places += [Place(one.ref, layout, None, _seconds(one.updated), one.size) for one in summaries]
-    places.sort(key=_newest, reverse=True)
+            newest |= {one.ref.folder: _seconds(one.updated) for one in summaries}
+
+    def key(place: Place) -> tuple[float, str]:
+        time = newest[place.ref.folder]
+        return (_OLDEST if time is None else time, place.ref.session_id)
+
+    places.sort(key=key, reverse=True)
     return places
 
 
-def _in_files(layout: Layout, refs: list[SessionRef], name: str) -> Iterator[Place]:
-    """Sessions that keep their conversation in one file of this name."""
+def _in_files(
+    layout: Layout, refs: list[SessionRef], name: str, newest: dict[str, float | None], now: float
+) -> Iterator[Place]:
+    """Sessions that keep their conversation in one file of this name; when each changed last goes to `newest`.
+
+    A file that was copied may be older than its messages, and one that was touched newer: it is passed over for its
+    age only if both are old.
+    """
     for ref in refs:
         path = f"{ref.folder}/{name}"
         try:
             found = os.stat(path)
         except (OSError, ValueError):
+            newest[ref.folder] = None
             yield Place(ref, layout, path, None, 0)  # the search itself tells what cannot be read
-        else:
-            yield Place(ref, layout, path, found.st_mtime, found.st_size)
+            continue
+        said = last_time(OS_FS, path)
+        changed = found.st_mtime if said is None else max(found.st_mtime, said.timestamp())
+        newest[ref.folder] = changed_at(
+            now, *([] if said is None else [said.timestamp()]), found.st_mtime, found.st_ctime
+        )
+        yield Place(ref, layout, path, changed, found.st_size)
 
 
 def _conversation(kind: str) -> str:
@@ -223,10 +245,6 @@ def _conversation(kind: str) -> str:
     from sessionary.layouts.orchestrator.names import HISTORY  # here, as only projects with features need it
 
     return HISTORY
-
-
-def _newest(place: Place) -> tuple[float, str]:
-    return (_OLDEST if place.changed is None else place.changed, place.ref.session_id)
 
 
 def _seconds(time: datetime | None) -> float | None:

@@ -90,6 +90,20 @@ def one_named(word: str, ids: Iterable[str], what: str) -> str | None:
     return found[0] if found else None
 
 
+def is_ahead(time: datetime | None, now: float) -> bool:
+    """True for a time after the clock: it says nothing about when something was done, and orders no list."""
+    return time is not None and time.timestamp() > now + AHEAD
+
+
+FUTURE_TIME = "future_time"
+FUTURE_REMEDY = "none needed, once the clock that set it is right; until then another time orders the lists"
+
+
+def ahead_message(what: str, time: datetime) -> str:
+    """What to report of a time after the clock."""
+    return f"{what} is of {time.isoformat(sep=' ', timespec='seconds')}, which is after the clock"
+
+
 class Capability(Enum):
     """What a layout can do beyond being read; decides which tests of the shared suite apply to it."""
 

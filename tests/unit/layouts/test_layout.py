@@ -14,7 +14,7 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier import conversation
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.base import Known, Layout, PartKind
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import Workspace
 
@@ -40,6 +40,7 @@ def metadata(session_id: str = ROOT, **more: Any) -> bytes:
     return json.dumps({**fields, "turn_count": 1, **more}).encode()
 
 
+UNDATED = lines({"role": "user", "content": "Hello"})
 Make = Callable[..., Path]
 
 
@@ -165,7 +166,10 @@ def test_a_time_beyond_all_calendars_is_none(home: Path, make: Make) -> None:
             found = OS_FS.stat(path)
             return os.stat_result([*found[:7], 10**15, 10**15, 10**15]) if path == str(folder) else found
 
-    assert only(AmplifierLayout(home, Far())).updated is None
+    (folder / "transcript.jsonl").write_bytes(UNDATED)
+    found = only(AmplifierLayout(home, Far()))
+    assert found.updated == datetime.fromtimestamp((folder / "transcript.jsonl").stat().st_mtime, UTC)
+    assert [problem.code for problem in found.problems] == ["future_time"]
 
 
 def test_a_linked_session_folder_is_followed(home: Path, make: Make, tmp_path: Path) -> None:
@@ -206,7 +210,7 @@ def test_sub_sessions_are_told_apart_by_their_own_span(home: Path, session_id: s
 
 def test_the_summary_of_a_healthy_session(home: Path, make: Make) -> None:
     folder = make(files={"events.jsonl": b"x" * 1000})
-    os.utime(folder / "transcript.jsonl", (1_800_000_000, 1_800_000_000))
+    os.utime(folder / "transcript.jsonl", (1_750_000_000, 1_750_000_000))
     for path in (folder / "metadata.json", folder / "events.jsonl", folder):
         os.utime(path, (1_700_000_000, 1_700_000_000))
     size = sum(path.stat().st_size for path in folder.iterdir())
@@ -219,19 +223,65 @@ def test_the_summary_of_a_healthy_session(home: Path, make: Make) -> None:
         turns=1,
         turn_count=1,
         created=datetime(2026, 3, 1, 9, tzinfo=UTC),
-        updated=datetime.fromtimestamp(1_800_000_000, UTC),
+        updated=datetime(2026, 3, 1, 9, 0, 5, tzinfo=UTC),
         size=size,
         health="ok",
     )
 
 
 @pytest.mark.parametrize("name", ["metadata.json", ".", "transcript.jsonl"])
-def test_updated_is_the_newest_of_folder_transcript_and_metadata(home: Path, make: Make, name: str) -> None:
-    folder = make()
+def test_without_a_message_with_a_time_the_newest_of_folder_and_files_counts(
+    home: Path, make: Make, name: str
+) -> None:
+    folder = make(files={"transcript.jsonl": UNDATED})
     for path in (folder / "transcript.jsonl", folder / "metadata.json", folder):
         os.utime(path, (1_700_000_000, 1_700_000_000))
     os.utime(folder / name, (1_750_000_000, 1_750_000_000))
     assert only(AmplifierLayout(home)).updated == datetime.fromtimestamp(1_750_000_000, UTC)
+
+
+def test_the_newest_message_counts_whatever_the_times_of_the_files_are(home: Path, make: Make) -> None:
+    undated = [{"role": "tool", "tool_call_id": "t1", "content": "ok"}] * 9
+    folder = make(files={"transcript.jsonl": lines(HELLO, ANSWER, *undated)})
+    for at in (1_700_000_000, 4_000_000_000):
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (at, at))
+        found = only(AmplifierLayout(home))
+        assert found.updated == datetime(2026, 3, 1, 9, 0, 5, tzinfo=UTC)
+        assert "future_time" not in [problem.code for problem in found.problems]
+
+
+def test_times_are_read_wherever_writers_put_them(home: Path, make: Make) -> None:
+    for place in ({"ts": LATER["timestamp"]}, {"metadata": {"timestamp": LATER["timestamp"]}}):
+        name = "s" + next(iter(place))
+        make(name, files={"transcript.jsonl": lines(HELLO, {"role": "assistant", "content": "x", **place})})
+    found = AmplifierLayout(home).summaries()
+    assert {one.updated for one in found} == {datetime(2026, 3, 1, 9, 0, 9, tzinfo=UTC)}
+
+
+def test_a_message_after_the_clock_is_a_note_and_the_files_count(home: Path, make: Make) -> None:
+    late = {**ANSWER, "timestamp": "2099-01-01T00:00:00+00:00"}
+    folder = make(files={"transcript.jsonl": lines(HELLO, late)})
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    known: dict[str, Known] = {}
+    for _ in range(2):
+        (found,) = AmplifierLayout(home).summaries(known)
+        assert found.updated == datetime.fromtimestamp(1_700_000_000, UTC)
+        [problem] = [one for one in found.problems if one.code == "future_time"]
+        assert problem.severity is Severity.note
+        assert "2099-01-01" in problem.message
+    assert known == {}, "it is a note only until the clock has come there"
+
+
+def test_files_after_the_clock_count_by_the_time_of_their_inodes(home: Path, make: Make) -> None:
+    folder = make(files={"transcript.jsonl": UNDATED})
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (4_000_000_000, 4_000_000_000))
+    found = only(AmplifierLayout(home))
+    assert found.updated is not None
+    assert found.updated <= datetime.now(UTC)
+    assert "future_time" in [problem.code for problem in found.problems]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.cli.when import believed
 from sessionary.layouts.brainstorm.messages import sparkline
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.vocabulary import STATUSES
@@ -90,7 +91,7 @@ def list_command(root: Path, status: str | None, json_: bool, jsonl: bool) -> in
     """
     options.one_format(json_, jsonl)
     rows = [row for row in given.store_in(root).list() if status in (None, row.status)]
-    rows.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
+    rows.sort(key=lambda row: believed(row.updated), reverse=True)
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
         return 0

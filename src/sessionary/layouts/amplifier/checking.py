@@ -17,6 +17,7 @@ from sessionary.disk.fs import Fs, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
+from sessionary.layouts.base import FUTURE_TIME
 from sessionary.model import Problem, Severity
 
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})
@@ -36,9 +37,10 @@ _KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-[0-9T.Z-]+")
 def lasting(names: Iterable[str], problems: Iterable[Problem]) -> bool:
     """True if these findings stay true for as long as no file of the folder changes.
 
-    What is said of a temp file depends on its age, and whether a file can be read on who asks.
+    What is said of a temp file depends on its age, and whether a file can be read on who asks; a time after the clock
+    is one only for a while.
     """
-    return not any(problem.code == "unreadable_file" for problem in problems) and (
+    return not any(problem.code in ("unreadable_file", FUTURE_TIME) for problem in problems) and (
         ORDINARY.issuperset(names) or not any(_TEMP.fullmatch(name) for name in names)
     )
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter, lt
 from os import stat_result
@@ -27,6 +28,7 @@ from stringzilla import count
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
 from sessionary.disk.fs import READ, Fs, not_found, read_at, regular, storage_failed
+from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns.outline import Outline
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 WINDOW = 1 << 18
 WIDE_WINDOW = 2 << 20  # for what is not clean
+TIMED = 64
+"""So many messages are looked at for the time of the newest: some programs give none to any."""
+TAIL = 1 << 14
 LOOKS = 3  # how often a torn tail that still grows is looked at again
 
 
@@ -47,6 +52,7 @@ class Conversation:
         messages: its readable records.
         turns: how often a person spoke.
         title: the first words of a person, not yet shortened; None if nobody spoke.
+        newest: the time of the last message that bears one; None if none of the last ones does.
         problems: what could not be read, and then what `turns.diagnose` finds in the rest.
     """
 
@@ -54,6 +60,7 @@ class Conversation:
     messages: int = 0
     turns: int = 0
     title: str | None = None
+    newest: datetime | None = None
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -119,6 +126,7 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
     outline, times = Outline(), _Times()
     problems: list[Problem] = []
     spans: list[_Span] = []
+    newest: datetime | None = None
     line, byte, last, torn = 1, 0, False, False
     while not last:
         data, last = _window(fs, fd, byte, found.st_size, WINDOW)
@@ -133,6 +141,7 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
             torn = False
         spans.append(_Span(len(outline), line, byte, len(data)))
         outline.take(values)
+        newest = newest_time(values) or newest
         if thorough:
             times.take(values)
         line, byte = line + count(data, b"\n"), byte + len(data)
@@ -141,7 +150,30 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
     findings = [each for each in outline.findings() if strict or each.code not in _OF_MESSAGES]
     places = _places(fs, fd, spans, {each.index for each in findings}) if findings else {}
     problems += [_problem(each, path, places.get(each.index, (None, None)), strict) for each in findings]
-    return Conversation(found, len(outline), outline.turns, outline.title, problems), torn
+    return Conversation(found, len(outline), outline.turns, outline.title, newest, problems), torn
+
+
+def newest_time(values: Sequence[dict[str, Any]]) -> datetime | None:
+    """The time of the last of these messages that bears one, looked for among the last `TIMED`."""
+    for place in range(len(values) - 1, max(len(values) - TIMED, 0) - 1, -1):
+        time = parse_time(timestamp_of(values[place]))
+        if time is not None:
+            return time
+    return None
+
+
+def last_time(fs: Fs, path: str) -> datetime | None:
+    """As `Conversation.newest`, by the end of the file alone; None also if it cannot be read."""
+    try:
+        fd = fs.open(path, READ)
+        try:
+            size = regular(fs.fstat(fd)).st_size
+            data = read_at(fs, fd, min(size, TAIL), max(0, size - TAIL))
+        finally:
+            fs.close(fd)
+    except OSError:
+        return None
+    return newest_time(read_lines(data if size <= TAIL else data[data.find(b"\n") + 1 :]).values)
 
 
 class _Times:

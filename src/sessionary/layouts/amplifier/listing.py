@@ -20,7 +20,8 @@ from sessionary.layouts.amplifier.conversation import Conversation, read_convers
 from sessionary.layouts.amplifier.files import BACKUP, METADATA, NO_ACTIVITY, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.layouts.amplifier.recovery import read_metadata
-from sessionary.model import Problem, SessionRef, Summary, health
+from sessionary.layouts.base import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
+from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "amplifier"
 TITLE = 200
@@ -73,6 +74,9 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
         below = _beside(fs, folder, names, stats)
         problems += _unusual(fs, folder, names, stats, messages, now)
     count = metadata.get("turn_count")
+    updated = talk.newest if talk else None
+    if updated is None or is_ahead(updated, now):
+        updated = _by_files(folder, place, stats, updated, now, problems)
     summary = Summary(
         ref,
         AGENT,
@@ -82,12 +86,41 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
         turns,
         count if type(count) is int else None,
         _time(metadata.get("created")),
-        _moment(max([place.st_mtime, *[stats[name].st_mtime for name in stats if name not in NO_ACTIVITY]])),
+        updated,
         below + sum([found.st_size for found in stats.values()]),
         health(problems) if problems else "ok",
         problems,
     )
     return Look(summary, place, stats, len(stats) == len(names) and checking.lasting(names, problems))
+
+
+def _by_files(
+    folder: str,
+    place: os.stat_result,
+    stats: dict[str, os.stat_result],
+    said: datetime | None,
+    now: float,
+    problems: list[Problem],
+) -> datetime | None:
+    """When a session changed last by the times of its files, as its messages do not tell; None if these do not either.
+
+    A time after the clock is reported, whoever told it, and does not count.
+    """
+    if said is not None:
+        message = ahead_message("the newest message", said)
+        problems.append(
+            Problem(
+                "future_time", Severity.note, f"{folder}/{TRANSCRIPT}", None, None, message, FUTURE_REMEDY
+            )
+        )
+    found = [place, *[stats[name] for name in stats if name not in NO_ACTIVITY]]
+    newest = max([each.st_mtime for each in found])
+    if newest > now + AHEAD:
+        told = _moment(newest)
+        message = ahead_message("a file", told) if told else "a file is of a year that no clock reaches"
+        problems.append(Problem("future_time", Severity.note, folder, None, None, message, FUTURE_REMEDY))
+        newest = max([changed_at(now, each.st_mtime, each.st_ctime) for each in found])
+    return _moment(newest) if newest else None
 
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:

@@ -14,6 +14,7 @@ import stat as stat_module
 import struct
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,13 +22,24 @@ from typing import Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import SETTLED, Capability, Known, Part, PartKind
+from sessionary.layouts.base import (
+    FUTURE_REMEDY,
+    FUTURE_TIME,
+    SETTLED,
+    Capability,
+    Known,
+    Part,
+    PartKind,
+    ahead_message,
+    changed_at,
+    is_ahead,
+)
 from sessionary.layouts.brainstorm.keeping import BACKUP
 from sessionary.layouts.brainstorm.moves import list_in
 from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, parse, refusal, row_of
 from sessionary.layouts.brainstorm.talk import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
-from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary, health
+from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Severity, Summary, health
 
 AGENT = "brainstorm"
 
@@ -96,8 +108,9 @@ class BrainstormLayout:
                 row, found = self._row(ref)
             except FileNotFoundError:
                 continue  # taken away since its name was read
-            summary = _summary_of(ref, row)
-            if found is not None and max(found.st_mtime, found.st_ctime) < now - SETTLED:
+            summary = _summary_of(ref, row, found, now)
+            ahead = any(problem.code == FUTURE_TIME for problem in summary.problems)
+            if found is not None and not ahead and max(found.st_mtime, found.st_ctime) < now - SETTLED:
                 read = Known.of(summary, os.path.basename(ref.folder), _state_of(found))
                 if read is not None:
                     known[ref.folder] = read
@@ -108,7 +121,7 @@ class BrainstormLayout:
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
-            return _summary_of(ref, self._row(ref)[0])
+            return _summary_of(ref, *self._row(ref), self._now())
         except FileNotFoundError:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
 
@@ -177,8 +190,15 @@ def _state_of(found: os.stat_result) -> bytes:
     return _state(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _summary_of(ref: SessionRef, row: Row) -> Summary:
+def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: float) -> Summary:
+    """What a list shows. A last change that is after the clock is reported; the time of the file counts then."""
     problems = list(row.problems)
+    updated = row.updated
+    if updated is not None and is_ahead(updated, now):
+        message = ahead_message("updated", updated)
+        problems.append(Problem("future_time", Severity.note, ref.folder, None, None, message, FUTURE_REMEDY))
+        changed = changed_at(now, found.st_mtime, found.st_ctime) if found is not None else 0.0
+        updated = datetime.fromtimestamp(changed, UTC) if changed else None
     return Summary(
         ref,
         AGENT,
@@ -188,7 +208,7 @@ def _summary_of(ref: SessionRef, row: Row) -> Summary:
         row.turns,
         row.iteration,
         row.created,
-        row.updated,
+        updated,
         row.size,
         health(problems),
         problems,

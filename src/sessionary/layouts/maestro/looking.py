@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
+from sessionary.layouts.base import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.maestro.crumbs import (
     Crumb,
     CrumbFile,
@@ -91,7 +92,12 @@ def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
     lasting = not unfinished and not any(problem.code in _PASSING for problem in problems)
     crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
     size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
-    return Look(_summary(ref, session, crumbs, problems, place, size), session, legacy, place, files, lasting)
+    zone = session_zone(session.created) if session else UTC
+    updated = _updated(f"{ref.folder}/{SESSION}", session, crumbs, zone, place, now, problems)
+    lasting = lasting and not any(problem.code == FUTURE_TIME for problem in problems)
+    return Look(
+        _summary(ref, session, crumbs, problems, updated, size), session, legacy, place, files, lasting
+    )
 
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
@@ -200,14 +206,11 @@ def _summary(
     session: WorkSession | None,
     crumbs: list[Breadcrumb],
     problems: list[Problem],
-    place: os.stat_result,
+    updated: datetime | None,
     size: int,
 ) -> Summary:
     zone = session_zone(session.created) if session else UTC
     spoken = [message for crumb in crumbs for message in messages_of(crumb, zone)]
-    times = [parse_time(crumb.timestamp, zone) for crumb in crumbs[-1:]]
-    times.append(parse_time(session.modified) if session else None)
-    known = [moment for moment in times if moment is not None]
     return Summary(
         ref,
         AGENT,
@@ -217,11 +220,37 @@ def _summary(
         sum(bool(crumb.prompt) for crumb in crumbs),
         None,
         parse_time(session.created) if session else None,
-        max(known) if known else _moment(place.st_mtime),
+        updated,
         size,
         health(problems),
         problems,
     )
+
+
+def _updated(
+    path: str,
+    session: WorkSession | None,
+    crumbs: list[Breadcrumb],
+    zone: tzinfo,
+    place: os.stat_result,
+    now: float,
+    problems: list[Problem],
+) -> datetime | None:
+    """The later of the newest message and the last change of the document; the time of the folder where none is told.
+
+    A time after the clock is reported and does not count.
+    """
+    told = [("the newest breadcrumb", parse_time(crumb.timestamp, zone)) for crumb in crumbs[-1:]]
+    told.append(("modified", parse_time(session.modified) if session else None))
+    known = []
+    for what, time in told:
+        if time is not None and is_ahead(time, now):
+            message = ahead_message(what, time)
+            problems.append(Problem("future_time", Severity.note, path, None, None, message, FUTURE_REMEDY))
+        elif time is not None:
+            known.append(time)
+    changed = changed_at(now, place.st_mtime, place.st_ctime)
+    return max(known) if known else _moment(changed) if changed else None
 
 
 def _title(session: WorkSession | None, crumbs: list[Breadcrumb]) -> str | None:

@@ -17,7 +17,18 @@ from typing import Any, ClassVar
 from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
+from sessionary.layouts.base import (
+    FUTURE_REMEDY,
+    FUTURE_TIME,
+    Capability,
+    Known,
+    Part,
+    PartKind,
+    ahead_message,
+    changed_at,
+    is_ahead,
+    remembered,
+)
 from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary, health
@@ -131,6 +142,7 @@ class FeatureLayout:
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from checking.feature_problems(self._fs, ref.folder)
+        yield from (problem for problem in self.summary(ref).problems if problem.code == FUTURE_TIME)
 
     def _ref(self, folder: str) -> SessionRef:
         home = os.path.dirname(folder)
@@ -150,7 +162,8 @@ class FeatureLayout:
         except OSError as error:
             return _closed(ref, storage_failed(error, "look into", ref.folder)), None
         summary = self._read(ref, files)
-        lasting = not any(problem.code == "unreadable_file" for problem in summary.problems)
+        passing = ("unreadable_file", FUTURE_TIME)
+        lasting = not any(problem.code in passing for problem in summary.problems)
         return summary, remembered(summary, folder, files, now) if lasting else None
 
     def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
@@ -163,7 +176,7 @@ class FeatureLayout:
         head = plan.document.get("feature")
         head = head if isinstance(head, dict) else {}
         created = state.started_at if state else parse(head.get("created_at"))
-        updated = (state.last_updated if state else None) or _newest(files)
+        updated = self._updated(ref, state.last_updated if state else None, files, problems)
         size = sum(found.st_size for found in files.values() if not stat.S_ISDIR(found.st_mode))
         turns = sum(_is_turn(value) for value in values)
         title = head.get("name")
@@ -181,6 +194,24 @@ class FeatureLayout:
             health(problems),
             problems,
         )
+
+    def _updated(
+        self,
+        ref: SessionRef,
+        told: datetime | None,
+        files: dict[str, os.stat_result],
+        problems: list[Problem],
+    ) -> datetime | None:
+        """When a feature changed last, by its state, else by its files. A time after the clock is only reported."""
+        now = self._now()
+        if told is not None and not is_ahead(told, now):
+            return told
+        if told is not None:
+            path, message = f"{ref.folder}/{names.STATE}", ahead_message("last_updated", told)
+            problems.append(Problem("future_time", Severity.note, path, None, None, message, FUTURE_REMEDY))
+        times = [changed_at(now, found.st_mtime, found.st_ctime) for found in files.values()]
+        newest = max(times, default=0.0)
+        return datetime.fromtimestamp(newest, UTC) if newest else None
 
     def _stats(self, folder: str, below: str) -> dict[str, os.stat_result]:
         """The stat of each file in a folder and below it, by its path from the feature. Raises OSError.
@@ -211,11 +242,6 @@ class FeatureLayout:
 def _is_turn(entry: dict[str, Any]) -> bool:
     """A command is a turn; so is a message of a person that somebody logged among the commands."""
     return ("command" in entry and "phase" not in entry) or entry.get("role") == "user"
-
-
-def _newest(files: dict[str, os.stat_result]) -> datetime | None:
-    times = [found.st_mtime for found in files.values()]
-    return datetime.fromtimestamp(max(times), UTC) if times else None
 
 
 def _closed(ref: SessionRef, error: StorageFailed) -> Summary:
