@@ -33,6 +33,8 @@ def setup(root: str) -> None:
     commented.write_bytes(b"# a note\n" + commented.read_bytes())
     put(Path(root), "old", old_document("old"))
     put(Path(root), "over", document("over", status="completed"))
+    put(Path(root), "archive/kept-2026-01-02", document("kept"))
+    put(Path(root), "archive/sign-in-2026-01-01", document("sign-in", status="abandoned", ems=12))
     gone = put(Path(root), ".trash/20260101T000000.000000Z/gone", document("gone"))
     assert gone.exists()
 
@@ -65,6 +67,10 @@ CALLS: dict[str, Callable[[BrainstormStore], object]] = {
     "score_idea": lambda store: store.score_idea("noted", 1, 9, now=NOW),
     "finish": lambda store: store.finish("sign-in", now=NOW),
     "abandon": lambda store: store.abandon("sign-in", now=NOW),
+    "checkpoint": lambda store: store.checkpoint("sign-in", now=NOW - timedelta(minutes=40)),
+    "reopen": lambda store: store.reopen("over", now=NOW),
+    "restore_archived": lambda store: store.restore_archived("kept", now=NOW),
+    "restore_archived_over_another": lambda store: store.restore_archived("sign-in", replace=True, now=NOW),
     "load_an_older_file": lambda store: store.load("old"),
     "change_an_older_file": lambda store: store.idea("old", "Links", now=NOW),
     "migrate": lambda store: store.migrate(),
@@ -179,7 +185,8 @@ def test_power_goes_at_any_point_of_a_call(name: str, tmp_path: Path) -> None:
 
 # Those that are left out write the same calls as `answer`.
 MECHANISMS = (
-    "create create_over_one_in_progress save answer change_an_older_file cleanup erase restore".split()
+    "create create_over_one_in_progress save answer change_an_older_file cleanup erase restore"
+    " restore_archived restore_archived_over_another".split()
 )
 
 

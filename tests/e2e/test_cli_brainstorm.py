@@ -1,6 +1,8 @@
 """`sessionary brainstorm`: every command, its JSON, its exit codes, its prompts, and what it refuses."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -228,6 +230,7 @@ def test_ideas_get_numbers_and_scores(run: Run, store: BrainstormStore) -> None:
         "slug": "a",
         "idea": 1,
         "score": 5,
+        "undo": None,
     }
     assert run("idea", "a", "--number", "1", "--score", "8").code == 0
     assert store.load("a").ideas == [{"id": 1, "content": "Magic links", "score": 8}]
@@ -293,16 +296,20 @@ def test_json_has_the_state_and_the_document(run: Run, talk: BrainstormStore) ->
 def test_the_json_is_as_documented(run: Run, talk: BrainstormStore) -> None:
     session, listed = documented("sessionary brainstorm")
     assert set(run("show", "feature-auth", "--json").json) == session
-    for words in (
-        ["status"],
-        ["update", "--persona", "sparring"],
-        ["answer", "yes"],
-        ["technique", "six-hats"],
-        ["finish"],
+    for words, more in (
+        (["status"], set()),
+        (["update", "--persona", "sparring"], {"undo"}),
+        (["answer", "yes"], {"undo"}),
+        (["technique", "six-hats"], set()),
+        (["save"], {"resume"}),
+        (["finish"], {"undo"}),
+        (["reopen"], {"undo"}),
     ):
         told = run(words[0], "feature-auth", *words[1:], "--json").json
-        assert set(told) == session - {"document"}, words
-    assert set(run("start", "b", "--json").json) == session - {"document"} | {"action", "archived"}
+        assert set(told) == session - {"document"} | more, words
+    started = session - {"document"} | {"action", "found"}
+    assert set(run("start", "feature-auth", "--resume", "--json").json) == started
+    assert set(run("start", "b", "--json").json) == started | {"archived"}
     [_, row] = run("list", "--json").json
     known = (
         "slug path id status phase mode persona ems iteration ems_line last_question created updated problems"
@@ -526,6 +533,193 @@ def test_every_command_has_an_example() -> None:
         command = brainstorm_command.get_command(context, name)
         assert command is not None
         assert f"sessionary brainstorm {name}" in (command.epilog or ""), name
+
+
+# -- save, the end, the archive, and the way back
+
+
+def test_save_says_where_the_session_stands_and_how_to_resume_it(
+    run: Run, talk: BrainstormStore, tmp_path: Path
+) -> None:
+    """Section "Save Session": the explicit `save`."""
+    said = run("save", "feature-auth")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        f"Session saved: {talk.path('feature-auth')}",
+        "   EMS: 68/100 | Phase: Transition | Iteration: 3",
+        f"   Resume: sessionary brainstorm start feature-auth --resume --root {tmp_path}",
+    ]
+    resume = run("save", "feature-auth", "--phase", "convergent", "--json").json["resume"]
+    assert talk.load("feature-auth").phase == "convergent"
+    assert run(*shlex.split(resume)[2:-2]).code == 0
+    assert run("save", "none").code == 10
+
+
+def test_save_stores_a_migration(run: Run, talk: BrainstormStore) -> None:
+    """Section "Migration", 4: save migrated session."""
+    path = Path(talk.path("feature-auth"))
+    path.write_text(path.read_text().replace('"1.2"', '"1.0"'))
+    assert run("save", "feature-auth").code == 0
+    assert 'format_version: "1.2"' in path.read_text()
+    assert Path(f"{path}.bak").exists()
+
+
+BLOCK = [
+    "-------------------------------------------------------",
+    'Existing session found: "feature-auth" (EMS: 68)',
+    "   Phase: Transition | Iteration: 3",
+]
+
+
+@pytest.mark.parametrize("words", [[], ["feature-auth"]])
+def test_a_launch_without_a_terminal_shows_what_it_has_found(
+    run: Run, talk: BrainstormStore, words: list[str]
+) -> None:
+    """Section "Load Session (Auto-detect)": score, last activity, phase, iteration."""
+    said = run("start", *words)
+    assert said.code == 11
+    assert [line for line in said.err.splitlines() if line in BLOCK] == [*BLOCK, BLOCK[0]]
+    assert "   Last activity: " in said.err
+    assert "[1]" not in said.err
+    found = run("start", *words, "--json").error["details"]["found"]
+    known = {name: found[name] for name in ("slug", "status", "phase", "ems", "iteration", "updated")}
+    assert known == {
+        "slug": "feature-auth",
+        "status": "in_progress",
+        "phase": "transition",
+        "ems": 68,
+        "iteration": 3,
+        "updated": "2026-01-09T10:30:00Z",
+    }
+    assert found["age"].endswith("ago") or found["age"] == "in the future"
+
+
+ENGLISH = (
+    "saved session found activity resume new back forward restored changed worked next suggests led by of is in"
+    " progress completed abandoned axes weak answer undo ago just now score below archive anew begins remarks"
+).split()
+FRENCH = {"session", "axes", "archive", "score"}  # words that both languages have
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["start", "feature-auth"],
+        ["start", "feature-auth", "--resume"],
+        ["start", "feature-auth", "--new"],
+        ["answer", "feature-auth", "non"],
+        ["continue", "feature-auth", "-q", "Pourquoi?"],
+        ["back", "feature-auth"],
+        ["update", "feature-auth", "--persona", "sparring"],
+        ["status", "feature-auth"],
+        ["save", "feature-auth"],
+        ["finish", "feature-auth"],
+        ["finish", "feature-auth", "--abandon"],
+        ["reopen", "feature-auth"],
+    ],
+    ids=" ".join,
+)
+def test_no_screen_is_in_two_languages(run: Run, talk: BrainstormStore, words: list[str]) -> None:
+    path = Path(talk.path("feature-auth"))
+    text = path.read_text().replace('  persona: "architecte"\n', "")  # of which there is a note
+    path.write_text(text.replace("Which sign-in?", "Quoi?").replace("Rate limits?", "Combien?"))
+    said = run(*words, "--lang", "fr")
+    shown = re.sub(r": sessionary brainstorm .*|--\w+", "", (said.out + said.err).replace(str(path), ""))
+    found = set(re.findall(r"[a-z]+", shown.lower())) & set(ENGLISH) - FRENCH
+    assert not found, shown
+
+
+def test_a_session_can_be_opened_again(run: Run, talk: BrainstormStore) -> None:
+    assert run("finish", "feature-auth").code == 0
+    refused = run("answer", "feature-auth", "x")
+    assert refused.code == 12
+    assert "sessionary brainstorm reopen feature-auth" in refused.err
+    assert run("reopen", "feature-auth", "--json").json["status"] == "in_progress"
+    assert run("answer", "feature-auth", "x").code == 0
+
+
+def test_the_archive_is_listed_and_restored(run: Run, talk: BrainstormStore) -> None:
+    """Section "Load Session (Auto-detect)", 2: the old session is kept."""
+    assert "no archived brainstorm sessions" in run("list", "--archived").err
+    run("start", "feature-auth", "--new", "--ems", "11")
+    (row,) = run("list", "--archived", "--json").json
+    assert (row["name"], row["slug"], row["archived"], row["ems"]) == (
+        "feature-auth-2026-01-09",
+        "feature-auth",
+        True,
+        68,
+    )
+    assert "feature-auth-2026-01-09" in run("list", "--archived").out
+    refused = run("restore", row["name"], "--archived")
+    assert (refused.code, "--replace" in refused.err) == (11, True)
+    said = run("restore", row["name"], "--archived", "--replace", "--json").json
+    assert said == {"slug": "feature-auth", "path": talk.path("feature-auth")}
+    assert talk.load("feature-auth").ems == 68
+    assert run("restore", "feature-auth", "--replace").code == 2
+
+
+def undo_of(said: Result) -> list[str]:
+    """The words of the undo line behind `sessionary brainstorm`, without the folder."""
+    (line,) = [line for line in said.err.splitlines() if line.startswith("undo: ")]
+    words = shlex.split(line.removeprefix("undo: "))
+    assert words[:2] == ["sessionary", "brainstorm"]
+    place = words.index("--root")
+    return words[2:place] + words[place + 2 :]
+
+
+AXES = [f"{name}=40" for name in ("Clarte", "Profondeur", "Couverture", "Decisions", "Actionnabilite")]
+
+
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ([], ["update", "feature-auth", "--phase", "convergent", "--ems", "70", "--mode", "party"]),
+        ([], ["update", "feature-auth", *(word for axis in AXES for word in ("--axis", axis))]),
+        (
+            [["update", "feature-auth", *(word for axis in AXES for word in ("--axis", axis))]],
+            ["update", "feature-auth", "--ems", "70"],
+        ),
+        ([["back", "feature-auth"]], ["continue", "feature-auth"]),
+        ([], ["finish", "feature-auth"]),
+        ([], ["finish", "feature-auth", "--abandon"]),
+        ([["finish", "feature-auth", "--abandon"]], ["reopen", "feature-auth"]),
+        ([["finish", "feature-auth"]], ["reopen", "feature-auth"]),
+        (
+            [["idea", "feature-auth", "Links", "--score", "3"]],
+            ["idea", "feature-auth", "--number", "1", "--score", "9"],
+        ),
+    ],
+)
+def test_the_undo_line_leads_back(
+    run: Run, talk: BrainstormStore, before: list[list[str]], command: list[str]
+) -> None:
+    def seen() -> dict[str, Any]:
+        session = talk.load("feature-auth").session
+        names = ("status", "phase", "ems", "ems_axes", "persona", "mode", "iteration", "ideas")
+        return {name: session.get(name) for name in names}
+
+    for words in before:
+        assert run(*words).code == 0
+    was = seen()
+    said = run(*command)
+    assert said.code == 0
+    assert seen() != was
+    assert run(*undo_of(said)).code == 0
+    assert seen() == was
+
+
+def test_a_new_session_is_undone_by_bringing_the_old_one_back(run: Run, talk: BrainstormStore) -> None:
+    said = run("start", "feature-auth", "--new")
+    assert talk.load("feature-auth").iteration == 1
+    assert run(*undo_of(said)).code == 0
+    assert talk.load("feature-auth").iteration == 3
+
+
+def test_what_has_no_undo_says_so_in_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("start", "answer", "save", "technique", "party", "panel", "idea", "restore", "migrate"):
+        with pytest.raises(SystemExit):
+            brainstorm_command.main([name, "--help"], prog_name="brainstorm")
+        assert "undo" in capsys.readouterr().out, name
 
 
 # -- on a terminal

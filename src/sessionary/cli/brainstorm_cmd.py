@@ -17,7 +17,9 @@ _MODULES = {
     "party": "rounds",
     "panel": "rounds",
     "idea": "noting",
-    "finish": "moving",
+    "save": "ending",
+    "finish": "ending",
+    "reopen": "ending",
     "list": "reading",
     "show": "reading",
     "validate": "upkeep",
@@ -38,6 +40,7 @@ Examples:
   sessionary brainstorm answer feature-auth "developers and admins" --ems 38
   sessionary brainstorm continue feature-auth -q "How long does it live?"
   sessionary brainstorm back feature-auth
+  sessionary brainstorm save feature-auth
   sessionary brainstorm list
 """,
 )

@@ -1,7 +1,7 @@
 """Changing a YAML file that a person has edited: what did not change stays as it was typed, comments above all.
 
-ruamel.yaml reads a file with its comments, and only the values that differ are put into what it read. It is pure
-Python and some thirty times slower than the rest, so it is asked only where there is a comment to keep.
+ruamel.yaml reads a file with its comments and blank lines, and only the values that differ are put into what it read.
+It is pure Python and some thirty times slower than the rest, so it is asked only where there is one of them to keep.
 
 It is not believed blindly. What it writes is read back with our reader and must be the value that was to be stored,
 else the file is written anew; and a comment that has gone with the lines it stood at, or by an accident, is put at
@@ -22,6 +22,8 @@ from sessionary.codec.yaml_write import dump_yaml, in_brackets, is_plain_key
 from sessionary.errors import Corrupt
 
 _MAY_BE_COMMENT = re.compile(rb"(?:^|[ \t]|\xef\xbb\xbf)#", re.MULTILINE)
+_BLANK_LINE = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+_BLANK_HEAD = re.compile(rb"(?:[ \t]*\r?\n)+")
 _HASH = re.compile(r"(?:(?<=[ \t])|^)#", re.MULTILINE)
 _TO_LINE_END = re.compile(r"[^\r\n]*")
 _LIST_BELOW_KEY = re.compile(
@@ -78,8 +80,8 @@ def same(one: Any, other: Any) -> bool:
 def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
     """The bytes that hold `value`, made from those of the present file.
 
-    A file whose value is `value` already comes back byte for byte. One without comments is written anew, with the keys
-    in the order of `value`. In one with comments only what differs is changed.
+    A file whose value is `value` already comes back byte for byte. One without comments and blank lines is written
+    anew, with the keys in the order of `value`. In any other only what differs is changed.
 
     Raises:
         Corrupt: the present file cannot be read.
@@ -90,7 +92,7 @@ def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
         return data
     fresh = dump_yaml(value)
     comments = comments_of(data) if _MAY_BE_COMMENT.search(data) else []
-    if not comments:
+    if not comments and not _BLANK_LINE.search(data):
         return fresh
     edited = _edited(data, old, value)
     if edited is None:
@@ -115,6 +117,9 @@ def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
         edited = out.getvalue()
         if b"\r\n" in data:
             edited = edited.replace(b"\n", b"\r\n")
+        head = _BLANK_HEAD.match(data)
+        if head is not None and not edited.startswith(head[0]):
+            edited = head[0] + edited  # which ruamel.yaml drops
         return edited if same(load_yaml(edited), new) else None
     except (YAMLError, Corrupt, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
         return None  # whatever it stumbled over, the other way holds all values

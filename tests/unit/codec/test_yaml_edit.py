@@ -74,6 +74,18 @@ def test_only_the_line_that_differs_is_changed() -> None:
     assert load_yaml(data) == value
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_stay_in_a_file_without_comments(end: str) -> None:
+    """Those between the keys, between the entries of a list, and below a list that grows."""
+    text = "\nname: a\n\n\nlist:\n  - id: 1\n    text: b\n\n  - id: 2\n    text: c\n\nlast: d\n"
+    data = text.replace("\n", end).encode()
+    value = load_yaml(data)
+    value["list"].append({"id": 3, "text": "e"})
+    edited = edit_yaml(data, value | {"last": "f"})
+    wanted = text.replace("text: c\n", 'text: c\n  - id: 3\n    text: "e"\n').replace("last: d", 'last: "f"')
+    assert edited == wanted.replace("\n", end).encode()
+
+
 def test_an_entry_comes_to_a_list() -> None:
     data, value = changed(
         EDITED, lambda v: v["session"]["history"].append({"iteration": 3, "questions": ["So?"]})

@@ -10,10 +10,11 @@ from sessionary.cli import output, phrases
 from sessionary.cli.in_project import heading, label
 from sessionary.cli.problems import item
 from sessionary.cli.text import cells, fit, one_line
-from sessionary.layouts.brainstorm.messages import ago, sparkline
+from sessionary.layouts.brainstorm.messages import ago, say, sparkline, words
 from sessionary.layouts.brainstorm.moves import Jump, list_in
+from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.vocabulary import AXES, is_whole
+from sessionary.layouts.brainstorm.vocabulary import AXES, is_whole, write_time
 
 
 def as_object(session: Brainstorm, *, whole: bool = False) -> dict[str, Any]:
@@ -28,6 +29,15 @@ def as_object(session: Brainstorm, *, whole: bool = False) -> dict[str, Any]:
     return told | ({"document": session.document} if whole else {})
 
 
+def found_object(row: Row, now: datetime) -> dict[str, Any]:
+    """A session that a launch has found, with the field names of docs/cli-json.md."""
+    told = {name: getattr(row, name) for name in ("slug", "path", "status", "phase", "ems", "iteration")}
+    return told | {
+        "updated": None if row.updated is None else write_time(row.updated),
+        "age": ago(row.updated, now),
+    }
+
+
 def jump_object(slug: str, jump: Jump, *, restored: bool) -> dict[str, Any]:
     """A step with the field names of docs/cli-json.md."""
     told: dict[str, Any] = {"slug": slug, "steps": jump.steps, "restored": restored}
@@ -39,35 +49,40 @@ def jump_object(slug: str, jump: Jump, *, restored: bool) -> dict[str, Any]:
 def state(session: Brainstorm, now: datetime | None = None, lang: str = "en") -> Iterator[str]:
     """Where a session stands: score and axes, phase, iteration, what is asked."""
     now = now or datetime.now(UTC)
-    status = fit(one_line(session.status.replace("_", " ")), 20)
+    table = words(lang)
+    status = fit(one_line(table.get(session.status, session.status)), 20)
     name = fit(one_line(session.slug), output.width() - cells(status) - 2)
     yield f"{output.paint(name, 'bold')}  {status}"
     line = session.ems_line
     yield from label("EMS", f"{session.ems}/100" + (f"  {sparkline(line[-40:])}" if len(line) > 1 else ""))
-    yield from _axes(session)
+    yield from _axes(session, lang)
     phase = session.phase
     if session.status == "in_progress" and phase != session.suggested_phase:
-        phase += f" (the score suggests {session.suggested_phase})"
+        phase = say(lang, "suggests", phase=phase, suggested=session.suggested_phase)
     yield from label("phase", phase)
-    back = f" of {session.tip}" if session.tip > session.iteration else ""
-    yield from label("iteration", f"{session.iteration}{back}")
-    yield from label("mode", f"{session.mode}, led by {session.persona}")
-    yield from label("changed", ago(session.updated, now, lang))
+    is_back = session.tip > session.iteration
+    place = say(lang, "of", iteration=session.iteration, tip=session.tip) if is_back else session.iteration
+    yield from label("iteration", str(place))
+    yield from label("mode", say(lang, "led", mode=session.mode, persona=session.persona))
+    minutes = session.session.get("duration_minutes")
+    if is_whole(minutes, 0, None):
+        yield from label(table["worked"], say(lang, "minutes", minutes=minutes))
+    yield from label(table["changed"], ago(session.updated, now, lang))
     for question in session.questions:
         yield from item(f"{'?':>10} ", question)
     last = session.session.get("last_question")
     if isinstance(last, str) and last and last not in session.questions:
-        yield from label("next", last)
+        yield from label(table["next"], last)
 
 
-def _axes(session: Brainstorm) -> Iterator[str]:
+def _axes(session: Brainstorm, lang: str) -> Iterator[str]:
     axes = session.session.get("ems_axes")
     if not isinstance(axes, dict):
         return
     told = [f"{name} {axes[name]}" for name in AXES if is_whole(axes.get(name), 0, 100)]
-    yield from label("axes", "  ".join(told))
+    yield from label(words(lang)["axes"], "  ".join(told))
     if session.weak_axes:
-        yield from label("weak", ", ".join(session.weak_axes))
+        yield from label(words(lang)["weak"], ", ".join(session.weak_axes))
 
 
 def page(session: Brainstorm) -> Iterator[str]:

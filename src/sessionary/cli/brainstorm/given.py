@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import completing, in_project
-from sessionary.errors import Invalid
-from sessionary.layouts.brainstorm.messages import LANGUAGES
+from sessionary.cli import changing, completing, in_project, output
+from sessionary.cli.brainstorm import drawn
+from sessionary.cli.text import harmless
+from sessionary.errors import Invalid, SessionaryError
+from sessionary.layouts.brainstorm.messages import LANGUAGES, saved, say
+from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
 from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, PHASES
+from sessionary.model import Problem
 
 Command = TypeVar("Command", bound=Any)
+T = TypeVar("T")
 
 named = in_project.resolving(lambda root, word: store_in(root).find(word))
 
@@ -72,6 +78,37 @@ def set_by(options: dict[str, Any]) -> dict[str, Any]:
 def store_in(root: Path) -> BrainstormStore:
     """The store of a project."""
     return BrainstormStore(root)
+
+
+def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None:
+    """Print what is odd about sessions beside the result.
+
+    Problems are worded in English, and no screen is in two languages: in another one it is said how many there are,
+    and which command prints them.
+    """
+    if lang == LANGUAGES[0] or not problems:
+        in_project.warn(problems)
+        return
+    command = in_project.command_line("brainstorm", root, "validate", *slug, "--notes")
+    output.aside(harmless(say(lang, "notes", count=len(problems), command=command)))
+
+
+def before(read: Callable[[], T]) -> T | None:
+    """What there was before a write, for its undo line; None if it cannot be read: the write then says why."""
+    with suppress(SessionaryError):
+        return read()
+    return None
+
+
+def told(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:
+    """Print that a session is stored, and where; and the command that undoes that, if there is one."""
+    if json_:
+        output.value(drawn.as_object(session) | {"undo": undo or None})
+        return 0
+    output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    if undo:
+        changing.tell(say(lang, "undo"), undo)
+    return 0
 
 
 def axes_of(given: Sequence[str]) -> dict[str, int] | None:

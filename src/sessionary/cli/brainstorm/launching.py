@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, output
+from sessionary.cli import changing, in_project, output
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
-from sessionary.layouts.brainstorm.messages import launch_prompt, saved
+from sessionary.layouts.brainstorm.messages import launch_prompt, saved, say
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.store import BrainstormStore, Found
 from sessionary.layouts.brainstorm.upkeep import Cleaned
@@ -57,32 +57,33 @@ def start_command(
 ) -> int:
     """Begin a session, or go on with one that is in progress.
 
-    On a terminal it is asked which of the two; elsewhere --resume or --new says it (else the exit code is 11).
-    Sessions that ended more than 30 days ago are moved to .trash/.
+    On a terminal it is asked which of the two; elsewhere --resume or --new says it (else the exit code is 11, and
+    what was found is printed). Sessions that ended more than 30 days ago are moved to .trash/. There is no undo for
+    a new session; the one it has replaced comes back with `restore --archived --replace`.
     """
     if resume and new:
         raise click.UsageError("--resume and --new exclude each other")
     store = given.store_in(root)
     found, cleaned = store.launch(slug, days=days)
-    _tell_cleaned(cleaned)
-    present = _present(found, slug)
+    _tell_cleaned(cleaned, lang)
+    present = _present(found, root, slug, lang)
     if _wants_to_resume(present, resume=resume, new=new, lang=lang, json_=json_):
         assert present is not None
-        return _go_on(store, present, lang, json_)
+        return _go_on(store, root, present, lang, json_)
     name = slug or _ask_name(new=new, found=bool(found.sessions), json_=json_)
     agreed = new or (present is not None and present.slug == name)
-    return _begin(store, name, given.set_by(fields), lang, json_, agreed=agreed)
+    return _begin(store, root, name, given.set_by(fields), lang, json_, agreed=agreed)
 
 
-def _present(found: Found, slug: str | None) -> Row | None:
+def _present(found: Found, root: Path, slug: str | None, lang: str) -> Row | None:
     """The session that could be resumed; of several the one that changed last, the others are told."""
     if not found.sessions:
         return None
     if slug is None:
-        in_project.warn(found.problems)
+        given.warn(found.problems, root, lang)
         others = [row.slug for row in found.sessions[1:]]
         if others:
-            output.aside(harmless(f"also in progress: {', '.join(others)}"))
+            output.aside(harmless(say(lang, "also", slugs=", ".join(others))))
     return found.sessions[0]
 
 
@@ -94,14 +95,18 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
         return False
     if resume or new:
         return resume
+    now = datetime.now(UTC)
     if not in_project.may_ask(json_):
+        if not json_:
+            output.aside(harmless(launch_prompt(row, now, lang, choices=False)))
         raise AlreadyExists(
-            f"session {row.slug} is in progress",
+            say(lang, "is_open", slug=row.slug),
             path=row.path,
             session=row.slug,
-            hint="--resume goes on with it, --new moves it to archive/ and begins anew",
+            details={"found": drawn.found_object(row, now)},
+            hint=say(lang, "open_hint"),
         )
-    output.aside(harmless(launch_prompt(row, datetime.now(UTC), lang)))
+    output.aside(harmless(launch_prompt(row, now, lang)))
     choice: str = click.prompt(
         "", type=click.Choice([_RESUME, _NEW]), prompt_suffix="> ", show_choices=False, err=True
     )
@@ -115,18 +120,26 @@ def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
     return name
 
 
-def _go_on(store: BrainstormStore, row: Row, lang: str, json_: bool) -> int:
+def _go_on(store: BrainstormStore, root: Path, row: Row, lang: str, json_: bool) -> int:
+    found = drawn.found_object(row, datetime.now(UTC))
     session = store.load(row.slug)
     if json_:
-        output.value({"action": "resumed", **drawn.as_object(session)})
+        output.value({"action": "resumed", "found": found, **drawn.as_object(session)})
         return 0
-    in_project.warn(session.problems)
+    given.warn(session.problems, root, lang, session.slug)
     output.lines(drawn.state(session, lang=lang))
     return 0
 
 
 def _begin(
-    store: BrainstormStore, slug: str, settings: dict[str, Any], lang: str, json_: bool, *, agreed: bool
+    store: BrainstormStore,
+    root: Path,
+    slug: str,
+    settings: dict[str, Any],
+    lang: str,
+    json_: bool,
+    *,
+    agreed: bool,
 ) -> int:
     """Begin a session. One of that name makes room if it has ended, or if it was `agreed` that it may go.
 
@@ -137,15 +150,18 @@ def _begin(
     session = store.create(slug, new=bool(before) and (agreed or ended), **settings)
     archived = before[0].id if before else None
     if json_:
-        output.value({"action": "created", "archived": archived, **drawn.as_object(session)})
+        found = drawn.found_object(before[0], datetime.now(UTC)) if before else None
+        output.value({"action": "created", "archived": archived, "found": found, **drawn.as_object(session)})
         return 0
     if archived is not None:
-        output.aside(harmless(f"{archived} is in archive/ now"))
+        output.aside(harmless(say(lang, "archived", id=archived)))
     output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    if archived is not None:
+        back = in_project.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
+        changing.tell(say(lang, "undo"), back)
     return 0
 
 
-def _tell_cleaned(cleaned: list[Cleaned]) -> None:
+def _tell_cleaned(cleaned: list[Cleaned], lang: str) -> None:
     for one in cleaned:
-        what = "could not be cleaned up" if one.problem else "is old and in .trash/ now"
-        output.aside(harmless(f"{one.row.slug} {what}"))
+        output.aside(harmless(say(lang, "not_cleaned" if one.problem else "cleaned", slug=one.row.slug)))

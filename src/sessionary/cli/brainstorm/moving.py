@@ -1,4 +1,4 @@
-"""The commands that move a session: answers, the next iteration, steps back, the end."""
+"""The commands that move a session: answers, the next iteration, steps back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import click
 from sessionary.cli import changing, in_project, output
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
-from sessionary.layouts.brainstorm.messages import jump_summary, saved
+from sessionary.layouts.brainstorm.messages import jump_summary, say
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.vocabulary import AXES
 
 
 @click.command(
@@ -42,21 +43,21 @@ def answer_command(
     """Record answers to the questions of the present iteration.
 
     After a step back they begin a branch; what was answered there before is kept. Without a TEXT each question is
-    asked, on a terminal.
+    asked, on a terminal. There is no undo: no answer is ever dropped.
     """
     store = given.store_in(root)
     settings = given.set_by(options)  # what cannot be meant is refused before anybody is asked
-    answers = list(texts) or _asked(store, slug, json_)
+    answers = list(texts) or _asked(store, slug, lang, json_)
     session = store.answer(slug, answers, duration=minutes, **settings)
-    return _told(session, lang, json_)
+    return given.told(session, lang, json_)
 
 
-def _asked(store: BrainstormStore, slug: str, json_: bool) -> list[str]:
+def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
     """What the person answers to each question; nothing of it is stored before all are answered."""
     questions = store.load(slug, store_migration=False).questions
     if not in_project.may_ask(json_):
         raise click.UsageError("give the answers: sessionary brainstorm answer SLUG TEXT...")
-    return [click.prompt(harmless(question), err=True) for question in questions or ["Answer"]]
+    return [click.prompt(harmless(question), err=True) for question in questions or [say(lang, "answer")]]
 
 
 @click.command(
@@ -96,6 +97,8 @@ def continue_command(
         output.line(harmless(jump_summary(jump, lang)))
     else:
         output.lines(drawn.state(store.load(slug), lang=lang))
+    if not json_:
+        changing.tell(say(lang, "undo"), in_project.command_line("brainstorm", root, "back", slug))
     return 0
 
 
@@ -123,7 +126,10 @@ Examples:
 def update_command(
     slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
 ) -> int:
-    """Set score, phase, persona or mode, without an answer or another iteration."""
+    """Set score, phase, persona or mode, without an answer or another iteration.
+
+    A summary has no undo but another one.
+    """
     settings = given.set_by(options)
     if summary:
         settings["transition_summary"] = dict(given.pairs(summary, "--summary"))
@@ -131,8 +137,29 @@ def update_command(
         raise click.UsageError(
             "say what is to be set: --phase, --persona, --mode, --ems, --axis or --summary"
         )
-    session = given.store_in(root).update(slug, **settings)
-    return _told(session, lang, json_)
+    store = given.store_in(root)
+    before = given.before(lambda: store.load(slug, store_migration=False))
+    session = store.update(slug, **settings)
+    undo = _back_to(before, session)
+    return given.told(
+        session, lang, json_, in_project.command_line("brainstorm", root, *undo) if undo else ""
+    )
+
+
+def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
+    """The words that set what `update` has changed back; none if it changed nothing that can be set back."""
+    if before is None:
+        return []
+    words = []
+    for name in ("phase", "persona", "mode"):
+        if (was := getattr(before, name)) != getattr(now, name):
+            words += [f"--{name}", was]
+    axes = before.session.get("ems_axes")
+    if isinstance(axes, dict) and axes != now.session.get("ems_axes"):
+        words += [word for name in AXES for word in ("--axis", f"{name}={axes.get(name)}")]
+    elif before.ems != now.ems:
+        words += ["--ems", str(before.ems)]
+    return ["update", now.slug, *words] if words else []
 
 
 @click.command(
@@ -159,36 +186,5 @@ def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> i
         output.value(drawn.jump_object(slug, jump, restored=True))
         return 0
     output.line(harmless(jump_summary(jump, lang)))
-    changing.tell("forward", in_project.command_line("brainstorm", root, "continue", slug))
-    return 0
-
-
-@click.command(
-    "finish",
-    epilog="""\b
-Examples:
-  sessionary brainstorm finish feature-auth
-  sessionary brainstorm finish feature-auth --abandon
-""",
-)
-@given.slug
-@in_project.root
-@click.option("--abandon", is_flag=True, help="Give it up instead of completing it.")
-@given.lang
-@in_project.as_json
-def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
-    """Complete a session, or give it up. It cannot be opened again."""
-    store = given.store_in(root)
-    session = store.abandon(slug) if abandon else store.finish(slug)
-    if not json_:
-        in_project.warn(session.problems)
-    return _told(session, lang, json_)
-
-
-def _told(session: Brainstorm, lang: str, json_: bool) -> int:
-    """Say that a session is stored, and where."""
-    if json_:
-        output.value(drawn.as_object(session))
-    else:
-        output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    changing.tell(say(lang, "go_forward"), in_project.command_line("brainstorm", root, "continue", slug))
     return 0

@@ -9,6 +9,7 @@ import click
 from sessionary.cli import changing, in_project, output
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
+from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.vocabulary import SOURCES
 
 
@@ -42,7 +43,7 @@ def technique_command(
 ) -> int:
     """Note that a technique was suggested, or applied.
 
-    Applied after it was suggested, it stays one entry.
+    Applied after it was suggested, it stays one entry. There is no undo.
     """
     session = given.store_in(root).technique(
         slug,
@@ -78,19 +79,41 @@ Examples:
 def idea_command(
     slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
 ) -> int:
-    """Note an idea, or give one another score."""
+    """Note an idea, or give one another score.
+
+    There is no undo for a new one.
+    """
     store = given.store_in(root)
+    undo = ""
     if number is not None:
         if text is not None or score is None:
             raise click.UsageError("--number goes with --score, and with no TEXT")
+        before = given.before(lambda: store.load(slug, store_migration=False))
         store.score_idea(slug, number, score)
+        undo = _back_to(before, root, number, score)
     elif text is None:
         raise click.UsageError("give the idea: sessionary brainstorm idea SLUG TEXT")
     else:
         number = store.idea(slug, text, score=score)
     if json_:
-        output.value({"slug": slug, "idea": number, "score": score})
-    else:
-        told = "" if score is None else f", score {score}"
-        output.lines(changing.done(f"idea {number} of {slug}{told}"))
+        output.value({"slug": slug, "idea": number, "score": score, "undo": undo or None})
+        return 0
+    told = "" if score is None else f", score {score}"
+    output.lines(changing.done(f"idea {number} of {slug}{told}"))
+    if undo:
+        changing.tell("undo", undo)
     return 0
+
+
+def _back_to(before: Brainstorm | None, root: Path, number: int, score: int) -> str:
+    """The command that gives an idea its old score; empty if it had none, or the same."""
+    was = (
+        next((idea.get("score") for idea in before.ideas if idea.get("id") == number), None)
+        if before
+        else None
+    )
+    if was is None or was == score or before is None:
+        return ""
+    return in_project.command_line(
+        "brainstorm", root, "idea", before.slug, "--number", str(number), "--score", str(was)
+    )

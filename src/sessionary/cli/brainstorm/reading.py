@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.cli.when import believed
 from sessionary.layouts.brainstorm.messages import sparkline
 from sessionary.layouts.brainstorm.reading import Row
-from sessionary.layouts.brainstorm.vocabulary import STATUSES
+from sessionary.layouts.brainstorm.vocabulary import STATUSES, SUFFIX
 
 _BARS = 10
 
@@ -42,7 +43,7 @@ def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     if json_:
         output.value(drawn.as_object(session))
         return 0
-    in_project.warn(session.problems)
+    given.warn(session.problems, root, lang, slug)
     output.lines(drawn.state(session, lang=lang))
     return 0
 
@@ -79,34 +80,47 @@ def show_command(slug: str, root: Path, json_: bool) -> int:
 Examples:
   sessionary brainstorm list
   sessionary brainstorm list --status in_progress --json
+  sessionary brainstorm list --archived
 """,
 )
 @in_project.root
 @click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
+@click.option("--archived", is_flag=True, help="Those in archive/ instead, by the name that `restore` takes.")
 @options.as_json("the sessions", "one session")
-def list_command(root: Path, status: str | None, json_: bool, jsonl: bool) -> int:
+def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
     """List the sessions of the project, the newest first.
 
     The bars are its score over the iterations.
     """
     options.one_format(json_, jsonl)
-    rows = [row for row in given.store_in(root).list() if status in (None, row.status)]
+    store = given.store_in(root)
+    found = store.archived() if archived else store.list()
+    rows = [row for row in found if status in (None, row.status)]
     rows.sort(key=lambda row: believed(row.updated), reverse=True)
     if json_ or jsonl:
-        output.items(map(_object, rows), jsonl=jsonl)
+        output.items((_object(row, archived=archived) for row in rows), jsonl=jsonl)
         return 0
     if not rows:
-        output.aside("no brainstorm sessions here; `sessionary brainstorm start SLUG` begins one")
+        output.aside(
+            "no archived brainstorm sessions here"
+            if archived
+            else "no brainstorm sessions here; `sessionary brainstorm start SLUG` begins one"
+        )
         return 0
     with output.paged():
         output.lines(_table(rows))
     return 0
 
 
-def _object(row: Row) -> dict[str, Any]:
-    told = row._asdict()
+def _object(row: Row, *, archived: bool) -> dict[str, Any]:
+    told = row._asdict() | {"archived": archived, "name": _name(row)}
     told["problems"] = [problem.as_dict() for problem in row.problems]
     return {**told, "health": row.health}
+
+
+def _name(row: Row) -> str:
+    """The name of the file: the slug, in the archive the id."""
+    return os.path.basename(row.path).removesuffix(SUFFIX)
 
 
 def _table(rows: Sequence[Row]) -> Iterator[str]:
@@ -120,7 +134,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         column(["STATUS", *(fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows)]),
     ]
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
-    names = [fit(one_line(row.slug), max(room, 8)) for row in rows]
+    names = [fit(one_line(_name(row)), max(room, 8)) for row in rows]
     signs = [" ", *(" " if row.health in ("ok", "note") else phrases.sign(row.health) for row in rows)]
     for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols

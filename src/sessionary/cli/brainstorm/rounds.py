@@ -55,7 +55,7 @@ def party_command(
 ) -> int:
     """Note a round of the party.
 
-    That enters its mode, and leaves the panel.
+    That enters its mode, and leaves the panel. There is no undo: rounds stay.
     """
     store = given.store_in(root)
     if _left(store, slug, topic, "party", leave=leave, json_=json_):
@@ -117,7 +117,7 @@ def panel_command(
 ) -> int:
     """Note a round of the panel.
 
-    That enters its mode, and leaves the party.
+    That enters its mode, and leaves the party. There is no undo: rounds stay.
     """
     store = given.store_in(root)
     if _left(store, slug, topic, "panel", leave=leave, json_=json_):

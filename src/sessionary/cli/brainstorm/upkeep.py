@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from sessionary.cli.brainstorm import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
-from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT
+from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT, SUFFIX
 
 PARTLY = 3
 
@@ -93,19 +94,30 @@ def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool
 @click.command(
     "restore",
     epilog="""\b
-Example:
+Examples:
   sessionary brainstorm restore feature-auth
+  sessionary brainstorm list --archived
+  sessionary brainstorm restore feature-auth-2026-01-09 --archived --replace
 """,
 )
-@click.argument("slug", metavar="SLUG")
+@click.argument("slug", metavar="NAME")
 @in_project.root
+@click.option("--archived", is_flag=True, help="From archive/ instead of .trash/; NAME may be the id.")
+@click.option(
+    "--replace", is_flag=True, help="Move the session that has its name to archive/ (with --archived)."
+)
 @in_project.as_json
-def restore_command(slug: str, root: Path, json_: bool) -> int:
-    """Bring a session back that was cleaned up.
+def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_: bool) -> int:
+    """Bring a session back that was cleaned up, or replaced by a new one.
 
-    Of several of one name the last.
+    Of several of one name the last. It comes back as it was stored: `reopen` goes on with it. There is no undo for
+    a restore from .trash/; one from archive/ is replaced again in the same way.
     """
-    path = given.store_in(root).restore(slug)
+    if replace and not archived:
+        raise click.UsageError("--replace goes with --archived")
+    store = given.store_in(root)
+    path = store.restore_archived(slug, replace=replace) if archived else store.restore(slug)
+    slug = os.path.basename(path).removesuffix(SUFFIX)
     if json_:
         output.value({"slug": slug, "path": path})
     else:
@@ -128,8 +140,8 @@ Examples:
 def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
     """Store older files in the present version.
 
-    The old bytes stay beside them in a .bak. A file of an unknown version is left untouched, and told; the exit
-    code is 3 then.
+    The old bytes stay beside them in a .bak, which is the only undo. A file of an unknown version is left untouched,
+    and told; the exit code is 3 then.
     """
     done = given.store_in(root).migrate(slug, dry_run=dry_run)
     failed = [one.problem for one in done if one.problem]

@@ -60,7 +60,6 @@ class Asking:
             moves.answer(session, responses, duration=duration, now=now)
             moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
             _led(session, persona, mode)
-            time_passes(session, now)
 
         return self._shelf.change(slug, "answer", step, now)[0]
 
@@ -97,16 +96,27 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> Jump:
-            begins = moves.at_tip(session)
             jump = moves.go_on(
                 session, questions, ems=ems, axes=axes, phase=phase, last_question=last_question, now=now
             )
             _led(session, persona, mode)
-            if begins:
-                time_passes(session, now)
             return jump
 
-        return self._shelf.change(slug, "continue", step, now)[1]
+        return self._shelf.change(slug, "continue", step, now, works=moves.at_tip)[1]
+
+    def checkpoint(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Store the time that was worked since the last change. Every other call stores what it does, with the time.
+
+        Durability: as `answer`. Where nothing was worked, nothing is written.
+
+        Raises:
+            TransitionError: the session is finished.
+        """
+
+        def step(session: Session, now: datetime) -> None:
+            moves.pass_time(session, now)
+
+        return self._shelf.change(slug, "save", step, now, works=lambda _: False)[0]
 
     def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
         """Go back some iterations: score, phase and question are those of then; all else stays, answers included.
@@ -118,7 +128,11 @@ class Asking:
             NotFound: the history has no entry of that iteration.
             TransitionError: the session is finished.
         """
-        return self._shelf.change(slug, "back", lambda session, now: moves.go_back(session, n, now), now)[1]
+
+        def step(session: Session, now: datetime) -> Jump:
+            return moves.go_back(session, n, now)
+
+        return self._shelf.change(slug, "back", step, now, works=lambda _: False)[1]
 
     def update(
         self,
@@ -163,13 +177,6 @@ class Asking:
                 moves.sum_up_transition(session, transition_summary)
 
         return self._shelf.change(slug, "update", step, now)[0]
-
-
-def time_passes(session: Session, now: datetime) -> None:
-    """Set how long the session has taken."""
-    minutes = moves.duration(session, now)
-    if minutes is not None:
-        session["duration_minutes"] = minutes
 
 
 def _led(session: Session, persona: str | None, mode: str | None) -> None:

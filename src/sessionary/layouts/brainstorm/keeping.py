@@ -7,6 +7,7 @@ is never used again; the next one is. All of this is done under the lock of the 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -19,6 +20,7 @@ from sessionary.layouts.brainstorm.vocabulary import SUFFIX
 ARCHIVE = "archive"
 TRASH = ".trash"
 BACKUP = ".bak"
+_ARCHIVED = re.compile(r"(.+?)-\d{4}-\d\d-\d\d(?:-\d+)?")
 
 
 def keep_backup(fs: Fs, path: str, data: bytes) -> str:
@@ -50,6 +52,12 @@ def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
             continue
         return path
     raise AssertionError("unreachable: the names never end")
+
+
+def slug_of(name: str) -> str:
+    """The slug of the session in a file of the archive, which is called by its id; `-2` and up follow a taken one."""
+    found = _ARCHIVED.fullmatch(name)
+    return found[1] if found else name
 
 
 def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:

@@ -1,7 +1,8 @@
-"""What a launch, a save and a step back show to a person, in English and in French.
+"""What a launch, a save, a step and the state of a session show to a person, in English and in French.
 
 The French words are those of the format, whose prompts are French while its keys are English; they are written without
-accents there, and so here. A language is a table: one more is one more table.
+accents there, and so here. A language is a table: one more is one more table. The keys of the tables are the same, so
+that no screen is in two languages.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.moves import Jump
 from sessionary.layouts.brainstorm.reading import Row
+from sessionary.layouts.brainstorm.session import Brainstorm
 
 LANGUAGES: Final = ("en", "fr")
 
@@ -37,6 +39,31 @@ _WORDS: Final[dict[str, dict[str, str]]] = {
         "ahead": "in the future",
         "unknown": "unknown",
         "ago": "{count} {unit} ago",
+        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
+        "again": "   Resume: {command}",
+        "in_progress": "in progress",
+        "completed": "completed",
+        "abandoned": "abandoned",
+        "axes": "axes",
+        "weak": "weak",
+        "changed": "changed",
+        "worked": "worked",
+        "minutes": "{minutes} min",
+        "next": "next",
+        "suggests": "{phase} (the score suggests {suggested})",
+        "led": "{mode}, led by {persona}",
+        "of": "{iteration} of {tip}",
+        "archived": "{id} is in archive/ now",
+        "also": "also in progress: {slugs}",
+        "cleaned": "{slug} is old and in .trash/ now",
+        "not_cleaned": "{slug} could not be cleaned up",
+        "notes": "{count} remarks on the file: {command}",
+        "low_score": "finished with a score of {ems}, below {least}",
+        "is_open": "session {slug} is in progress",
+        "open_hint": "--resume goes on with it, --new moves it to archive/ and begins anew",
+        "answer": "Answer",
+        "undo": "undo",
+        "go_forward": "forward",
     },
     "fr": {
         "saved": "Session sauvegardee: {path}",
@@ -55,6 +82,31 @@ _WORDS: Final[dict[str, dict[str, str]]] = {
         "ahead": "dans le futur",
         "unknown": "inconnue",
         "ago": "il y a {count} {unit}",
+        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
+        "again": "   Reprendre: {command}",
+        "in_progress": "en cours",
+        "completed": "terminee",
+        "abandoned": "abandonnee",
+        "axes": "axes",
+        "weak": "faibles",
+        "changed": "modifiee",
+        "worked": "duree",
+        "minutes": "{minutes} min",
+        "next": "suivante",
+        "suggests": "{phase} (le score suggere {suggested})",
+        "led": "{mode}, menee par {persona}",
+        "of": "{iteration} sur {tip}",
+        "archived": "{id} est maintenant dans archive/",
+        "also": "aussi en cours: {slugs}",
+        "cleaned": "{slug} est ancienne, maintenant dans .trash/",
+        "not_cleaned": "{slug} n'a pas pu etre rangee",
+        "notes": "{count} remarques sur le fichier: {command}",
+        "low_score": "terminee avec un score de {ems}, sous {least}",
+        "is_open": "la session {slug} est en cours",
+        "open_hint": "--resume la reprend, --new la deplace dans archive/ et recommence",
+        "answer": "Reponse",
+        "undo": "annuler",
+        "go_forward": "avancer",
     },
 }
 # Seconds, one, many. A month is thirty days here: what is older than weeks is told roughly.
@@ -87,9 +139,26 @@ def words(lang: str) -> dict[str, str]:
     return _WORDS[lang]
 
 
+def say(lang: str, name: str, **values: object) -> str:
+    """A sentence of a language, with its values."""
+    return words(lang)[name].format(**values)
+
+
 def saved(path: str, lang: str = "en") -> str:
     """The line after a save."""
     return words(lang)["saved"].format(path=path)
+
+
+def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -> str:
+    """What an explicit save shows: the file, where the session stands, and the command that resumes it."""
+    table = words(lang)
+    return "\n".join([
+        table["saved"].format(path=path),
+        table["saved_at"].format(
+            ems=session.ems, phase=session.phase.capitalize(), iteration=session.iteration
+        ),
+        table["again"].format(command=command),
+    ])  # fmt: skip
 
 
 def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
@@ -107,17 +176,15 @@ def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
     return table["now"]
 
 
-def launch_prompt(row: Row, now: datetime, lang: str = "en") -> str:
-    """What a launch shows of a session that can be resumed, with its two choices."""
+def launch_prompt(row: Row, now: datetime, lang: str = "en", *, choices: bool = True) -> str:
+    """What a launch shows of a session that can be resumed, with its two choices if somebody can be asked."""
     table = words(lang)
     return "\n".join([
         RULE,
         table["found"].format(slug=row.slug, ems="?" if row.ems is None else row.ems),
         table["activity"].format(ago=ago(row.updated, now, lang)),
         table["place"].format(phase=(row.phase or "?").capitalize(), iteration=row.iteration or "?"),
-        "",
-        table["resume"],
-        table["new"],
+        *(["", table["resume"], table["new"]] if choices else []),
         RULE,
     ])  # fmt: skip
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from sessionary.errors import Unsupported
 from sessionary.layouts.brainstorm.fields import read_flag
+from sessionary.layouts.brainstorm.moves import duration
 from sessionary.layouts.brainstorm.vocabulary import MODES, READABLE, VERSION, read_time
 
 Document = dict[str, Any]
@@ -154,10 +155,10 @@ def _fill_times(session: dict[str, Any]) -> None:
         if started is not None:
             session["started_at"] = started
     if session.get("duration_minutes") is None:
-        started = read_time(session.get("started_at"))
         updated = read_time(session.get("updated"))
-        if started is not None and updated is not None:
-            session["duration_minutes"] = max(0, int((updated - started).total_seconds() // 60))
+        minutes = None if updated is None else duration(session, updated)
+        if minutes is not None:
+            session["duration_minutes"] = minutes
 
 
 _STEPS: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_from_1_0,)

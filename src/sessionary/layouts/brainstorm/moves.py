@@ -13,7 +13,8 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sessionary.errors import Invalid, NotFound, TransitionError
@@ -21,6 +22,7 @@ from sessionary.layouts.brainstorm.fields import read_flag
 from sessionary.layouts.brainstorm.vocabulary import (
     AXES,
     MOST_BACK,
+    PAUSE,
     PHASES,
     is_whole,
     one_of,
@@ -212,6 +214,9 @@ def go_on(
     at = session["iteration"]
     ahead = sorted(number for number in live(session) if number > at)
     if not ahead:
+        if at not in live(session):  # a file without history: what is left now can be come back to
+            left = read_time(session.get("updated")) or now
+            begin(session, at, questions=(), last_question=session.get("last_question"), now=left)
         before = session["ems"], session["phase"]
         rescore(session, ems=ems, axes=axes, phase=phase, entry_too=False)
         begin(session, at + 1, questions=questions, last_question=last_question, now=now)
@@ -245,13 +250,24 @@ def go_back(session: Session, steps: int, now: datetime) -> Jump:
         )
     entries = live(session)
     if at - steps not in entries:
-        raise NotFound(
-            f"the history has no entry of iteration {at - steps}",
-            details={"iteration": at, "entries": sorted(entries)},
-            hint="go back to one of those that are there",
-        )
+        raise _no_entry(session, at - steps, sorted(entries))
     _leave(session, entries, now)
     return _restore(session, at - steps)
+
+
+def _no_entry(session: Session, wanted: int, there: list[int]) -> NotFound:
+    """The error about an iteration that the history does not have, which says what is missing from the file."""
+    at = session["iteration"]
+    earlier = [number for number in there if at - MOST_BACK <= number < at]
+    if earlier:
+        steps = ", ".join(str(at - number) for number in reversed(earlier))
+        message = f"the history has no entry of iteration {wanted}"
+        hint = f"go back {steps}: those iterations are there"
+    else:
+        missing = "the file has no session.history" if not there else f"session.history has none before {at}"
+        message = f"cannot go back from iteration {at}: {missing}, which holds what each iteration restores"
+        hint = "continue, and from then on each iteration has its entry; earlier ones can be added to the file by hand"
+    return NotFound(message, details={"iteration": at, "entries": there, "missing": wanted}, hint=hint)
 
 
 def _leave(session: Session, entries: dict[int, Entry], now: datetime) -> None:
@@ -305,9 +321,18 @@ def at_tip(session: Session) -> bool:
     return bool(tip(session) == session["iteration"])
 
 
-def duration(session: Session, now: datetime) -> int | None:
-    """Minutes that the session took: the sum over its iterations if all say it, else those since it began.
+def pass_time(session: Session, now: datetime) -> None:
+    """Add the time worked up to now to `duration_minutes`. To be called before `updated` is set."""
+    minutes = duration(session, now)
+    if minutes is not None:
+        session["duration_minutes"] = minutes
 
+
+def duration(session: Session, now: datetime) -> int | None:
+    """Minutes that were worked on the session: the sum over its iterations if all say it, else what its times say.
+
+    The time between two changes counts as work unless it is longer than `PAUSE`. Only the last change and the
+    beginnings of iterations have a time in the file, so what was worked is added up by both, and the larger one counts.
     It never becomes less than the session says already. None if nothing says when it began.
     """
     history = [entry for entry in list_in(session, "history") if isinstance(entry, dict)]
@@ -320,7 +345,18 @@ def duration(session: Session, now: datetime) -> int | None:
     started = read_time(session.get("started_at")) or read_time(session.get("created"))
     if started is None:
         return floor if known else None
-    return max(floor, int((now - started).total_seconds() // 60))
+    changed = read_time(session.get("updated")) or started
+    told = (read_time(entry.get("timestamp")) for entry in history)
+    moments = [time for time in (started, *told, changed, now) if time is not None]
+    since = floor + _worked([min(changed, now), now]) if known else 0
+    return max(floor, since, int(sum(parts)), _worked(sorted(time for time in moments if time <= now)))
+
+
+def _worked(moments: Sequence[datetime]) -> int:
+    """Whole minutes between the first of these times and the last, pauses left out."""
+    spans = (later - earlier for earlier, later in pairwise(moments))
+    worked = sum((span for span in spans if span <= PAUSE), timedelta(0))
+    return int(worked.total_seconds() // 60)
 
 
 def list_in(holder: dict[str, Any], name: str) -> list[Any]:

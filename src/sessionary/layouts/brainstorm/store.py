@@ -19,10 +19,10 @@ from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
 from sessionary.layouts.base import LATEST, one_named
-from sessionary.layouts.brainstorm import keeping, moves, rounds, upkeep
-from sessionary.layouts.brainstorm.asking import Asking, time_passes
+from sessionary.layouts.brainstorm import moves, rounds, upkeep
+from sessionary.layouts.brainstorm.asking import Asking
+from sessionary.layouts.brainstorm.ending import Ending
 from sessionary.layouts.brainstorm.fields import SESSION, faults_of
-from sessionary.layouts.brainstorm.moves import Session
 from sessionary.layouts.brainstorm.noting import NoteTaking
 from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.session import Brainstorm
@@ -43,9 +43,6 @@ from sessionary.layouts.brainstorm.vocabulary import (
 from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
 from sessionary.model import Problem, Severity
 
-LOW_SCORE = 60
-"""Finishing below it is advised against."""
-
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
 
@@ -63,7 +60,7 @@ class Found(NamedTuple):
     problems: list[Problem]
 
 
-class BrainstormStore(Asking, NoteTaking):
+class BrainstormStore(Asking, NoteTaking, Ending):
     """The brainstorm sessions below `<root>/.project-memory/brainstorm-sessions/`.
 
     Reading takes no lock and writes nothing, but for `load`, which stores a migration.
@@ -282,38 +279,13 @@ class BrainstormStore(Asking, NoteTaking):
         if before is not None:
             was, status = before.migrated.document["session"].get("status"), session.status
             if was != status and was in (COMPLETED, ABANDONED):
-                raise TransitionError(f"session {slug} is {was}", hint="begin a new one of another name")
+                raise TransitionError(
+                    f"session {slug} is {was}", hint=f"`reopen` makes it {IN_PROGRESS} again"
+                )
         session.session["updated"] = write_time(now)
         session.path = path
         self._shelf.replace(session, backup=before is not None and before.migrated.changed)
         return True
-
-    def finish(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Complete a session; once completed, again is no change. A score below 60 is told in `problems`.
-
-        Durability: as `answer`.
-
-        Raises:
-            TransitionError: it was abandoned.
-        """
-        found = self._end(slug, "finish", COMPLETED, now)
-        if found.ems < LOW_SCORE:
-            message = f"the session was finished with a score of {found.ems}, below {LOW_SCORE}"
-            repair = "consider another session on what is still unclear"
-            found.problems.append(
-                Problem("low_score", Severity.note, found.path, None, None, message, repair)
-            )
-        return found
-
-    def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Give a session up; once given up, again is no change.
-
-        Durability: as `answer`.
-
-        Raises:
-            TransitionError: it was completed.
-        """
-        return self._end(slug, "abandon", ABANDONED, now)
 
     # -- upkeep
 
@@ -356,21 +328,6 @@ class BrainstormStore(Asking, NoteTaking):
         """
         return upkeep.clean_up(self._shelf, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
 
-    def restore(self, slug: str) -> str:
-        """Bring the session of that name that was trashed last back; returns its path.
-
-        Durability: the move survives a power cut when this returns.
-
-        Raises:
-            NotFound: the trash has none.
-            AlreadyExists: another session has the name by now.
-        """
-        with self._shelf.telling("restore", slug):
-            check_slug(slug)
-            keeping.newest_in_trash(self._fs, self.folder, slug)  # what is not there shall leave no lock file
-            with self._shelf.held(slug):
-                return keeping.bring_back(self._fs, self.folder, slug)
-
     def migrate(self, slug: str | None = None, *, dry_run: bool = False) -> list[MigratedFile]:
         """Store older files in the present version, with backups; those that have it already are left out.
 
@@ -389,14 +346,6 @@ class BrainstormStore(Asking, NoteTaking):
             self._shelf.bytes_of(slug)
         done = upkeep.migrate_one(self._shelf, slug, dry_run=dry_run)
         return [] if done is None else [done]
-
-    def _end(self, slug: str, operation: str, status: str, now: datetime | None) -> Brainstorm:
-        def step(session: Session, now: datetime) -> None:
-            if session["status"] != status:
-                session["status"] = status
-                time_passes(session, now)
-
-        return self._shelf.change(slug, operation, step, now, ended=status)[0]
 
     # Last, because below this name `list` is no longer the type.
     def list(self) -> Iterator[Row]:

@@ -6,7 +6,7 @@ A closed list binds calls, not files: a word that somebody else has put into a f
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from sessionary.errors import Invalid, InvalidId
@@ -30,6 +30,8 @@ WEAK: Final = 50
 """Below this an axis is weak."""
 
 MOST_BACK: Final = 5
+PAUSE: Final = timedelta(minutes=30)
+"""Nobody worked on a session in a longer time without a change."""
 DAYS_KEPT: Final = 30
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

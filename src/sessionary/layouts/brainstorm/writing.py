@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -20,7 +20,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError, TransitionError
-from sessionary.layouts.brainstorm import keeping
+from sessionary.layouts.brainstorm import keeping, moves
 from sessionary.layouts.brainstorm.moves import Session
 from sessionary.layouts.brainstorm.reading import brainstorm_of, bytes_at, parse
 from sessionary.layouts.brainstorm.session import Brainstorm
@@ -98,7 +98,8 @@ class Shelf:
         step: Callable[[Session, datetime], T],
         now: datetime | None,
         *,
-        ended: str | None = None,
+        ended: Sequence[str] = (),
+        works: Callable[[Session], bool] = lambda _: True,
     ) -> tuple[Brainstorm, T]:
         """Do `step` to a session and store it, if that changed anything.
 
@@ -107,7 +108,8 @@ class Shelf:
             operation: its name, for errors.
             step: changes the map below ``session``.
             now: the time.
-            ended: the status in which a session may be besides ``in_progress``.
+            ended: the statuses in which a session may be besides ``in_progress``.
+            works: whether the change to this session, as it is before, counts as work on it.
 
         Raises:
             TransitionError: the session is finished.
@@ -117,15 +119,14 @@ class Shelf:
             self.bytes_of(slug)  # a name that is not there shall leave no lock file
             with self.held(slug):
                 found, migrated = brainstorm_of(self.bytes_of(slug), self.path(slug), slug)
-                if found.status not in (IN_PROGRESS, ended):
-                    raise TransitionError(
-                        f"session {slug} is {found.status}",
-                        details={"status": found.status},
-                        hint="begin a new one; this one is kept in the archive",
-                    )
+                if found.status not in (IN_PROGRESS, *ended):
+                    raise _finished(slug, found.status)
+                worked = works(found.session)
                 before = copy.deepcopy(found.document)
                 result = step(found.session, now)
                 if not same(before, found.document):
+                    if worked:
+                        moves.pass_time(found.session, now)
                     found.session["updated"] = write_time(now)
                     self.replace(found, backup=migrated.changed)
                 return found, result
@@ -173,3 +174,13 @@ class Shelf:
             session["updated"] = write_time(now)
             data = edit_yaml(data, read.migrated.document, path=path)
         keeping.archive(self.fs, self.folder, name, data)
+
+
+def _finished(slug: str, status: str) -> TransitionError:
+    """The error about a session that has ended."""
+    hint = (
+        f"`sessionary brainstorm reopen {slug}` opens it again; `start --new` begins another and archives it"
+    )
+    if status not in (COMPLETED, ABANDONED):
+        hint = f"correct the status in the file by hand: it is one of {', '.join(STATUSES)}"
+    return TransitionError(f"session {slug} is {status}", details={"status": status}, hint=hint)

@@ -249,7 +249,9 @@ def test_the_duration_is_that_of_the_iterations_if_all_say_it(tmp_path: Path) ->
     assert stored(store, "sign-in")["session"]["duration_minutes"] == 37
 
 
-def test_else_it_is_the_time_since_the_beginning_and_never_less_than_before(tmp_path: Path) -> None:
+def test_else_it_is_what_the_times_of_the_changes_add_up_to_and_never_less_than_before(
+    tmp_path: Path,
+) -> None:
     """Section "Session Metadata", total duration in minutes."""
     store = store_of(tmp_path)
     store.answer("sign-in", ["x"], now=after(45.9))

@@ -442,7 +442,7 @@ def test_finishing_completes_once(tmp_path: Path) -> None:
     store = store_of(tmp_path, ems=60, history=[entry(3, 60, phase="divergent")])
     assert store.finish("sign-in", now=after(90)).status == "completed"
     session = stored(store, "sign-in")["session"]
-    assert (session["status"], session["duration_minutes"]) == ("completed", 90)
+    assert (session["status"], session["duration_minutes"]) == ("completed", 30)
     assert session["updated"] == "2026-01-09T12:00:00Z"
     before = Path(store.path("sign-in")).read_bytes()
     assert store.finish("sign-in", now=after(120)).problems == []
