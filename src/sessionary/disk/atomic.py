@@ -72,8 +72,8 @@ def resolve(fs: Fs, path: str) -> str:
     return os.path.realpath(path) if is_link else path
 
 
-def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> None:
-    """Make a file that must not exist yet, with all of its bytes, private (0600).
+def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode: int = FILE_MODE) -> None:
+    """Make a file that must not exist yet, with all of its bytes, private (0600) unless `mode` says otherwise.
 
     Where the system can, the file is written and flushed before it has any name (Linux, O_TMPFILE): that saves the
     folder two changes, and a killed writer leaves nothing. Elsewhere it is written under a temporary name.
@@ -90,9 +90,9 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True) -> N
     is_safe = is_named(fs, folder)
     named = False
     try:
-        made = _create_nameless(fs, folder, path, data, durable) if O_TMPFILE else _Made.NOT
+        made = _create_nameless(fs, folder, path, data, durable, mode) if O_TMPFILE else _Made.NOT
         if made is _Made.NOT:
-            _create_linked(fs, path, data, durable)
+            _create_linked(fs, path, data, durable, mode)
         named = True
         if made is _Made.UNFLUSHED:
             _flush(fs, path)  # on ext4 without a journal, which flushes the name of a new file along with it
@@ -114,7 +114,7 @@ class _Made(Enum):
     UNFLUSHED = "it has its name, and both are to be flushed"
 
 
-def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool) -> _Made:
+def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool, mode: int) -> _Made:
     """Write a file without a name in the folder, then name it. Raises OSError.
 
     Flushed before it is named, it has no name on the disk. Where the flush of the folder does not change that, the file
@@ -135,6 +135,7 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool)
         if lasts is None:
             return _Made.NOT
         write_all(fs, fd, data)
+        _open_up(fs, fd, mode)
         if durable and lasts:
             fs.fsync(fd)
         try:
@@ -148,26 +149,27 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool)
         fs.close(fd)
 
 
-def _create_linked(fs: Fs, path: str, data: bytes, durable: bool) -> None:
+def _create_linked(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
     """Write a file under a temporary name, then link it to its own. Raises OSError."""
     temp = temp_name(path)
     try:
-        write_new(fs, temp, (data,), None, durable)
+        write_new(fs, temp, (data,), None, durable, mode)
         try:
             fs.link(temp, path)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
-            _create_without_links(fs, path, data, durable)
+            _create_without_links(fs, path, data, durable, mode)
     finally:
         _discard(fs, temp)
 
 
-def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool) -> None:
+def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
     """Without links the exclusive open is the claim on the name. Raises OSError."""
     fd = fs.open(path, CREATE, FILE_MODE)
     try:
         write_all(fs, fd, data)
+        _open_up(fs, fd, mode)
         if durable:
             fs.fsync(fd)
     except BaseException:
@@ -459,9 +461,14 @@ def _dated_names(path: str, kind: str, now: datetime | None) -> Iterable[str]:
 
 
 def write_new(
-    fs: Fs, path: str, data: Iterable[bytes | memoryview], like: os.stat_result | None, durable: bool = True
+    fs: Fs,
+    path: str,
+    data: Iterable[bytes | memoryview],
+    like: os.stat_result | None,
+    durable: bool = True,
+    mode: int = FILE_MODE,
 ) -> os.stat_result:
-    """Write a file of a name that nobody knows yet, with mode and owner of `like`. Raises OSError."""
+    """Write a file of a name that nobody knows yet, with mode and owner of `like`, or `mode`. Raises OSError."""
     fd = fs.open(path, CREATE, FILE_MODE)
     try:
         for chunk in data:
@@ -469,11 +476,19 @@ def write_new(
                 write_all(fs, fd, chunk)
         if like is not None:
             _keep_mode_and_owner(fs, fd, like)
+        else:
+            _open_up(fs, fd, mode)
         if durable:
             fs.fsync(fd)
         return fs.fstat(fd)
     finally:
         fs.close(fd)
+
+
+def _open_up(fs: Fs, fd: int, mode: int) -> None:
+    """Give a new file its mode, if others may read it; what the umask of the process says does not matter then."""
+    if mode != FILE_MODE:
+        fs.chmod(fd, mode)
 
 
 def _keep_mode_and_owner(fs: Fs, fd: int, old: os.stat_result) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -11,6 +12,19 @@ from sessionary.cli.text import harmless
 from sessionary.cli.work import places
 from sessionary.cli.work.subwork_cmd import Context
 from sessionary.layouts.maestro.records import WorkSession, document_of
+from sessionary.layouts.maestro.sharing import check_mode, share
+
+
+class Mode(click.ParamType[int]):
+    """The mode of a folder in octal digits, such as ``2770``."""
+
+    name = "mode"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return check_mode(int(value, 8))
+        except ValueError as error:
+            self.fail(f"{value!r} cannot be used: {error}", param, ctx)
 
 
 class Entity(click.ParamType[tuple[str, str]]):
@@ -45,6 +59,9 @@ Examples:
     "--entity", "entities", type=Entity(), multiple=True, metavar="KEY=VALUE", help="What it is about."
 )
 @click.option("--context", type=Context(), metavar="KIND:REF", help="Where, for example file:src/app.py.")
+@click.option(
+    "--mode", type=Mode(), metavar="MODE", help="Let other accounts post: 2770 the group, 1777 everybody."
+)
 @places.as_json
 def start_command(
     root: Path | None,
@@ -53,6 +70,7 @@ def start_command(
     parent: str | None,
     entities: tuple[tuple[str, str], ...],
     context: dict[str, str] | None,
+    mode: int | None,
     json_: bool,
 ) -> int:
     """Begin a work session, and print its id.
@@ -70,11 +88,17 @@ def start_command(
         purpose=purpose,
         context=context,
     )
+    closed = [] if mode is None else share(store.fs, store.folder(session.session_id), mode)
     if json_:
-        output.value(document_of(session) | {"path": store.folder(session.session_id)})
+        reach = {} if mode is None else {"unreachable": closed}
+        output.value(document_of(session) | {"path": store.folder(session.session_id)} | reach)
     else:
         output.line(session.session_id)
         output.aside(harmless(store.folder(session.session_id)))
+        if closed:
+            output.aside(
+                f"Other accounts cannot reach it yet: {harmless(shlex.join(['chmod', 'a+x', *closed]))}"
+            )
     return 0
 
 

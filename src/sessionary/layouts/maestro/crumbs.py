@@ -28,6 +28,7 @@ from sessionary.codec import (
 )
 from sessionary.disk import atomic
 from sessionary.disk.fs import (
+    FILE_MODE,
     NO_FILE,
     OS_FS,
     READ,
@@ -55,6 +56,7 @@ from sessionary.layouts.maestro.records import (
     crumb_document,
     missing_keys,
 )
+from sessionary.layouts.maestro.sharing import inherit, message_mode
 from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, parse_time, stamp_of, utc_now
 from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
@@ -175,7 +177,7 @@ def write_crumb(
     while True:
         path = f"{parent}/{crumb.timestamp}.json"
         try:
-            atomic.create(path, _encoded(crumb), fs=fs, durable=durable)
+            atomic.create(path, _encoded(crumb), fs=fs, durable=durable, mode=_mode_in(fs, parent))
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
@@ -187,10 +189,18 @@ def write_crumb(
             return path
 
 
+def _mode_in(fs: Fs, folder: str) -> int:
+    try:
+        return message_mode(fs, folder)
+    except OSError:
+        return FILE_MODE  # writing into it will say why
+
+
 def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
     """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
     try:
-        make_dirs(fs, folder, durable=durable, within=within)
+        if make_dirs(fs, folder, durable=durable, within=within):
+            inherit(fs, folder)
     except OSError as error:
         raise storage_failed(error, "create", folder) from error
     return True

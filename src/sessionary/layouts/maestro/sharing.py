@@ -1,0 +1,99 @@
+"""Messages from other accounts: a session into which they may write, and messages that its consumer may read.
+
+Everything here is private to the account that made it. A producer under another account can post only where the folders
+of the messages let it, and its files help nobody whom their mode keeps out. So who shares a session opens its folders,
+and a message in a folder into which others may write is as readable as that folder, whatever the umask of its sender.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from sessionary.disk.fs import FILE_MODE, O_DIRECTORY, READ, Fs, storage_failed
+from sessionary.errors import Invalid
+from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, depth_of
+
+_OTHERS_WRITE, _OTHERS_READ = 0o022, 0o044
+_CLASSES = (0o070, 0o007)
+
+
+def check_mode(mode: int) -> int:
+    """Refuse a mode of folders with which nobody could post, or not durably.
+
+    Raises:
+        Invalid: the owner is kept out, or somebody may write and not read or enter.
+    """
+    halves = [mode & bits for bits in _CLASSES]
+    closed = any(half & _OTHERS_WRITE and half != bits for half, bits in zip(halves, _CLASSES, strict=True))
+    if mode & 0o700 != 0o700 or closed or mode & ~0o7777:
+        raise Invalid(
+            f"{mode:o} is no mode for the folders of messages",
+            hint="2770 lets a group post, 1777 everybody: who may write must be able to read and enter, too",
+        )
+    return mode
+
+
+def share(fs: Fs, folder: str, mode: int) -> list[str]:
+    """Let others post into the session in a folder; returns the folders above it that still keep them out.
+
+    The folders of the messages get `mode`; the folder of the session, and its document, may be read by whom it lets in.
+
+    Durability: none; after a power cut the modes may be the old ones.
+
+    Raises:
+        Invalid: as `check_mode`.
+        StorageFailed: the system refused.
+    """
+    check_mode(mode)
+    box = f"{folder}/{BREADCRUMBS}"
+    try:
+        depths = [f"{box}/{name}" for name in fs.listdir(box) if depth_of(name) is not None]
+    except OSError as error:
+        raise storage_failed(error, "look into", box) from error
+    _change(fs, f"{folder}/{SESSION}", FILE_MODE | mode & _OTHERS_READ, READ)
+    for path, its in [
+        (folder, mode & 0o777 & ~_OTHERS_WRITE),
+        (box, mode),
+        *((depth, mode) for depth in depths),
+    ]:
+        _change(fs, path, its, READ | O_DIRECTORY)
+    return _closed_above(fs, folder, 0o001 if mode & 0o007 else 0o011)
+
+
+def message_mode(fs: Fs, folder: str) -> int:
+    """The mode of a new message in a folder: private, unless others may write into it. Raises OSError."""
+    mode = fs.stat(folder).st_mode
+    return FILE_MODE | mode & 0o066 if mode & _OTHERS_WRITE else FILE_MODE
+
+
+def inherit(fs: Fs, folder: str) -> None:
+    """Give a new folder of messages the mode of the one that it lies in, if others may write there. Raises OSError."""
+    mode = stat.S_IMODE(fs.stat(os.path.dirname(folder)).st_mode)
+    if mode & _OTHERS_WRITE:
+        fd = fs.open(folder, READ | O_DIRECTORY)
+        try:
+            fs.chmod(fd, mode)
+        finally:
+            fs.close(fd)
+
+
+def _change(fs: Fs, path: str, mode: int, how: int) -> None:
+    try:
+        fd = fs.open(path, how)
+        try:
+            fs.chmod(fd, mode)
+        finally:
+            fs.close(fd)
+    except OSError as error:
+        raise storage_failed(error, "change the mode of", path) from error
+
+
+def _closed_above(fs: Fs, folder: str, enter: int) -> list[str]:
+    closed: list[str] = []
+    above = os.path.dirname(folder)
+    while above != os.path.dirname(above):
+        if not fs.stat(above).st_mode & enter:
+            closed.append(above)
+        above = os.path.dirname(above)
+    return closed[::-1]
