@@ -591,7 +591,9 @@ def test_each_home_and_each_name_of_it_has_a_catalogue_of_its_own(
             found = list(Workspace(name, fs, cache=str(cache)).summaries())
             assert found == list(AmplifierLayout(name.absolute(), LongAgoFs()).summaries())
         assert fs.opened["transcript.jsonl"] == 0
-    assert len(list(cache.iterdir())) == 2, "a relative path is the same home; one without sessions needs none"
+    assert len(list(cache.iterdir())) == 2, (
+        "a relative path is the same home; one without sessions needs none"
+    )
 
 
 def test_the_default_is_the_cache_of_the_person(
