@@ -239,6 +239,31 @@ def restore_ledger(fs: Fs, folder: str) -> None:
     mailbox.close()
 
 
+def damaged(folder: str) -> None:
+    """All messages were applied, and the line of the first one cannot be read any more."""
+    setup(folder)
+    with_copy(UNSYNCED, folder).consume(echo)
+    log = Path(folder, "log.jsonl")
+    log.write_bytes(b"\0" + log.read_bytes()[1:])
+
+
+def mend_ledger(fs: Fs, folder: str) -> None:
+    mailbox = with_copy(fs, folder)
+    mailbox.restore_ledger()
+    mailbox.set_damage_aside()
+    mailbox.close()
+
+
+def check_mended(folder: str, acked: tuple[Any, ...]) -> None:
+    kept = [path.read_bytes()[:1] for path in Path(folder).glob("log.jsonl*")]
+    assert b"\0" in kept, "the damaged line is gone"
+    mend_ledger(UNSYNCED, folder)
+    mailbox = with_copy(UNSYNCED, folder)
+    mailbox.consume(fail)
+    assert mailbox.status().problems == []
+    once_each(folder)
+
+
 def accept_ledger(fs: Fs, folder: str) -> None:
     mailbox = with_copy(fs, folder)
     mailbox.accept_ledger()
@@ -267,6 +292,7 @@ def check_accepted(folder: str, acked: tuple[Any, ...]) -> None:
 COPIES: dict[str, tuple[Callable[[str], None], Callable[[Fs, str], None], Check]] = {
     "consume": (setup, consume_with_copy, check_consumed),
     "restore": (gone_back, restore_ledger, check_restored),
+    "mend": (damaged, mend_ledger, check_mended),
     "accept": (gone_back, accept_ledger, check_accepted),
 }
 

@@ -209,10 +209,32 @@ def test_a_log_that_went_back_stops_until_it_is_restored_or_accepted(
     assert f"work ledger {command} {session}" in err
     assert "ledger_went_back" in run("work", "status", session).err
     settled = run("work", "ledger", command, session, "--json").json
-    assert settled == {"session_id": session, "consumer": "work", "messages": 1}
+    damaged = {"damaged": 0} if command == "restore" else {}
+    assert settled == {"session_id": session, "consumer": "work", "messages": 1, **damaged}
     assert run("work", "consume", session, "--json").json["applied"] == (command == "accept")
     assert run("check", session).code == 0
     assert "has everything" in run("work", "ledger", command, session).err
+
+
+def test_a_damaged_line_of_the_log_is_set_aside_by_the_command_that_its_remedy_names(
+    run: Run, session: str
+) -> None:
+    leave(session, "one")
+    run("work", "consume", session)
+    log = ROOT / session / "log.jsonl"
+    damaged = log.read_bytes().replace(b'"file"', b'"fi\0e"')
+    log.write_bytes(damaged)
+    assert (
+        "work ledger restore"
+        in run("work", "status", session, "--json").json["consumers"][0]["problems"][0]["repair"]
+    )
+    code, out, _ = run("work", "ledger", "restore", session)
+    assert (code, out) == (0, f"✓ 1 message put back into the log of {session}\n✓ 1 damaged line set aside\n")
+    (kept,) = log.parent.glob("log.jsonl.corrupt-*")
+    assert kept.read_bytes().startswith(damaged)
+    for words in (["work", "consume"], ["check"]):
+        assert run(*words, session).code == 0
+    assert len(log.read_bytes().splitlines()) == 1
 
 
 def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: str) -> None:

@@ -20,8 +20,9 @@ import msgspec
 
 from sessionary.codec import Undecodable, decode, encode_line, object_lines
 from sessionary.codec.decode import REFUSED
+from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.journal import Journal, Tail, lines_of
 from sessionary.disk.lock import FileLock
 from sessionary.mailbox.following import NOTHING, Follower, Line, Piece, State
 from sessionary.model import Problem, Severity
@@ -103,6 +104,7 @@ class Ledger:
         self.problems: list[Problem] = []
         self._applied = applied
         self._written = written
+        self._fs = fs
         self._lock = lock
         self._followed = Follower(path, fs, unended=True)
         self._journal = Journal(path, Tail.CUT, fs=fs, now=now)
@@ -162,6 +164,32 @@ class Ledger:
         self._durable = state
         self._written(fresh)
         return len(fresh)
+
+    def drop_damage(self, now: datetime) -> int:
+        """Take the lines that cannot be read out of the ledger; returns how many these are.
+
+        The whole file as it was is kept beside it, as ``<name>.corrupt-<time>``.
+
+        Durability: as `atomic.replace`: cut off, the ledger is the old one or the new one.
+
+        Raises:
+            Locked, StorageFailed: as `append`.
+        """
+        self.append(())  # ends a last line that lacks its newline, or sets half of one aside
+        self._lock.acquire()
+        try:
+            self.refresh()
+            damaged = {problem.line for problem in self.problems}
+            if damaged:
+                atomic.keep_aside(self.path, "corrupt", fs=self._fs, now=now)
+                lines = enumerate(lines_of(self._fs, self.path), 1)
+                kept = [line + b"\n" for number, line in lines if number not in damaged]
+                atomic.replace(self.path, kept, fs=self._fs)
+                self._journal.reopened()
+                self.refresh()
+        finally:
+            self._lock.release()
+        return len(damaged)
 
     def settle(self) -> None:
         """Make durable what others wrote and perhaps died before they could flush it.
@@ -244,6 +272,6 @@ def _damaged(path: str, line: Line, why: str) -> Problem:
         line.number,
         line.byte,
         f"a line of the log cannot be read ({why}); if it acknowledged a message, that one is delivered again",
-        "look at the line; a copy of the log from a backup may have it whole",
+        "`sessionary work ledger restore` sets it aside, and puts back what the copy of the log has",
         len(line.raw),
     )

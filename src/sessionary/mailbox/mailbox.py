@@ -344,6 +344,23 @@ class Mailbox:
             copy = self._box.copy
             return 0 if copy is None else self._box.ledger.append(copy.lost())
 
+    def set_damage_aside(self) -> int:
+        """Take the lines that cannot be read out of the ledger; returns how many these are.
+
+        The ledger as it was is kept beside it. First of all call `restore_ledger`: a message that only such a line
+        acknowledges is delivered again.
+
+        Durability: when this returns, it survives a power cut; until then the ledger is as it was.
+
+        Raises:
+            NotFound: the session has been moved or removed.
+            Locked: the consumer is at work, or somebody held the session all the time.
+            StorageFailed: the disk refused.
+        """
+        with self._box.lock.held(TIMEOUT):
+            self._box.learn()
+            return self._box.ledger.drop_damage(self._box.now()) if self._box.ledger.problems else 0
+
     def accept_ledger(self) -> int:
         """Take the ledger as it is; returns how many messages are applied again because it no longer has them.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,6 +11,8 @@ from sessionary.cli.phrases import count
 from sessionary.cli.work import delivering, places
 from sessionary.cli.work.groups import InOrder
 from sessionary.mailbox.mailbox import Mailbox
+
+COMPLETE = "The log has everything that was applied here."
 
 
 @click.group("ledger", cls=InOrder)
@@ -35,11 +36,26 @@ Example:
 @delivering.consumer
 @places.as_json
 def restore_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
-    """Put back the lines that the log no longer has.
+    """Put back the lines that the log no longer has, and set damaged ones aside.
 
-    They come from the copy in $XDG_STATE_HOME/sessionary. Nothing is applied again. There is no undo.
+    They come from the copy in $XDG_STATE_HOME/sessionary, and are not applied again. A log with damaged lines is kept
+    beside the new one. There is no undo.
     """
-    return _settle(session, root, consumer, json_, Mailbox.restore_ledger, "put back into")
+    store = places.store_at(root)
+    session_id = store.resolve(session)
+    with Mailbox(store.folder(session_id), consumer) as box:
+        number, damaged = box.restore_ledger(), box.set_damage_aside()
+    if json_:
+        facts = {"session_id": session_id, "consumer": consumer, "messages": number, "damaged": damaged}
+        output.value(facts)
+        return 0
+    if number:
+        places.done(f"{count(number, 'message')} put back into the log of {session_id}")
+    if damaged:
+        places.done(f"{count(damaged, 'damaged line')} set aside")
+    if not (number or damaged):
+        output.aside(COMPLETE)
+    return 0
 
 
 @ledger_command.command(
@@ -58,20 +74,14 @@ def accept_command(session: str, root: Path | None, consumer: str, json_: bool) 
 
     The copy that has them is kept beside the new one. There is no undo.
     """
-    return _settle(session, root, consumer, json_, Mailbox.accept_ledger, "no longer in")
-
-
-def _settle(
-    session: str, root: Path | None, consumer: str, json_: bool, settle: Callable[[Mailbox], int], became: str
-) -> int:
     store = places.store_at(root)
     session_id = store.resolve(session)
     with Mailbox(store.folder(session_id), consumer) as box:
-        number = settle(box)
+        number = box.accept_ledger()
     if json_:
         output.value({"session_id": session_id, "consumer": consumer, "messages": number})
     elif number:
-        places.done(f"{count(number, 'message')} {became} the log of {session_id}")
+        places.done(f"{count(number, 'message')} no longer in the log of {session_id}")
     else:
-        output.aside("The log has everything that was applied here.")
+        output.aside(COMPLETE)
     return 0

@@ -57,6 +57,7 @@ class MaestroLayout:
         "*.backup",
         "*.before-*",
         "*.conflict-*",
+        "*.corrupt-*",
         "*.torn-*",
     )
 
