@@ -120,7 +120,7 @@ def push_a_side_that_lost(patch: pytest.MonkeyPatch) -> None:
 def bury_what_has_grown(patch: pytest.MonkeyPatch) -> None:
     bury = Pusher.bury
 
-    def hard(self: Pusher, name: str, agreed: Any) -> Any:
+    def hard(self: Pusher, name: str, agreed: Any, shown: Any = None) -> Any:
         found = self._remote.read_head(name)
         assert found is not None
         return bury(self, name, msgspec.structs.replace(agreed, etag=found.etag))
@@ -188,6 +188,11 @@ def torn(world: Any) -> None:
         file.write(b'{"role": "user", "con')
 
 
+def is_lost(world: Any) -> None:
+    """The disk of the other device dies: of what it had pushed only the remote has anything."""
+    world.devices[1:] = []
+
+
 def is_seen(world: Any) -> None:
     """The other device looks, and only then does the agent here come back and heal its file."""
     a, b = world.devices
@@ -238,8 +243,21 @@ TAKEN_BACK = Stage(
     "grown here, then rewound", BY_NAME["grown here"].prepare, engine.Engine.push, has_two, rewinds
 )
 
+PUSHED_BY_BOTH = Stage(
+    "grown on both, pushed, and one is lost",
+    BY_NAME["grown on both, pushed"].prepare,
+    engine.Engine.push,
+    then=is_lost,
+)
+TRASHED_AND_LOST = Stage(
+    "trashed here, grown there, pushed, and one is lost",
+    BY_NAME["trashed here, grown there, pushed"].prepare,
+    engine.Engine.push,
+    then=is_lost,
+)
+
 PLANTED: list[tuple[Plant, Stage]] = [
-    (swap_without_comparing, BY_NAME["grown on both, pushed"]),
+    (swap_without_comparing, PUSHED_BY_BOTH),
     (push_without_intent, TAKEN_BACK),
     (agree_before_the_swap, BY_NAME["grown here"]),
     (agree_before_writing, BY_NAME["grown there"]),
@@ -252,7 +270,7 @@ PLANTED: list[tuple[Plant, Stage]] = [
         Stage("copied", BY_NAME["grown on both"].prepare, engine.Engine.pull, then=goes_on_there),
     ),
     (push_a_side_that_lost, BY_NAME["grown on both, pushed"]),
-    (bury_what_has_grown, BY_NAME["trashed here, grown there, pushed"]),
+    (bury_what_has_grown, TRASHED_AND_LOST),
     (trash_what_has_grown, BY_NAME["grown here, trashed there"]),
     (push_trash_again, BY_NAME["trashed there"]),
     (trust_the_first_page, Stage("many", many, engine.Engine.pull)),

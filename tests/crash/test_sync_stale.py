@@ -95,10 +95,15 @@ def test_devices_at_lagging_replicas_lose_and_double_nothing(tmp_path: Path) -> 
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-def test_status_of_a_session_that_was_pushed_is_in_step_at_a_replica_that_lags(tmp_path: Path) -> None:
+def test_status_at_a_replica_that_lags_says_that_it_may_lag_and_a_push_finds_out(tmp_path: Path) -> None:
     replicas = Replicas(Oldest())
     world = World(tmp_path, replicas.remote, block=BLOCK)
     a, _ = shared(world)
     world.say(a, "one", 1)
     push(a, world)
-    assert [one.standing for one in a.engine(world.remote()).status().outcomes] == [Standing.IN_STEP]
+    (told,) = a.engine(world.remote()).status().outcomes
+    assert (told.standing, "merely late" in told.note) == (Standing.AHEAD, True)
+    before = dict(replicas.server.tenants["me"].heads)
+    (told,) = a.engine(world.remote()).push(look=True).outcomes
+    assert (told.standing, told.note) == (Standing.IN_STEP, "")
+    assert replicas.server.tenants["me"].heads == before

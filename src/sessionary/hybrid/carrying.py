@@ -36,7 +36,7 @@ from sessionary.sync.calls import must_collect
 from sessionary.sync.courier import Courier, Delivered
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, Standing, joined
 
 TURN = 60.0
 """Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
@@ -77,6 +77,8 @@ class Carrier:
         self._connect = connect
         self._remote: Remote | None = None
         self._inherited: list[Remote] = []
+        self._listed: dict[str, HeadRecord] = {}
+        self._unlooked: set[str] = set()
         self._turn = threading.Lock()
         self.courier = Courier(self._send)
         self._ears = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
@@ -112,27 +114,44 @@ class Carrier:
 
     def look_through(self) -> None:
         """See to what earlier programs may have left unsent, when there is nothing better to do."""
-        self.courier.look_through(self._ids)
+        self.courier.look_through(self._look_through)
 
     def listen(self) -> None:
         """Hear of events that this program appends, if logs are carried, however it came to the log."""
         if self._place.logs:
             self._ears.append(self.courier.touched)
 
+    def _look_through(self) -> list[str]:
+        """All sessions that are here; and what the remote has of them, asked once: it may have lost some.
+
+        At the end of a program there is no time for that. Then it is found out with the next turn of each.
+        """
+        ids = self._ids()
+        self._unlooked = set()
+        if ids and not self.courier.patience:
+            with suppress(SessionaryError):
+                self._listed = self._behind().listed()
+                self._unlooked = set(ids)
+        return ids
+
     def _ids(self) -> list[str]:
         return [ref.session_id for ref in self._layout().discover()]
 
-    def _send(self, sessions: list[str]) -> Delivered:
+    def _behind(self) -> Engine:
+        """An engine that works until the courier is told to give up, and waits for nobody."""
         over = self.courier.given_up
 
         def pause(seconds: float) -> None:
             over.wait(seconds)
 
         remote = _Late(self._connected, over.is_set)
+        return self._engine(remote, patience=self.courier.patience, sleep=pause)
+
+    def _send(self, sessions: list[str]) -> Delivered:
+        over = self.courier.given_up
         try:
             with self._alone():
-                engine = self._engine(remote, patience=self.courier.patience, sleep=pause)
-                report = engine.push(map(self._place.ref, sessions))
+                report = self._sent(sessions)
         except (Unsupported, *_NOTHING_SENT) as error:
             self.last = SyncResult(failed=len(sessions), errors=[error])
             if not isinstance(error, Locked) and not over.is_set():
@@ -143,6 +162,19 @@ class Carrier:
         if again and not over.is_set():
             _log.warning(_NOT_SENT_YET, len(again), self.last.errors[:1])
         return Delivered(again, answered=not again)
+
+    def _sent(self, sessions: list[str]) -> Report:
+        """Send these. Of those that were not sent since, what was listed says whether the remote has lost them."""
+        first = [session for session in sessions if session in self._unlooked]
+        others = [session for session in sessions if session not in self._unlooked]
+        self._unlooked.difference_update(first)
+        if not first:
+            return self._behind().push(map(self._place.ref, others))
+        engine = self._behind()
+        report = engine.push(map(self._place.ref, first), listed=self._listed)
+        if others:
+            report = joined(report, engine.push(map(self._place.ref, others)))
+        return report
 
     # -- what is asked for
 

@@ -36,6 +36,14 @@ class Cost:
     bytes_down: int = 0
     ru: float = 0.0
 
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.requests + other.requests,
+            self.bytes_up + other.bytes_up,
+            self.bytes_down + other.bytes_down,
+            self.ru + other.ru,
+        )
+
 
 class PatientRemote:
     """A remote that is asked again when it may answer later, and whose calls are counted.

@@ -5,6 +5,10 @@ Where both have, the bytes are compared: a journal that is the beginning of the 
 **growth wins over a rewind**, because nothing is lost that way. What then remains is brought together if the policy of
 the file says how, and is a real conflict otherwise.
 
+A journal that does not go on from the agreed one was rewound only if the head says so: it names how far that journal
+had come. Otherwise the other side never had what was agreed, or has lost it, as a store does that is put back to an
+earlier state. Then both sides count as changed.
+
 A file that is missing is never taken for one that was removed. It comes back.
 """
 
@@ -20,7 +24,7 @@ from sessionary.errors import RemoteError
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
-from sessionary.sync.heads import Head, PartHead
+from sessionary.sync.heads import LINES, Head, PartHead, follows
 from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Rules
@@ -115,6 +119,7 @@ def compare(
     result = Comparison(spool=Spool(fs=fs) if spool is None else spool)
     there = {part.name: part for part in head.parts if rules.carries(kind_of(part))}
     before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
+    goes_on = agreed is not None and follows(head, agreed.head)
     for name in sorted({*mine, *there}):
         pieces = agreed.pieces.get(name) if agreed else None
         here = mine.get(name)
@@ -124,7 +129,7 @@ def compare(
         result.matched[name] = matched
         if (part := there.get(name)) is None:
             result.verdicts[name] = (
-                Verdict.SAME if matched.same and _is_emptied(head, agreed) else Verdict.OURS
+                Verdict.SAME if matched.same and goes_on and _is_emptied(head, agreed) else Verdict.OURS
             )
             continue
         unmoved = pieces is not None and before.get(name) == part.chain
@@ -134,12 +139,35 @@ def compare(
             continue
         theirs = fetch(remote, head.space, part, pieces or (), matched.pieces, result.spool)
         result.theirs[name], result.pieces[name] = theirs, theirs.pieces
+        is_base = goes_on and agreed is not None and _is_base(agreed, head, theirs)
         result.verdicts[name] = (
-            Verdict.THEIRS if here is None or matched.same else judge(fs, here, theirs, rule(name))
+            Verdict.THEIRS
+            if here is None or (matched.same and is_base)
+            else judge(fs, here, theirs, rule(name))
         )
-        if result.verdicts[name] is Verdict.MERGE and rule(name).policy is Policy.FIELDS:
+        if result.verdicts[name] is Verdict.MERGE and rule(name).policy is Policy.FIELDS and goes_on:
             _add_base(remote, result, agreed, name)
     return result
+
+
+def _is_base(agreed: Agreed, head: Head, theirs: Theirs) -> bool:
+    """True if a file of the other side came of the agreed one: by going on from it, or by a rewind that the head names.
+
+    The first generation from the agreed one on in which the journal was rewound says how far it had come by then. Less
+    than was agreed, and it was another journal. Where that is forgotten by now, the numbers of the devices tell.
+    """
+    name = theirs.part.name
+    pieces = agreed.pieces.get(name)
+    if theirs.part.kind not in LINES or not pieces:
+        return True
+    n, chain = len(pieces), pieces[-1].chain
+    if len(theirs.pieces) >= n and theirs.pieces[n - 1].chain == chain:
+        return True
+    for past in head.history:
+        if past.gen >= agreed.head.gen and name in past.tips:
+            count, tip = past.tips[name]
+            return count > n or (count == n and tip == chain)
+    return bool(head.counts and agreed.head.counts)
 
 
 def _is_emptied(head: Head, agreed: Agreed | None) -> bool:

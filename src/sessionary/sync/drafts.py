@@ -18,12 +18,9 @@ from sessionary.disk.fs import Fs
 from sessionary.disk.scan import LineFile
 from sessionary.layouts.base import PartKind
 from sessionary.sync.blocks import BLOCK, START, Bytes, InMemory, Piece, block_id, cut, follow, pack, part_key
-from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, Head, Mark, PartHead, Past
+from sessionary.sync.heads import HISTORY, INLINE, INLINE_ALL, LINES, SHORT, Head, Mark, PartHead, Past
 from sessionary.sync.incoming import inline_bytes
 from sessionary.sync.survey import LocalPart, Matched
-
-_LINES = {PartKind.JOURNAL.value, PartKind.LOG.value}
-"""Kinds that only grow, unless they are rewound; a bundle is put in order anew without anything being taken back."""
 
 ROUND = 16
 """So many new blocks of a file that grows go before a head, and then as many more as a line takes to its end."""
@@ -64,6 +61,7 @@ class Claims:
         accepted: the files that the user sends although they are damaged.
         items: of those that are made once, the chain of the bytes of each.
         versioned: the documents whose earlier versions are kept; see `versions_kept`.
+        above: its number is higher than this.
     """
 
     taken: Collection[str] = ()
@@ -71,6 +69,7 @@ class Claims:
     accepted: Collection[str] = ()
     items: Mapping[str, str] = field(default_factory=dict)
     versioned: Collection[str] = ()
+    above: int = 0
 
 
 def draft_all(
@@ -164,7 +163,7 @@ def next_head(
     rewound = {
         name: (parts[name].n, parts[name].chain)
         for name, one in drafts.items()
-        if name in parts and one.part.kind in _LINES and matched[name].pieces < parts[name].n
+        if name in parts and one.part.kind in LINES and matched[name].pieces < parts[name].n
     }
     if done:
         rewound |= {
@@ -177,10 +176,11 @@ def next_head(
             before = name in parts and parts[name].redacted
             parts[name] = msgspec.structs.replace(one.part, redacted=before or one.part.redacted)
     past = (*old.history, Past(old.gen, stamp.at, rewound))[-HISTORY:] if rewound else old.history
+    count = max(old.count, claims.above) + 1
     return msgspec.structs.replace(
         old,
         gen=old.gen + bool(rewound),
-        count=old.count + 1,
+        count=count,
         device=stamp.device,
         at=stamp.at,
         active=max(old.active, stamp.active) if claims.held else stamp.active,
@@ -188,6 +188,7 @@ def next_head(
         parts=tuple(parts[name] for name in sorted(parts)),
         history=past,
         owners={**old.owners, **dict.fromkeys(claims.taken, stamp.device)},
+        counts={**old.counts, stamp.device[:SHORT]: count},
         held=dict(claims.held),
         accepted=_accepted(old, drafts, claims),
     )

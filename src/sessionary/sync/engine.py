@@ -23,13 +23,13 @@ import msgspec
 
 from sessionary.disk.fs import OS_FS, Fs, look
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Conflict, Invalid, Locked, NotFound, RemoteError, SessionaryError
-from sessionary.layouts.base import Policy, Recipient
+from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError
+from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import age_cleanup, bundles
+from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
-from sessionary.sync.comparing import kind_of
+from sessionary.sync.gone import Gone
 from sessionary.sync.guard import MINE, THEIRS
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.held_back import HeldBack
@@ -37,14 +37,15 @@ from sessionary.sync.holds import with_holds
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.pulling import InUse, Puller, open_here
-from sessionary.sync.pushing import Pusher, is_gone
+from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Hold, Outcome, Report, Standing, Where, outcome_of
 from sessionary.sync.restoring import Earlier, Place
 from sessionary.sync.rules import Projects, Rules, SameNames
+from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same, is_whole, shown, standing_of
 from sessionary.sync.state import Agreed, States
-from sessionary.sync.survey import Surveyor, match
-from sessionary.sync.waiting import Waiting, is_for_a_person, versions_beside
+from sessionary.sync.survey import Surveyor
+from sessionary.sync.waiting import Waiting, is_for_a_person, nothing_to_decide, versions_beside
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -120,33 +121,56 @@ class Engine:
 
     # -- what a person asks for
 
-    def push(self, only: Iterable[SessionRef] | None = None) -> Report:
+    def push(
+        self,
+        only: Iterable[SessionRef] | None = None,
+        *,
+        look: bool = False,
+        listed: Mapping[str, HeadRecord] | None = None,
+    ) -> Report:
         """Send what is new here.
 
         Args:
             only: the sessions to look at, by somebody who knows which have changed; one of them that is gone was
                 deleted. By default all.
+            look: list the heads first, and send again what the remote has lost. Without it that is found out only for
+                sessions that have something new.
+            listed: the heads as `listed` gave them a moment ago, instead of a look.
 
         Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the other
         side has each session as it was or as it is, never a mixture, and the next push does the rest.
 
         Raises:
             Locked: another synchronisation of this machine is under way.
+            RemoteError: the heads were to be listed, and cannot be.
             StorageFailed: the sessions cannot be listed.
         """
         with self._working() as report:
             asked = None if only is None else self._named(only, report)
             here = self._here(report) if asked is None else self._there(asked)
             age_cleanup.forget_those_here(self._fs, here.values())
-            pusher = self._pusher()
+            pusher, heads = self._pusher(), self.listed() if look else listed
             for name, ref in pusher.parents_first(here):
-                report.outcomes += self._guarded(ref, partial(self._push, pusher, name, ref))
-            gone = (
-                self._vanished(here, report) if asked is None else self._deleted(asked.keys() - here.keys())
+                work = partial(self._push, pusher, name, ref, shown(heads, name))
+                report.outcomes += self._guarded(ref, work)
+            gone = Gone(self._fs, self.layout, self.states, self._concerns)
+            buried = (
+                gone.of(asked.keys() - here.keys()) if asked is not None else self._gone(gone, here, report)
             )
-            for name, agreed in gone:
-                report.outcomes += self._guarded(self._ref(agreed), partial(self._bury, pusher, name, agreed))
+            if asked is None and heads is not None:
+                buried += gone.back_again(here, heads)
+            for name, agreed in buried:
+                work = partial(self._bury, pusher, name, agreed, shown(heads, name))
+                report.outcomes += self._guarded(self._ref(agreed), work)
             return report
+
+    def listed(self) -> dict[str, HeadRecord]:
+        """All heads as the remote lists them, by name.
+
+        Raises:
+            RemoteError: it cannot.
+        """
+        return {record.name: record for record in heads_of(self.remote)}
 
     def pull(self) -> Report:
         """Bring here what is new on the other side.
@@ -169,12 +193,10 @@ class Engine:
         """How every session stands, by the heads and what is here. Changes nothing, here or there."""
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
-        heads = {record.name: record for record in heads_of(self.remote)}
-        here = self._here(report)
+        heads, here = self.listed(), self._here(report)
         for name in sorted({*here, *heads}):
-            ref = here.get(name)
+            ref, record = here.get(name), heads.get(name)
             known = self.states.agreed(name)
-            record = _at_least(heads[name], known) if name in heads else None
             if ref is not None:
                 report.outcomes += self._guarded(ref, partial(self._stands, ref, known, record))
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
@@ -194,7 +216,7 @@ class Engine:
     def _is_sent(self, name: str, ref: SessionRef) -> bool:
         try:
             agreed = self.states.agreed(name)
-            return agreed is not None and self._is_same(ref, agreed)
+            return agreed is not None and is_same(self._fs, self._surveyor.survey(ref), agreed)
         except NotFound:
             return True  # it was deleted meanwhile
         except SessionaryError:
@@ -218,7 +240,7 @@ class Engine:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
             if keep not in (MINE, THEIRS) or record is None:
-                raise _nothing_to_decide(ref)
+                raise nothing_to_decide(ref)
             head = decode(name, record.data)
             refuse_strangers(self.layout, head)
             if not is_for_a_person(self.layout, ref) or not self._waiting.files(ref, agreed, record):
@@ -245,12 +267,12 @@ class Engine:
         """Carry out what the user has decided about damaged versions: here first, and then on the remote."""
         device = self.states.device()
         holds = self._held_back.find(ref, agreed, record)
-        if agreed is None and isinstance(unknown := self._pusher().adopt(name, ref, None), Outcome):
+        if agreed is None and isinstance(unknown := self._pusher().adopt(name, ref, None, record), Outcome):
             holds = unknown.held
         elsewhere = {hold.file for hold in holds if hold.where is Where.ELSEWHERE}
         files = [hold.file for hold in holds if hold.file not in elsewhere]
         if not files and (not elsewhere or keep == THEIRS):
-            raise _nothing_to_decide(ref)
+            raise nothing_to_decide(ref)
         pulled = self._puller().pull(record, head, ref, device, keep=keep)
         if pulled.standing not in (Standing.PULLED, Standing.IN_STEP) and files:
             return [pulled]
@@ -385,7 +407,7 @@ class Engine:
                 owners = intent.head.owners
                 settle_owners(self._fs, self.layout, self._ref(intent), owners, self.states.device())
             else:
-                self.states.forget_intent(name)
+                self.states.give_up(name, intent)
         return self.states.agreed(name)
 
     def _puller(self) -> Puller:
@@ -406,48 +428,28 @@ class Engine:
 
     # -- push
 
-    def _push(self, pusher: Pusher, name: str, ref: SessionRef) -> Outcome:
-        return pusher.push(name, ref, self._recovered(name))
+    def _push(self, pusher: Pusher, name: str, ref: SessionRef, seen: Shown | None) -> Outcome:
+        agreed = self._recovered(name)
+        if agreed is not None and seen is not None and is_later(seen.record, agreed):
+            seen = None  # if there is something to send, the swap finds out
+        return pusher.push(name, ref, agreed, shown=seen)
 
-    def _vanished(self, here: Mapping[str, SessionRef], report: Report) -> list[tuple[str, Agreed]]:
-        """The sessions that were here and are not any more, though the folder that held them is."""
-        gone, known = [], 0
-        for name in self.states.names():
-            agreed = None if name in here else self.states.agreed(name)
-            if name in here or (agreed is not None and not agreed.head.deleted):
-                known += 1
-            if agreed is None or agreed.head.deleted or not self._concerns(agreed.head):
-                continue
-            if all(self.layout.rule(part.name).policy is Policy.PERSON for part in agreed.head.parts):
-                continue  # nobody but a person decides about it, nor that it is to go
-            if self._is_deleted(agreed):
-                gone.append((name, agreed))
-        if len(gone) > FEW and 2 * len(gone) > known and not self._allow_many_deletions:
-            note = f"{len(gone)} of {known} sessions are gone at once; they stay on the other side"
-            report.outcomes += [outcome_of(agreed.head, Standing.HELD_BACK, note) for _, agreed in gone]
+    def _gone(self, gone: Gone, here: Mapping[str, SessionRef], report: Report) -> list[tuple[str, Agreed]]:
+        """The sessions that were here and are not any more, unless they are suspiciously many."""
+        found, known = gone.since(here)
+        if len(found) > FEW and 2 * len(found) > known and not self._allow_many_deletions:
+            note = f"{len(found)} of {known} sessions are gone at once; they stay on the other side"
+            report.outcomes += [outcome_of(agreed.head, Standing.HELD_BACK, note) for _, agreed in found]
             return []
-        return gone
+        return found
 
-    def _deleted(self, names: Iterable[str]) -> list[tuple[str, Agreed]]:
-        """Those of these sessions, which are not here, that the other side still has as far as is known."""
-        known = [(name, self.states.agreed(name)) for name in sorted(names)]
-        return [
-            (name, agreed)
-            for name, agreed in known
-            if agreed is not None and not agreed.head.deleted and self._is_deleted(agreed)
-        ]
-
-    def _is_deleted(self, agreed: Agreed) -> bool:
-        """True for a session that is gone, unless it was merely too old for this device."""
-        gone = is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
-        return gone and age_cleanup.last_activity(self._fs, self._ref(agreed)) is None
-
-    def _bury(self, pusher: Pusher, name: str, agreed: Agreed) -> Outcome:
+    def _bury(self, pusher: Pusher, name: str, agreed: Agreed, seen: Shown | None) -> Outcome:
         """Tell the other side of a session that was trashed here, unless it is back by now."""
         recovered = self._recovered(name)
-        if recovered is None or recovered.head.deleted or look(self._fs, agreed.folder) is not None:
+        told = recovered is not None and recovered.head.deleted and not agreed.head.deleted
+        if recovered is None or told or look(self._fs, agreed.folder) is not None:
             return outcome_of(agreed.head, Standing.IN_STEP)
-        return pusher.bury(name, recovered)
+        return pusher.bury(name, recovered, seen)
 
     # -- pull
 
@@ -462,8 +464,12 @@ class Engine:
         for record in records:
             try:
                 agreed = self._recovered(record.name)
-                newest = _at_least(record, agreed)
-                unchanged = agreed is not None and agreed.etag == newest.etag and self._is_whole(agreed)
+                newest = at_least(record, agreed)
+                unchanged = (
+                    agreed is not None
+                    and agreed.etag == newest.etag
+                    and is_whole(self._fs, self.layout, self.rules, agreed)
+                )
                 head = agreed.head if agreed is not None and unchanged else decode(newest.name, newest.data)
             except SessionaryError as error:
                 report.outcomes.append(self._failed(error.session or record.name, None, error))
@@ -538,17 +544,6 @@ class Engine:
     def _stays_away(self, name: str, ref: SessionRef, head: Head) -> bool:
         return age_cleanup.stays_away(self._fs, ref, head, self.states.agreed(name), self._now())
 
-    def _is_whole(self, agreed: Agreed) -> bool:
-        """False if the session is here without a file that was agreed on: it is to come back."""
-        if agreed.head.deleted or look(self._fs, agreed.folder) is None:
-            return True
-        ref = self._ref(agreed)
-        return all(
-            look(self._fs, self.layout.path_of(ref, part.name)) is not None
-            for part in agreed.head.parts
-            if self.rules.carries(kind_of(part)) and part.name != bundles.NAME
-        )
-
     def _open_here(self, ref: SessionRef) -> str | None:
         """Why a session may not be changed now; None if it may."""
         if look(self._fs, ref.folder) is None:
@@ -564,7 +559,9 @@ class Engine:
     # -- status
 
     def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
-        standing, note = self._standing(ref, known, record), ""
+        same = known is not None and is_same(self._fs, self._surveyor.survey(ref), known)
+        whole = known is None or is_whole(self._fs, self.layout, self.rules, known)
+        standing, note = standing_of(record, known, same=same, whole=whole)
         holds: tuple[Hold, ...] = ()
         if standing is not Standing.IN_STEP or self._held_back.is_possible(known):
             holds = self._held_back.find(ref, known, record)
@@ -577,27 +574,6 @@ class Engine:
         outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
         return with_holds(outcome, holds)
 
-    def _standing(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Standing:
-        if record is not None and (known is None or record.etag != known.etag):
-            decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
-        if known is None:
-            return Standing.NEVER if record is None else Standing.BEHIND
-        same = self._is_same(ref, known)
-        moved = record is not None and record.etag != known.etag
-        if moved:
-            return Standing.BEHIND if same else Standing.DIVERGED
-        if same and not self._is_whole(known):
-            return Standing.BEHIND
-        return Standing.IN_STEP if same else Standing.AHEAD
-
-    def _is_same(self, ref: SessionRef, known: Agreed) -> bool:
-        """True if all that is here is as it was agreed."""
-        mine = self._surveyor.survey(ref)
-        return not known.head.deleted and all(
-            match(self._fs, here, known.pieces.get(part), known.seen.get(part)).same
-            for part, here in mine.items()
-        )
-
     def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
         try:
             head = decode(record.name, record.data)
@@ -608,27 +584,7 @@ class Engine:
         with suppress(SessionaryError):  # it may belong to no place here
             if self._stays_away(record.name, self._place(record.name, head), head):
                 return outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)
-        trashed = known is not None and known.etag == record.etag
+        trashed = known is not None and (known.etag == record.etag or is_before(record, known))
         return outcome_of(
             head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
         )
-
-
-def _nothing_to_decide(ref: SessionRef) -> Invalid:
-    return Invalid(
-        f"there is nothing to decide about {ref.session_id}",
-        operation="resolve",
-        session=ref.session_id,
-        hint="say `mine` or `theirs` of what `sessionary sync resolve` lists; of all else a pull keeps both",
-    )
-
-
-def _at_least(record: HeadRecord, agreed: Agreed | None) -> HeadRecord:
-    """A head as it was read, or the agreed one if that came later: a store may show a state that was."""
-    if agreed is None or record.etag == agreed.etag:
-        return record
-    try:
-        older = decode(record.name, record.data).count < agreed.head.count
-    except SessionaryError:
-        return record
-    return HeadRecord(record.name, encode(agreed.head), agreed.etag) if older else record

@@ -36,6 +36,13 @@ MOST_BLOCKS = 99_999_999
 """A file has at most so many blocks: their numbers have eight digits."""
 
 HISTORY = 8
+
+LINES = {PartKind.JOURNAL.value, PartKind.LOG.value}
+"""Kinds that only grow, unless they are rewound; a bundle is put in order anew without anything being taken back."""
+
+SHORT = 8
+"""So many characters of a device's name stand for it in `Head.counts`."""
+
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[0-9a-f]{40}")
 
@@ -103,6 +110,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
         active: when the session was last worked on, by the clock of the device that pushed; empty if it is not known.
         held: the files of which a device holds a damaged version back, by their names.
         accepted: of each file that a user has sent although it is damaged, the chain that it had then.
+        counts: of each device, by the first `SHORT` characters of its name, the number of its last head among all that
+            led to this one.
     """
 
     v: int
@@ -122,6 +131,7 @@ class Head(Struct, frozen=True, omit_defaults=True):
     active: str = ""
     held: dict[str, Mark] = {}
     accepted: dict[str, str] = {}
+    counts: dict[str, int] = {}
 
 
 class _Version(Struct):
@@ -146,6 +156,24 @@ def head_name(kind: str, project: str | None, session: str) -> str:
     """The name of a session's head: of any id, in any language, letters and digits."""
     place = "\0".join((kind, "" if project is None else "/" + project, session))
     return sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def follows(head: Head, other: Head) -> bool:
+    """True if everything that led to the other head led to this one, too: it is the other, or a later one.
+
+    A number of a device is given once, so it is known even if a remote was put back to an earlier state meanwhile, and
+    two devices have gone on from different states. Of heads without numbers only `count` can tell.
+    """
+    if not head.counts or not other.counts:
+        return head.count >= other.count
+    return all(head.counts.get(device, 0) >= count for device, count in other.counts.items())
+
+
+def is_older(head: Head, known: Head) -> bool:
+    """True if a head is one of those that led to the known one: a state that was."""
+    if not follows(known, head):
+        return False
+    return not follows(head, known) or head.count < known.count
 
 
 def encode(head: Head) -> bytes:
@@ -206,7 +234,7 @@ def _session(name: str, data: bytes) -> str | None:
 
 def _impossible(head: Head) -> Iterator[str]:
     """What no client of this format writes. Whoever holds the other side can write anything."""
-    numbers = (head.gen, head.count, *(past.gen for past in head.history))
+    numbers = (head.gen, head.count, *(past.gen for past in head.history), *head.counts.values())
     if head.v < 1 or not all(0 <= number <= LARGEST_NUMBER for number in numbers):
         yield "a number is out of its range"
     if not _NAME.fullmatch(head.space):

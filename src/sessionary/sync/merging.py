@@ -114,10 +114,11 @@ def _told(rule: Rule, raw: bytes) -> tuple[datetime | None, str | None]:
     if not isinstance(value, dict):
         return None, None
     key = value.get(rule.key) if rule.key else None
-    return _instant(value.get(rule.time)), key if isinstance(key, str) else None
+    return instant(value.get(rule.time)), key if isinstance(key, str) else None
 
 
-def _instant(value: Any) -> datetime | None:
+def instant(value: Any) -> datetime | None:
+    """The time that a value in ISO 8601 says, in UTC where it names no zone; None if it says none."""
     if not isinstance(value, str):
         return None
     try:

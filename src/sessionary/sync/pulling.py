@@ -29,6 +29,7 @@ from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
 from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
 from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
+from sessionary.sync.merging import instant
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.placing import Placer, refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
@@ -109,7 +110,7 @@ class Puller:
         sibling = self._layout.at(Path(moving.sibling))
         if sibling is not None:
             with self._layout.held(sibling):
-                self._relabel(sibling, moving.session)
+                self._relabel(sibling, moving.session, moving.at)
             if look(self._fs, moving.folder) is None and look(self._fs, moving.staged) is not None:
                 self._placer.enter(
                     moving.staged, SessionRef(self._layout.name, moving.session, moving.folder, None)
@@ -251,19 +252,28 @@ class Puller:
         mine: Mapping[str, LocalPart],
         device: str,
     ) -> Outcome:
-        """Move what is here to a sibling, and the other side's version to its place. Hold the session."""
+        """Move what is here to a sibling, and the other side's version to its place. Hold the session.
+
+        What is here may be what several devices had agreed, and a remote has lost since. It is the same sibling then,
+        whichever of them comes to that; where it is here already, what is here goes to the trash.
+        """
         pieces: Mapping[str, list[Piece]] = agreed.pieces if agreed else {}
         tips = {
             name: tip(self._fs, part, pieces.get(name, [])[: found.matched[name].pieces])
             for name, part in mine.items()
         }
-        new_id = sibling_id(record.name, device, digest(tips))
+        shared = agreed is not None and all(found.matched[name].same for name in mine)
+        whose, at = (agreed.head.device, agreed.head.at) if agreed and shared else (device, "")
+        new_id = sibling_id(record.name, whose, digest(tips))
         sibling = self._layout.place(ref.project, new_id)
         staged = self._placer.stage(record.name, ref, head, found, mine, device)
-        moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged)
+        moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged, at)
         self._states.move(record.name, moving)
-        atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
-        self._relabel(sibling, ref.session_id)
+        if shared and look(self._fs, sibling.folder) is not None:
+            self._layout.discard(ref, self._now())
+        else:
+            atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
+            self._relabel(sibling, ref.session_id, at)
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.told(head, self._now()))
         self._agree(record, head, ref, found, None)
@@ -271,10 +281,10 @@ class Puller:
         note = f"another device has continued it; what was here is {new_id} now"
         return Outcome(head.session, head.project, Standing.DIVERGED, note, sibling=new_id)
 
-    def _relabel(self, sibling: SessionRef, session: str) -> None:
+    def _relabel(self, sibling: SessionRef, session: str, at: str) -> None:
         """Make what gave way say what it is now. Nobody has worked on it, so it is no newer than before."""
         active = activity.latest(self._surveyor.survey(sibling).values(), self._now())
-        self._layout.relabel(sibling, session, self._now())
+        self._layout.relabel(sibling, session, instant(at) or self._now())
         self._set_times(sibling, active)
 
     def _active(self, head: Head, found: Comparison, mine: Mapping[str, LocalPart]) -> datetime | None:

@@ -4,6 +4,10 @@ The head that a swap replaces is the one that this machine has agreed to, by its
 asks the other side for nothing first. If somebody did come before, the new head is compared with what is here: all of
 it may be here too, as after a push of ours whose answer was lost, and the push goes on from there. Otherwise a push
 changes nothing and tells; bringing both together is the business of a pull.
+
+What is agreed is what the remote had, not what it has: it may have been emptied, or put back to an earlier state. Heads
+are never removed, so one that is missing was lost; one that led to the agreed one is a state that was, of the store or
+of a replica that lags. In both cases what was agreed is put there again. The swap decides whether that was so.
 """
 
 from __future__ import annotations
@@ -23,12 +27,13 @@ from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Verdict, compare
 from sessionary.sync.drafts import Claims, Draft, Stamp, draft_all, next_head, versions_kept
 from sessionary.sync.guard import Guard
-from sessionary.sync.heads import Head, PartHead, decode, encode, head_name
+from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
 from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Outcome, Standing, Undo, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
+from sessionary.sync.shown import Shown
 from sessionary.sync.state import Agreed, Held, States
 from sessionary.sync.survey import LocalPart, Matched, Surveyor, match, settled
 from sessionary.sync.waiting import FOR_A_PERSON
@@ -36,11 +41,21 @@ from sessionary.sync.waiting import FOR_A_PERSON
 TRIES = 4
 
 
+SENT_AGAIN = "the remote had lost it, or was put back to an earlier state; it was sent again"
+
+
 class _Basis(NamedTuple):
-    """What a push starts from: what was agreed, and pieces that lie in the same space anyway."""
+    """What a push starts from.
+
+    Attributes:
+        agreed: what was agreed.
+        shared: pieces that lie in the same space anyway.
+        again: what was agreed was sent again just now.
+    """
 
     agreed: Agreed
     shared: Mapping[str, list[Piece]]
+    again: bool = False
 
     @property
     def etag(self) -> str | None:
@@ -97,8 +112,9 @@ class Pusher:
         agreed: Agreed | None,
         allowed: Collection[str] = (),
         ended: Collection[str] = (),
+        shown: Shown | None = None,
     ) -> Outcome:
-        """Send what is new in a session, and nothing that is a damaged copy of what was sent before.
+        """Send what is new in a session, and what the remote has lost of it; no damaged copy of what was sent before.
 
         Args:
             name: the name of its head.
@@ -106,41 +122,128 @@ class Pusher:
             agreed: what is agreed about it; None if it was never pushed from here.
             allowed: files that the user sends whatever is wrong with them.
             ended: files of which no other device holds a version back any more, says the user.
+            shown: what the remote shows of it, as far as it was asked.
 
         Raises:
             RemoteError: the other side failed, or other devices were faster every time.
             NotFound, StorageFailed: the session cannot be read.
         """
         basis = self._first(name, ref) if agreed is None else _Basis(agreed, {})
-        lost = agreed is None and self._remote.read_head(name) is not None
+        if shown is None and agreed is None:
+            shown = Shown(self._remote.read_head(name))
         for _ in range(TRIES):
-            outcome = None if lost else self._rounds(name, ref, basis, allowed, ended)
-            if outcome is not None:
-                return outcome
-            found = self.adopt(name, ref, basis.agreed if basis.etag else None)
+            found = basis if shown is None else self._look(name, ref, basis, shown.record)
             if isinstance(found, Outcome):
                 return found
-            basis, lost = _Basis(found, {}), False
+            outcome = self._rounds(name, ref, found, allowed, ended)
+            if outcome is not None:
+                return outcome
+            basis, shown = found, Shown(self._remote.read_head(name))
         raise RemoteError(f"other devices push {ref.session_id} all the time", retryable=True)
 
-    def bury(self, name: str, agreed: Agreed) -> Outcome:
+    def bury(self, name: str, agreed: Agreed, shown: Shown | None = None) -> Outcome:
         """Tell the other side that a session was trashed here, unless it has gone on there."""
-        stamp = self._stamp({})
-        head = msgspec.structs.replace(
-            agreed.head,
-            deleted=True,
-            count=agreed.head.count + 1,
-            device=stamp.device,
-            at=stamp.at,
-            held={},
+        etag: str | None = agreed.etag
+        for _ in range(TRIES):
+            if shown is not None:
+                etag = self._etag_before(agreed, shown.record)
+                if etag == "":
+                    note = "another device has changed it; a pull brings it back"
+                    return outcome_of(agreed.head, Standing.BEHIND, note)
+            buried = self._tombstone(name, agreed, emptied=etag != agreed.etag)
+            won = self._swap(name, buried, etag)
+            if won is not None:
+                self._states.agree(name, msgspec.structs.replace(buried, etag=won))
+                return outcome_of(buried.head, Standing.TRASHED)
+            shown = Shown(self._remote.read_head(name))
+        raise RemoteError(f"other devices push {agreed.head.session} all the time", retryable=True)
+
+    def _etag_before(self, agreed: Agreed, record: HeadRecord | None) -> str | None:
+        """By which etag to replace what the remote shows, if that is what was agreed, or a state before it.
+
+        Returns:
+            None if the remote shows nothing, and the empty text if it shows something else.
+        """
+        if record is None or record.etag == agreed.etag:
+            return record and record.etag
+        return record.etag if is_older(decode(record.name, record.data), agreed.head) else ""
+
+    def _tombstone(self, name: str, agreed: Agreed, *, emptied: bool) -> Agreed:
+        """What is to be agreed of a session that was trashed.
+
+        Where the remote has lost what was agreed, only the name is left: nobody here has the blocks any more.
+        """
+        stamp, active = self._stamp({}), agreed.head.active
+        head = next_head(agreed.head, {}, {}, stamp, Claims(above=self._states.above(name)))
+        head = msgspec.structs.replace(head, deleted=True, active=active)
+        if emptied:
+            head = msgspec.structs.replace(head, parts=(), history=())
+        return msgspec.structs.replace(
+            agreed, head=head, etag="", seen={}, pieces=assuring.named(head, agreed.pieces)
         )
-        intended = msgspec.structs.replace(agreed, head=head, etag="", seen={})
-        etag = self._swap(name, intended, agreed.etag)
+
+    # -- what the remote shows
+
+    def _look(self, name: str, ref: SessionRef, basis: _Basis, record: HeadRecord | None) -> _Basis | Outcome:
+        """From what to go on, by what the remote shows; or what to tell, if that is another one's business."""
+        agreed = basis.agreed
+        if record is None:
+            return self._put_back(name, ref, agreed, None) if basis.etag else basis
+        if basis.etag == record.etag:
+            return basis
+        if basis.etag and is_older(decode(name, record.data), agreed.head):
+            return self._put_back(name, ref, agreed, record)
+        found = self.adopt(name, ref, agreed if basis.etag else None, record)
+        return found if isinstance(found, Outcome) else _Basis(found, {})
+
+    def _put_back(self, name: str, ref: SessionRef, agreed: Agreed, record: HeadRecord | None) -> _Basis:
+        """Put again what was agreed, in the place of nothing or of an earlier state: blocks, and the head as it was.
+
+        Files that are another one here by now, and of which the remote shows nothing, are left to the rounds.
+        If the swap is refused, what was shown is not what is there, and nothing has changed.
+        """
+        held = None if record is None else decode(name, record.data)
+        if held is not None:
+            refuse_strangers(self._layout, held)
+        mine = self._surveyor.survey(ref)
+        parts, pieces, wanted = self._still_whole(agreed, held, mine)
+        count = max(agreed.head.count, held.count + 1 if held else 0)
+        head = msgspec.structs.replace(agreed.head, parts=parts, count=count)
+        intended = msgspec.structs.replace(agreed, head=head, etag="", pieces=pieces, unsure=wanted)
+        self._put_missing(mine, intended, wanted)
+        etag = self._swap(name, intended, None if record is None else record.etag)
         if etag is None:
-            note = "another device has changed it; a pull brings it back"
-            return outcome_of(agreed.head, Standing.BEHIND, note)
-        self._states.agree(name, msgspec.structs.replace(intended, etag=etag))
-        return outcome_of(head, Standing.TRASHED)
+            return _Basis(agreed, {})
+        self._put_missing(mine, intended, wanted)  # whoever removes blocks may not have seen the head
+        found = msgspec.structs.replace(intended, etag=etag, unsure={})
+        self._states.agree(name, found)
+        return _Basis(found, {}, again=True)
+
+    def _still_whole(
+        self, agreed: Agreed, held: Head | None, mine: Mapping[str, LocalPart]
+    ) -> tuple[tuple[PartHead, ...], dict[str, list[Piece]], dict[str, list[int]]]:
+        """The agreed files that the remote can have again, with their pieces, and the blocks to put for that.
+
+        Of a file of which the blocks are not here any more, the remote keeps what it has.
+        """
+        there = {part.name: part for part in held.parts} if held else {}
+        parts: list[PartHead] = []
+        known: dict[str, list[Piece]] = {}
+        wanted: dict[str, list[int]] = {}
+        for part in agreed.head.parts:
+            pieces, old = agreed.pieces.get(part.name, []), there.get(part.name)
+            if part.data is None and (old is None or old.chain != part.chain):
+                here = mine.get(part.name)
+                if here is None or match(self._fs, here, pieces, agreed.seen.get(part.name)).pieces < part.n:
+                    if old is not None:
+                        parts.append(old)
+                        is_begun = 0 < old.n <= len(pieces) and pieces[old.n - 1].chain == old.chain
+                        known[part.name] = pieces[: old.n] if is_begun else []
+                    continue
+                wanted[part.name] = list(range(part.n))
+            parts.append(part)
+            known[part.name] = pieces
+        return tuple(parts), known, wanted
 
     def _parent(self, ref: SessionRef) -> str | None:
         try:
@@ -183,7 +286,8 @@ class Pusher:
         ended: Collection[str],
     ) -> Outcome | None:
         """Round after round, until the other side has all of it; None if it has gone another way."""
-        standing, undo, note = Standing.IN_STEP, None, ""
+        standing, undo = (Standing.PUSHED if basis.again else Standing.IN_STEP), None
+        note = SENT_AGAIN if basis.again else ""
         while True:
             agreed = basis.agreed
             mine = self._surveyor.survey(ref)
@@ -203,7 +307,8 @@ class Pusher:
                 return with_holds(outcome, holds)
             drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
-            claims = Claims(taken, marks, allowed, items, self._versioned(drafts))
+            versioned, above = self._versioned(drafts), self._states.above(name)
+            claims = Claims(taken, marks, allowed, items, versioned, above)
             intended, doubted = self._send(ref, agreed, drafts, matched, self._stamp(mine), claims)
             if not note:
                 undo, note = self._taken_back(agreed.head, intended.head, mine)
@@ -218,7 +323,7 @@ class Pusher:
             self._put_missing(
                 mine, intended, intended.unsure if rested else assuring.assumed(agreed.head, drafts, matched)
             )
-            basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {})
+            basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
             standing = Standing.PUSHED
@@ -316,10 +421,12 @@ class Pusher:
             found = self._remote.read_head(name)
             if found is not None and found.data == data:
                 return found.etag  # an earlier try had been carried out, and its answer was lost
-            self._states.forget_intent(name)
+            self._states.give_up(name, intended)
         return won
 
-    def adopt(self, name: str, ref: SessionRef, agreed: Agreed | None) -> Agreed | Outcome:
+    def adopt(
+        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
+    ) -> Agreed | Outcome:
         """The other side has a head that this machine has not seen: go on from it if all of it is here too.
 
         Returns:
@@ -328,9 +435,6 @@ class Pusher:
         Raises:
             RemoteError, Corrupt, Invalid, StorageFailed: nothing was changed.
         """
-        record = self._remote.read_head(name)
-        if record is None:
-            raise RemoteError(f"the head of {ref.session_id} is gone from the other side", operation="push")
         head = decode(name, record.data)
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
@@ -347,7 +451,7 @@ class Pusher:
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS, Verdict.HELD):
             return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
         pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
-        adopted = msgspec.structs.replace(_agreed_on(record, head, ref, pieces), held=judged.held)
+        adopted = Agreed(head, record.etag, pieces, ref.folder, held=judged.held)
         self._states.agree(name, adopted)
         return adopted
 
@@ -370,12 +474,3 @@ def _is_told(agreed: Agreed, mine: Mapping[str, LocalPart], matched: Mapping[str
 def _goes(part: PartHead, drafts: Mapping[str, Draft]) -> bool:
     """True if the head speaks of the file as it was drafted."""
     return part.name in drafts and drafts[part.name].part.chain == part.chain
-
-
-def _agreed_on(record: HeadRecord, head: Head, ref: SessionRef, pieces: dict[str, list[Piece]]) -> Agreed:
-    return Agreed(head, record.etag, pieces, ref.folder)
-
-
-def is_gone(fs: Fs, folder: str, parent: str) -> bool:
-    """True if a session's folder is not there, though the folder that held it is: its disk has not gone with it."""
-    return look(fs, folder) is None and look(fs, parent) is not None

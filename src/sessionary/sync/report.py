@@ -116,3 +116,8 @@ class Report:
 def outcome_of(head: Head, standing: Standing, note: str = "") -> Outcome:
     """What became of the session of a head."""
     return Outcome(head.session, head.project, standing, note)
+
+
+def joined(first: Report, second: Report) -> Report:
+    """Two reports as one."""
+    return Report([*first.outcomes, *second.outcomes], first.cost + second.cost)

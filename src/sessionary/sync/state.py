@@ -31,7 +31,7 @@ from sessionary.sync.copies import Copies
 from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
-_STATE, _INTENT, _MOVE = ".state.json", ".intent.json", ".move.json"
+_STATE, _INTENT, _MOVE, _SPENT = ".state.json", ".intent.json", ".move.json", ".spent.json"
 
 
 class Held(Struct, frozen=True):
@@ -62,6 +62,7 @@ class Agreed(Struct, frozen=True):
         held: the files here whose version is not sent, by their names.
         refused: the files whose version on the remote is not taken, by their names.
         unsure: in an intent, the numbers of the blocks of each file that are to be looked after once the head is there.
+        above: the highest number of a head of this session that was agreed or intended here, see `States.above`.
     """
 
     head: Head
@@ -72,10 +73,14 @@ class Agreed(Struct, frozen=True):
     unsure: dict[str, list[int]] = {}
     held: dict[str, Held] = {}
     refused: dict[str, Held] = {}
+    above: int = 0
 
 
 class Moving(Struct, frozen=True):
-    """A session that gives way to the other side's: what is here moves to `sibling`, `staged` takes its place."""
+    """A session that gives way to the other side's: what is here moves to `sibling`, `staged` takes its place.
+
+    The sibling says that it came about `at`; empty for now.
+    """
 
     folder: str
     sibling: str
@@ -83,6 +88,13 @@ class Moving(Struct, frozen=True):
     session: str
     project: str | None
     staged: str
+    at: str = ""
+
+
+class _Spent(Struct, frozen=True):
+    """The highest number that a head ever had of a session about which nothing else is remembered."""
+
+    above: int
 
 
 class States:
@@ -101,6 +113,8 @@ class States:
         self._fs = fs
         self._agreed = msgspec.json.Decoder(Agreed).decode
         self._moving = msgspec.json.Decoder(Moving).decode
+        self._spent = msgspec.json.Decoder(_Spent).decode
+        self._above: dict[str, int] = {}
         self.copies = Copies(fs, os.path.join(folder, "copies"))
 
     def lock(self) -> FileLock:
@@ -159,12 +173,42 @@ class States:
 
     def agreed(self, name: str) -> Agreed | None:
         """What was agreed about a session; None if nothing is remembered, or nothing that can be read."""
-        return self._read(name + _STATE, self._agreed)
+        found = self._read(name + _STATE, self._agreed)
+        if found is not None:
+            self._note(name, max(found.head.count, found.above))
+        return found
 
     def agree(self, name: str, agreed: Agreed) -> None:
         """Remember an agreement, and forget what was intended. Replaces whole or not at all."""
-        self._write(name + _STATE, agreed)
+        above = max(self.above(name), agreed.above)
+        self._write(name + _STATE, msgspec.structs.replace(agreed, above=above))
+        self._note(name, max(above, agreed.head.count))
         self.forget_intent(name)
+
+    def above(self, name: str) -> int:
+        """The highest number that a head of a session ever had here, though it was only intended.
+
+        A swap that was refused, or whose answer was lost, may have been carried out, and another device have seen it,
+        before the remote was put back to an earlier state. So no head of this device has a number twice.
+        """
+        if name not in self._above and self.agreed(name) is None:
+            spent = self._read(name + _SPENT, self._spent)
+            self._note(name, spent.above if spent is not None else 0)
+        return self._above[name]
+
+    def _note(self, name: str, above: int) -> None:
+        self._above[name] = max(self._above.get(name, 0), above)
+
+    def give_up(self, name: str, intended: Agreed) -> None:
+        """Forget what was intended: it did not come about. Its number stays taken."""
+        above = max(self.above(name), intended.head.count)
+        self._note(name, above)
+        agreed = self.agreed(name)
+        if agreed is None:
+            self._write(name + _SPENT, _Spent(above))
+            self.forget_intent(name)
+        else:
+            self.agree(name, agreed)
 
     def intent(self, name: str) -> Agreed | None:
         """What was to be agreed when the last push was cut off; None if none was."""
@@ -175,7 +219,7 @@ class States:
         self._write(name + _INTENT, agreed)
 
     def forget_intent(self, name: str) -> None:
-        """What was intended has come about, or never will."""
+        """What was intended has come about; see `give_up`."""
         self._remove(name + _INTENT)
 
     def moving(self, name: str) -> Moving | None:
@@ -192,6 +236,7 @@ class States:
 
     def forget(self, name: str) -> None:
         """Forget what was agreed: files and head are then compared byte by byte."""
+        self._write(name + _SPENT, _Spent(self.above(name)))
         self._remove(name + _STATE)
 
     def _read(self, file: str, decode: Callable[[bytes], _T]) -> _T | None:

@@ -10,6 +10,7 @@ import re
 from hashlib import sha256
 
 from sessionary.disk.fs import Fs, look
+from sessionary.errors import Invalid
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.comparing import compare
@@ -19,6 +20,7 @@ from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Beside, Outcome, Standing
 from sessionary.sync.rules import Projects, Rules, rule_of
+from sessionary.sync.shown import is_before
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import LocalPart, Surveyor, opened
 
@@ -100,7 +102,9 @@ class Waiting:
             RemoteError, Corrupt, Unsupported, Invalid, StorageFailed: as `files`.
         """
         agreed, record = self._states.agreed(name), self._remote.read_head(name)
-        unmoved = record is None or (agreed is not None and agreed.etag == record.etag)
+        unmoved = record is None or (
+            agreed is not None and (agreed.etag == record.etag or is_before(record, agreed))
+        )
         held = None if unmoved else self.held(ref, agreed, record)
         return held or Outcome(ref.session_id, self._projects.identity(ref), Standing.IN_STEP)
 
@@ -137,3 +141,13 @@ class Waiting:
         with opened(self._fs, mine) as file:
             other = name_beside(path, b"".join(theirs.all(file)))
         return Beside(mine.name, path, other if look(self._fs, other) is not None else None)
+
+
+def nothing_to_decide(ref: SessionRef) -> Invalid:
+    """The error of a decision that nobody has asked for."""
+    return Invalid(
+        f"there is nothing to decide about {ref.session_id}",
+        operation="resolve",
+        session=ref.session_id,
+        hint="say `mine` or `theirs` of what `sessionary sync resolve` lists; of all else a pull keeps both",
+    )

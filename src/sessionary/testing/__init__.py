@@ -19,6 +19,8 @@ remote_suite
     the suite that every remote of `sync` must pass
 chaos_remote
     a remote that fails, forgets answers and kills its caller
+backed_up
+    a remote in memory that is put back to a backup, or emptied
 sync_world
     devices around a remote, their users, and what must be true when the dust has settled
 torture

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +296,8 @@ class PolicyWorld:
 
     def sync(self, device: PolicyDevice) -> list[Report]:
         """Pull and push everything on a device."""
-        return [verb() for engine in device.engines(self.remote()) for verb in (engine.pull, engine.push)]
+        verbs = (Engine.pull, partial(Engine.push, look=True))
+        return [verb(engine) for engine in device.engines(self.remote()) for verb in verbs]
 
     def settle(self) -> None:
         """Let all devices pull and push until nothing changes; fails if that never comes."""

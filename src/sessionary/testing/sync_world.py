@@ -182,6 +182,10 @@ class World:
         logs: carry event logs too.
         skews: how wrong the clock of each device is.
         passed: how many seconds have passed since the world began.
+
+    Attributes:
+        put_back: the remote was put back to an earlier state: of what it had lost, each device may have kept as much as
+            it had, so that one session is the beginning of another.
     """
 
     def __init__(
@@ -207,6 +211,7 @@ class World:
         self.taken_back: set[str] = set()
         self.shortened: set[str] = set()
         self.logs = logs
+        self.put_back = False
         self.said = 0
 
     def say(self, device: Device, session: str, count: int = 1, size: int = 20) -> None:
@@ -239,7 +244,8 @@ class World:
         for _ in range(ROUNDS):
             moved = False
             for device in self.devices:
-                for report in (device.engine(self.remote()).pull(), device.engine(self.remote()).push()):
+                engine = device.engine
+                for report in (engine(self.remote()).pull(), engine(self.remote()).push(look=True)):
                     troubles = [(one.session_id, one.note) for one in report.of(Standing.FAILED)]
                     assert not troubles, f"{device.name}: {troubles}"
                     moved = moved or any(one.standing is not Standing.IN_STEP for one in report.outcomes)
@@ -291,7 +297,8 @@ class World:
                 assert not both, f"{one} and {other} both have {sorted(both)[:3]}"
                 parents = (fresh.parent(one), fresh.parent(other))
                 family = parents[0] == other or parents[1] == one or (parents[0] and parents[0] == parents[1])
-                needless = family and 0 < common == len(lines) and not {one, other} & self.shortened
+                begins = 0 < common == len(lines) and not self.put_back
+                needless = family and begins and not {one, other} & self.shortened
                 assert not needless or self._was_rewound(others[common:]), f"{one} only begins {other}"
 
     def _was_rewound(self, lines: list[str]) -> bool:

@@ -30,7 +30,7 @@ Examples:
 def push_command(
     home: Path | None, root: Path, settings_path: Path | None, many_deletions: bool, json_: bool
 ) -> int:
-    """Send what is new here.
+    """Send what is new here, and again what the remote has lost of it.
 
     A session that has gone on elsewhere meanwhile is left alone: `sync pull` brings both together.
     Exit code 3: some sessions failed.
@@ -41,7 +41,7 @@ def push_command(
     with places.connected(here, "pushing") as line:
         places.finish_removal(here.settings, line)
         engines = here.engines(line, allow_many_deletions=many_deletions)
-        result = together(((engine.layout.name, engine.push()) for engine in engines), line.spared)
+        result = together(((engine.layout.name, engine.push(look=True)) for engine in engines), line.spared)
     return tell(result, here.settings, json_=json_)
 
 

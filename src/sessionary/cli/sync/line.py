@@ -17,15 +17,18 @@ class Line:
     Args:
         inner: the remote.
         progress: told of each call.
+        pages: a list of the heads that was taken a moment ago, page by page; what is listed here is put into it.
 
     Attributes:
         spared: what was answered without asking the remote.
     """
 
-    def __init__(self, inner: OpenRemote, progress: Progress) -> None:
+    def __init__(
+        self, inner: OpenRemote, progress: Progress, pages: dict[str | None, HeadPage] | None = None
+    ) -> None:
         self._inner = inner
         self._progress = progress
-        self._pages: dict[str | None, HeadPage] = {}
+        self._pages = {} if pages is None else pages
         self.spared = Cost()
 
     @property
@@ -52,7 +55,6 @@ class Line:
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
         self._progress.advance()
-        self._pages.clear()
         return self._inner.swap_head(name, data, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:

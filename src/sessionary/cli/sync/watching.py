@@ -24,6 +24,7 @@ from sessionary.cli.sync.telling import Result, cost_line, document, lines, toge
 from sessionary.cli.text import harmless
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.engine import Engine
+from sessionary.sync.remote import HeadPage
 from sessionary.sync.remotes import OpenRemote
 from sessionary.sync.report import Report, Standing
 
@@ -139,6 +140,7 @@ class Watch:
         self._remote = remote
         self._say = say
         self._clock = clock
+        self._pages: dict[str | None, HeadPage] = {}
 
     def run(self, stop: Stop, interval: float, settle: float) -> None:
         """Go on until told to stop."""
@@ -147,12 +149,13 @@ class Watch:
         seen = None
         while not stop.is_set():
             if self._clock() >= due:
+                self._pages = {}
                 self._carry(stop, self._here.pull)
                 due, sent = self._clock() + interval, None  # what failed to go may go now
             mark = self._mark()
             if mark != sent and mark == seen and not stop.is_set():
-                self._carry(stop, Engine.push)
-                sent = mark
+                self._carry(stop, partial(Engine.push, look=bool(self._pages)))
+                sent, self._pages = mark, {}  # what the pull has listed does for the push after it
             seen = mark
             stop.wait(min(settle, max(0.0, due - self._clock())) if mark == sent else settle)
 
@@ -162,10 +165,11 @@ class Watch:
                 places.finish_removal(self._here.settings, self._remote, partial(_rest, stop))
                 if stop.is_set():
                     return
-                line = Line(self._remote, progress)
+                line = Line(self._remote, progress, self._pages)
                 engines = self._here.engines(line)
                 result = together(((engine.layout.name, verb(engine)) for engine in engines), line.spared)
         except (RemoteError, Locked, StorageFailed) as error:
+            self._pages = {}
             output.aside(harmless(f"sessionary: {error.message}; it is tried again"))
             return
         if any(one.outcome.standing in _MOVED for one in result.told):
