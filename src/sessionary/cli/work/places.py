@@ -17,6 +17,7 @@ from sessionary.layouts.maestro.family import Node, forest, latest_key
 from sessionary.layouts.maestro.names import ROOT, SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.maestro.times import naive_zone
 from sessionary.model import Problem
 from sessionary.workspace import check_store
 
@@ -61,6 +62,7 @@ session = click.argument("session", metavar="ID", shell_complete=completing.ids(
 
 def store_at(folder: Path | None) -> WorkStore:
     """The store in this folder or in the `docs/sessions` of it, by default in that of the current one."""
+    naive_zone()  # a setting that names no zone is refused whether a time needs it or not
     if folder is None:
         return WorkStore(default_root())
     place = Path(os.path.expanduser(folder)).absolute()

@@ -279,7 +279,7 @@ def auto_breadcrumb_wrapper(func: Callable[P, R]) -> Callable[P, R]:
 
 def dataclass_to_dict(obj: Breadcrumb) -> dict[str, Any]:
     """A breadcrumb as the JSON object that its file holds."""
-    return crumb_document(obj)
+    return crumb_document(obj) | {"timestamp": str(obj.timestamp)}
 
 
 def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:

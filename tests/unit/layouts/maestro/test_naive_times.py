@@ -1,7 +1,9 @@
 """Times without a zone are those of the original: local ones. In its sessions we write such, and it can read on."""
 
+import copy
 import json
 import os
+import pickle
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from sessionary.cli import main
+from sessionary.codec import decode, encode_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro import (
@@ -18,6 +21,7 @@ from sessionary.layouts.maestro import (
     WorkSession,
     WorkStore,
     create_breadcrumb,
+    dataclass_to_dict,
     find_session_by_id,
     generate_timestamp,
     list_breadcrumbs,
@@ -140,6 +144,7 @@ def test_a_setting_that_names_no_zone_is_refused(
     put(tmp_path, "naive", LOCAL[TOKYO])
     with pytest.raises(Invalid, match=SETTING):
         WorkStore(tmp_path).latest()
+    (tmp_path / "naive" / "session.json").write_text('{"session_id": "naive", "session_type": "fix"}')
     assert main(["work", "list", "--root", str(tmp_path)]) == Invalid.exit_code
     assert SETTING in capsys.readouterr().err
 
@@ -297,6 +302,13 @@ def test_the_result_of_sub_work_is_local_too(zone: str, tmp_path: Path) -> None:
     store.close_subwork(child.session_id, "found")
     (result,) = store.list_breadcrumbs("naive")
     assert result.timestamp == datetime.fromisoformat(LOCAL[zone]).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def test_a_breadcrumb_that_is_not_written_yet_is_plain_json(zone: str) -> None:
+    crumb = note()
+    document = dataclass_to_dict(crumb)
+    assert decode(encode_line(document)) == document
+    assert copy.deepcopy(crumb) == pickle.loads(pickle.dumps(crumb)) == crumb
 
 
 def test_a_time_that_the_sender_gives_is_written_as_it_stands(zone: str, tmp_path: Path) -> None:
