@@ -171,11 +171,15 @@ def work_list(root: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> st
     return capsys.readouterr().out
 
 
-def test_a_list_shows_the_time_on_the_wall_and_since_compares_instants(
+def test_a_list_shows_the_day_on_the_wall_and_since_compares_instants(
     zone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    on_the_wall = "2026-03-01T23:00:00" if zone == TOKYO else "2026-03-01T01:00:00"  # read as UTC, another day
+    put(tmp_path / "day", "naive", on_the_wall)
+    put(tmp_path / "day", "aware", on_the_wall + ("+09:00" if zone == TOKYO else "-05:00"))
+    _, *rows = work_list(tmp_path / "day", capsys).splitlines()
+    assert len({row.split(maxsplit=1)[1] for row in rows}) == 1
     put(tmp_path, "naive", LOCAL[zone])
-    assert LOCAL[zone][:19] in work_list(tmp_path, capsys)
     for since, is_there in (("2026-03-01T14:00:00+00:00", True), ("2026-03-01T14:00:01+00:00", False)):
         assert bool(json.loads(work_list(tmp_path, capsys, "--since", since, "--json"))) is is_there
 
