@@ -174,7 +174,9 @@ def work_list(root: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> st
 def test_a_list_shows_the_day_on_the_wall_and_since_compares_instants(
     zone: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    on_the_wall = "2026-03-01T23:00:00" if zone == TOKYO else "2026-03-01T01:00:00"  # read as UTC, another day
+    on_the_wall = (
+        "2026-03-01T23:00:00" if zone == TOKYO else "2026-03-01T01:00:00"
+    )  # read as UTC, another day
     put(tmp_path / "day", "naive", on_the_wall)
     put(tmp_path / "day", "aware", on_the_wall + ("+09:00" if zone == TOKYO else "-05:00"))
     _, *rows = work_list(tmp_path / "day", capsys).splitlines()
