@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sessionary import FeatureStore
+from sessionary import BrainstormStore, FeatureStore, WorkStore
 from sessionary.cli import main
 from sessionary.cli.text import cells
 from sessionary.layouts.amplifier.ids import path_slug
@@ -126,9 +126,30 @@ def test_a_narrow_terminal_shows_fewer_columns_and_whole_lines(
     head, *rows = run("list").out.splitlines()
     assert [line for line in (head, *rows) if cells(line) > width] == []
     assert any(row.startswith(FEATURE[: width - 4]) for row in rows)
-    assert ("HEALTH" in head, "TURNS" in head) == (width >= 80, width >= 120)
+    assert ("HEALTH" in head, "KIND" in head, "TURNS" in head) == (width >= 60, width >= 80, width >= 120)
     monkeypatch.chdir(Path.home())
     head, *rows = run("list").out.splitlines()
     assert [line for line in (head, *rows) if cells(line) > width] == []
     assert "HEALTH" in head
     assert [row.split()[-1] for row in rows] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_the_lists_of_a_project_name_their_sessions_whole_in_a_narrow_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    project = Path.home() / "code" / "app"
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("COLUMNS", str(width))
+    BrainstormStore(project).create("who-signs-in-where", questions=["Who?"])
+    work = WorkStore(project / "docs" / "sessions").create("work_track", related_entity={"name": "x" * 99})
+    named = {
+        "feature": FEATURE[: width - 10],
+        "brainstorm": "who-signs-in-where",
+        "work": work.session_id[:12],
+    }
+    for group, name in named.items():
+        head, row = run(group, "list").out.splitlines()
+        assert name in row
+        assert {"ID", "WHEN"} <= set(head.split())
+        assert max(cells(head), cells(row)) <= width

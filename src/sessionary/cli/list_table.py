@@ -13,10 +13,10 @@ from sessionary.workspace import SHORT
 
 Value = TypeVar("Value")
 
-_GOES_FIRST = ("TURNS", "SIZE", "KIND", "MSGS", "PROJECT", "WHEN", "HEALTH")
+_GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 """What is left out where there is too little room, in this order."""
 
-_TITLE = 16
+_TITLE = 10
 """Cells that a title has at least, as long as there is another column to leave out."""
 
 

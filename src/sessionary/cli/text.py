@@ -103,6 +103,15 @@ def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
     return [filled[text] for text in texts]
 
 
+def beside(first: Sequence[str], others: list[list[str]], room: int) -> list[list[str]]:
+    """Those of the other columns that have room beside the first one, which is never cut; the last ones go first."""
+    kept = list(others)
+    widest = max(map(cells, first), default=0)
+    while len(kept) > 1 and widest + sum(cells(column[0]) + 2 for column in kept) > room:
+        kept.pop()
+    return kept
+
+
 def wrap(text: str, width: int) -> Iterator[str]:
     """The lines of the text, each at most `width` cells; broken at blanks where there are any.
 

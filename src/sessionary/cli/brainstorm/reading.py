@@ -13,7 +13,7 @@ import click
 from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
-from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.cli.text import beside, cells, column, fit, one_line
 from sessionary.cli.when import believed
 from sessionary.layouts.brainstorm.messages import sparkline
 from sessionary.layouts.brainstorm.reading import Row
@@ -133,8 +133,10 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         column(["PHASE", *(fit(one_line(row.phase or "?"), 11) for row in rows)]),
         column(["STATUS", *(fit(one_line((row.status or "?").replace("_", " ")), 11) for row in rows)]),
     ]
+    names = [one_line(_name(row)) for row in rows]
+    columns = beside(["ID", *names], columns, output.width() - 2)
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
-    names = [fit(one_line(_name(row)), max(room, 8)) for row in rows]
+    names = [fit(name, max(room, 8)) for name in names]
     signs = [" ", *(" " if row.health in ("ok", "note") else phrases.sign(row.health) for row in rows)]
     for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols

@@ -12,7 +12,7 @@ import click
 from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
-from sessionary.cli.text import cells, column, fit, one_line
+from sessionary.cli.text import beside, cells, column, fit, one_line
 from sessionary.cli.when import believed
 from sessionary.layouts.orchestrator.entries import kind_of
 from sessionary.layouts.orchestrator.reader import FeatureRow
@@ -67,8 +67,10 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
         column(["TASK", *(fit(one_line((state and state.active_task) or "-"), 16) for state in states)]),
         column(["MODEL", *(fit(one_line((state and state.model_in_use) or "?"), 8) for state in states)]),
     ]
+    names = [one_line(row.feature_id) for row in rows]
+    columns = beside(["ID", *names], columns, output.width() - 2)
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
-    names = [fit(one_line(row.feature_id), max(room, 8), keep_end=True) for row in rows]
+    names = [fit(name, max(room, 8)) for name in names]
     signs = [" ", *("✗" if row.state is None else " " for row in rows)]
     for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols

@@ -107,13 +107,15 @@ def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
         column(["WHEN", *[phrases.ago(parse_time(getattr(session, when)), now) for session in sessions]]),
     ]
     about = ["ENTITY", *[words.entity(session) for session in sessions]]
+    status = columns[2]
     room = output.room()
     if room is not None:
+        if sum(cells(texts[0]) + 2 for texts in columns) + len("ENTITY") > room:
+            del columns[1]  # the status says more than the type
         left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
         about = [fit(text, left) for text in about]
     paint = output.painter()
     header, *rows = zip(*columns, about, strict=True)
     yield words.head("  ".join(header))
-    for session, row in zip(sessions, rows, strict=True):
-        line, status = words.cut("  ".join(row)), row[2]
-        yield line.replace(status, paint(status, words.colour(session)), 1)
+    for session, row, state in zip(sessions, rows, status[1:], strict=True):
+        yield words.cut("  ".join(row)).replace(state, paint(state, words.colour(session)), 1)
