@@ -30,6 +30,7 @@ from benchmarks.harness import (
 )
 from sessionary import Mailbox
 from sessionary.codec import encode_document
+from sessionary.disk.fs import OS_FS
 from sessionary.disk.lock import FileLock
 from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -55,6 +56,11 @@ def _crumb(text: str = "x" * 400) -> Breadcrumb:
         model_used="sonnet",
         token_count={"input": 100, "output": 20},
     )
+
+
+def _mailbox(session: Path, *, shared: bool = False) -> Mailbox:
+    """A mailbox as users have it, with the copy of its log beside the session and not in their state."""
+    return Mailbox.over(OS_FS, session, shared=shared, state=str(session.parent / "state"))
 
 
 def _apply(crumb: Breadcrumb) -> dict[str, Any]:
@@ -93,7 +99,7 @@ def _one(place: Path) -> list[Measurement]:
     spread(place)
     session = unlike(place, "session")
     folder = str(session)
-    mailbox = Mailbox(session)
+    mailbox = _mailbox(session)
 
     def consume() -> float:
         seconds = 0.0
@@ -131,7 +137,7 @@ def _idle(place: Path) -> list[Measurement]:
             (depth / name).touch()
             line = {"breadcrumb_id": f"id-{number}", "file": f"0/{name}", "applied_at": "t", "result": None}
             log.write(json.dumps(line).encode() + b"\n")
-    mailbox = Mailbox(session)
+    mailbox = _mailbox(session)
     start = time.perf_counter()
     mailbox.pending()
     first = time.perf_counter() - start
@@ -162,7 +168,7 @@ def _wake_ups(place: Path) -> list[Measurement]:
     ready = threading.Semaphore(0)
 
     def watch() -> None:
-        for _ in Mailbox(session).watch(stop=stop):
+        for _ in _mailbox(session).watch(stop=stop):
             woken.append(time.perf_counter())
             ready.release()
 
@@ -200,7 +206,7 @@ class _Ours:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.mailbox = Mailbox(place, shared=True)
+        self.mailbox = _mailbox(Path(place), shared=True)
 
     def put(self, text: str) -> None:
         write_crumb(self.place, _crumb(text))

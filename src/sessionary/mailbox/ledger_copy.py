@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from sessionary.codec import Undecodable, decode, encode_line
+from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, make_dirs
 from sessionary.disk.journal import Journal, Tail
@@ -62,7 +62,7 @@ class LedgerCopy:
                 found = self._journal.look()
                 if found is None:
                     make_dirs(self._fs, os.path.dirname(self.path), durable=False)
-                    lines = encode_line({"ledger": os.fsdecode(self._ledger.path)}) + b"\n" + lines
+                    lines = encode_line(sanitize({"ledger": self._ledger.path})) + b"\n" + lines
                 self._journal.append(lines, found)
             finally:
                 self._lock.release()

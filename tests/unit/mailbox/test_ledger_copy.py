@@ -123,6 +123,16 @@ def test_each_consumer_and_each_session_has_a_copy_of_its_own(session: Path) -> 
     assert Mailbox(other).consume(echo).applied == 1
 
 
+def test_a_path_that_is_not_utf_8_has_a_copy_too(session: Path) -> None:
+    folder = session / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    applied(folder, "a")
+    go_back(folder, 0)
+    with pytest.raises(Conflict):
+        Mailbox(folder).consume(never)
+    assert Mailbox(folder).restore_ledger() == 1
+
+
 def test_a_session_is_known_by_its_real_path(session: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(session)
