@@ -65,8 +65,11 @@ def holds_of(
     return tuple(sorted(found, key=lambda hold: (hold.file, hold.where.value)))
 
 
-def with_holds(outcome: Outcome, holds: Sequence[Hold]) -> Outcome:
-    """An outcome that says what is held back. Such a session is never reported as in step."""
+def with_holds(outcome: Outcome, holds: Sequence[Hold], *, sent: bool = False) -> Outcome:
+    """An outcome that says what is held back. Such a session is never reported as in step.
+
+    With `sent` other files of it were sent.
+    """
     if not holds:
         return outcome
     damaged = [hold for hold in holds if not hold.is_behind]
@@ -76,8 +79,8 @@ def with_holds(outcome: Outcome, holds: Sequence[Hold]) -> Outcome:
         standing = Standing.HELD_BACK
     elif not damaged:
         standing = Standing.BEHIND
-    sent = "the rest was sent" if outcome.standing is Standing.PUSHED and is_ours else ""
-    note = "; ".join(filter(None, (outcome.note, sent, *map(_words, holds))))
+    rest = "the rest was sent" if sent and is_ours else ""
+    note = "; ".join(filter(None, (outcome.note, rest, *map(_words, holds))))
     error = outcome.error
     if standing is Standing.HELD_BACK and error is None:
         error = Corrupt(

@@ -286,7 +286,7 @@ class Pusher:
         ended: Collection[str],
     ) -> Outcome | None:
         """Round after round, until the other side has all of it; None if it has gone another way."""
-        standing, undo = (Standing.PUSHED if basis.again else Standing.IN_STEP), None
+        standing, sent, undo = (Standing.PUSHED if basis.again else Standing.IN_STEP), False, None
         note = SENT_AGAIN if basis.again else ""
         while True:
             agreed = basis.agreed
@@ -304,7 +304,7 @@ class Pusher:
                 self._remember(name, agreed, mine, held)
                 outcome = with_undo(outcome_of(agreed.head, standing), undo, note)
                 holds = holds_of(self._layout, ref, agreed.head, self._device, held, agreed.refused)
-                return with_holds(outcome, holds)
+                return with_holds(outcome, holds, sent=sent)
             drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
             began = self._now()
             versioned, above = self._versioned(drafts), self._states.above(name)
@@ -326,7 +326,7 @@ class Pusher:
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
-            standing = Standing.PUSHED
+            standing, sent = Standing.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
         """The ledgers that this device writes from now on: nobody did so far, or it has taken over."""

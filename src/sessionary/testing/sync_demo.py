@@ -18,10 +18,10 @@ from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import Report, Standing
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.demo_stage import BrokenPromise
-from sessionary.testing.sync_world import Device, World, attempt
+from sessionary.testing.sync_world import TRANSCRIPT, Device, World, attempt
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
 
@@ -70,6 +70,7 @@ def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
     yield from _carried(world, desk, laptop)
     yield from _cut_off(world, desk, laptop)
     yield from _parted(world, desk, laptop)
+    yield from _damaged(world, desk, laptop)
     yield from _renamed(world, desk, laptop)
     yield from _aged(world, desk, laptop)
     try:
@@ -123,6 +124,34 @@ def _parted(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     yield "Both go on with it at the same time. Both versions are kept, on both machines:"
     yield f"  {SESSION}  the laptop's, which was pushed first"
     yield f"  {parted[0].sibling}  the desk's, which says where it comes from"
+
+
+def _damaged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    """A power cut leaves a transcript without bytes on one device: the others keep what they have."""
+    transcript = desk.sessions / SESSION / TRANSCRIPT
+    whole = transcript.read_bytes()
+    transcript.write_bytes(b"")
+    reports = [verb(device.engine(world.remote())) for device, verb in _both_ways(desk, laptop)]
+    standings = [one.standing for report in reports for one in report.outcomes if one.session_id == SESSION]
+    if set(standings) != {Standing.HELD_BACK} or laptop.files()[f"{SESSION}/{TRANSCRIPT}"] != whole:
+        raise BrokenPromise("an emptied transcript was sent")
+    yield f"A power cut empties the desk's transcript of {len(whole):,} bytes. The push holds it back, both machines"
+    yield "  say so, and the laptop keeps the good one:"
+    yield f"  {SESSION}  {reports[0].of(Standing.HELD_BACK)[0].note}"
+    engine = desk.engine(world.remote())
+    engine.resolve(next(ref for ref in engine.layout.discover() if ref.session_id == SESSION), "theirs")
+    laptop.engine(world.remote()).pull()
+    _same(desk, laptop)
+    if transcript.read_bytes() != whole:
+        raise BrokenPromise("the good version did not come back")
+    yield "  `sessionary sync resolve ID --keep theirs` on the desk brings every byte back."
+
+
+def _both_ways(desk: Device, laptop: Device) -> Iterator[tuple[Device, Callable[[Engine], Report]]]:
+    yield desk, Engine.push
+    for device in (laptop, desk):
+        for verb in (Engine.pull, Engine.push, Engine.status):
+            yield device, verb
 
 
 def _renamed(world: World, desk: Device, laptop: Device) -> Iterator[str]:

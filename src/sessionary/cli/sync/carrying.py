@@ -33,7 +33,7 @@ def push_command(
     """Send what is new here, and again what the remote has lost of it.
 
     A session that has gone on elsewhere meanwhile is left alone: `sync pull` brings both together.
-    Exit code 3: some sessions failed.
+    Exit code 3: some sessions failed, or are held back because a file is damaged.
 
     There is no undo: other devices may have fetched it.
     """
@@ -42,7 +42,7 @@ def push_command(
         places.finish_removal(here.settings, line)
         engines = here.engines(line, allow_many_deletions=many_deletions)
         result = together(((engine.layout.name, engine.push(look=True)) for engine in engines), line.spared)
-    return tell(result, here.settings, json_=json_)
+    return tell(result, here, json_=json_)
 
 
 @click.command(
@@ -63,7 +63,7 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
 
     A session that was continued on two machines is kept in both versions: what was here becomes a sibling with an id
     of its own. A session that an agent has open is not touched, and sessions of a project that is not on this machine
-    wait. Exit code 3: some sessions failed.
+    wait. Exit code 3: some sessions failed, or are held back because a file is damaged.
 
     There is no undo of a pull as a whole; what it displaces is kept, and reported.
     """
@@ -72,7 +72,7 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
         places.finish_removal(here.settings, line)
         pulled = ((engine.layout.name, here.pull(engine)) for engine in here.engines(line))
         result = together(chain(pulled, here.strangers(line)), line.spared)
-    return tell(result, here.settings, json_=json_)
+    return tell(result, here, json_=json_)
 
 
 @click.command(
@@ -97,4 +97,4 @@ def status_command(home: Path | None, root: Path, settings_path: Path | None, al
     with places.connected(here, "looking") as line:
         found = ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False))
         result = together(chain(found, here.strangers(line)), line.spared)
-    return tell(result, here.settings, json_=json_, all_=all_)
+    return tell(result, here, json_=json_, all_=all_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,8 +49,7 @@ def history_command(
     else:
         output.lines(_lines(found))
         if any(not one.is_gone and not one.present for one in found):
-            words = _words("restore", ref.session_id, home, root, settings_path)
-            changing.tell("next", f"{words} --generation N")
+            changing.tell("next", here.command("restore", ref.session_id) + " --generation N")
     return 0
 
 
@@ -105,9 +103,10 @@ def restore_command(
         else:
             done = engine.earlier.restore(ref, generation or 0)
         here.written(ref)
-    words = _words("restore", ref.session_id, home, root, settings_path)
     undo = [
-        f"{words} --from {shlex.quote(os.path.basename(one.kept))}" for one in done if one.kept is not None
+        here.command("restore", ref.session_id, "--from", os.path.basename(one.kept))
+        for one in done
+        if one.kept is not None
     ]
     if json_:
         files = [one._asdict() for one in done]
@@ -139,12 +138,6 @@ def _session(engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
             hint="give more of the id",
         )
     return found[0]
-
-
-def _words(command: str, session: str, home: Path | None, root: Path, settings_path: Path | None) -> str:
-    given = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
-    place = [word for name, path in given if path is not None for word in (name, str(path))]
-    return shlex.join(["sessionary", "sync", command, session, *place])
 
 
 def _object(one: Generation) -> dict[str, Any]:

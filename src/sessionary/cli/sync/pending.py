@@ -15,12 +15,18 @@ from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.sync.engine import Engine
-from sessionary.sync.report import Beside, Outcome, Standing
+from sessionary.sync.report import Beside, Hold, Outcome, Standing, Where
 from sessionary.sync.waiting import versions_beside
 
 SESSIONS, HELD, BESIDE, UNKNOWN = "sessions", "held_back", "kept_beside", "unknown"
 _WORDS = {SESSIONS: "two versions", HELD: "held back", BESIDE: "kept beside", UNKNOWN: "not known"}
 MINE, THEIRS, STANDING, OTHER = "mine", "theirs", "standing", "other"
+
+_DAMAGED = {
+    Where.HERE: "what is here is damaged",
+    Where.REMOTE: "what is on the remote is damaged",
+    Where.ELSEWHERE: "what another device has is damaged",
+}
 
 CommandLine = Callable[..., str]
 """The line of `sync resolve` with these words, for the same home, project and settings."""
@@ -148,6 +154,9 @@ def of_pair(pair: Pair, line: CommandLine) -> Pending:
 def held_back(engine: Engine, line: CommandLine) -> Iterator[Pending]:
     """The files of one kind of session of which a person must say which version stands. Asks the remote."""
     for outcome in engine.awaiting().outcomes:
+        if outcome.held:
+            yield from (_damaged(engine.layout, outcome, hold, line) for hold in outcome.held)
+            continue
         if outcome.standing is not Standing.HELD_BACK or not outcome.beside:
             yield _unknown(engine.layout, outcome.session_id, engine.layout.project(), outcome.note)
             continue
@@ -158,6 +167,23 @@ def _held(layout: Recipient, outcome: Outcome, beside: Beside, line: CommandLine
     ways = [Way(keep, line(outcome.session_id, "--keep", keep)) for keep in (MINE, THEIRS)]
     return Pending(
         HELD, layout.name, outcome.session_id, layout.project(), beside.file, None, *beside[1:], ways
+    )
+
+
+def _damaged(layout: Recipient, outcome: Outcome, hold: Hold, line: CommandLine) -> Pending:
+    """A file of which a damaged version is held back. What only another device has cannot be taken here."""
+    keeps = (MINE,) if hold.where is Where.ELSEWHERE else (THEIRS, MINE)
+    return Pending(
+        HELD,
+        layout.name,
+        outcome.session_id,
+        outcome.project,
+        hold.file,
+        None,
+        hold.path,
+        hold.other,
+        [Way(keep, line(outcome.session_id, "--keep", keep)) for keep in keeps],
+        f"{_DAMAGED[hold.where]}: {hold.why}",
     )
 
 
@@ -229,6 +255,8 @@ def lines(found: Iterable[Pending]) -> Iterator[str]:
 def _versions(one: Pending) -> list[str]:
     if one.what == SESSIONS:
         return [f"theirs: {one.session_id}, which was pushed first", f"mine: {one.sibling}, which gave way"]
+    if one.what == HELD and one.note:
+        return [one.note, f"mine: {one.path}", f"theirs: {one.other or 'on the remote'}"]
     if one.what == HELD:
         other = one.other or "on the other side; `sessionary sync pull` lays it beside yours"
         return [f"mine: {one.path}", f"theirs: {other}"]
@@ -247,7 +275,7 @@ def _keeping(one: Pending, way: Way) -> str:
 
 
 def _is_by_hand(one: Pending, way: Way) -> bool:
-    return (one.what, way.keeps) in ((HELD, MINE), (BESIDE, STANDING))
+    return not one.note and (one.what, way.keeps) in ((HELD, MINE), (BESIDE, STANDING))
 
 
 def summary(found: list[Pending]) -> str:

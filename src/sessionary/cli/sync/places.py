@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,6 +85,7 @@ class Here:
         chosen: the remote.
         state: the folder for what is remembered.
         quiet: seconds for which a session must have been left alone before it is changed.
+        given: the options by which this place was named, for commands that can be copied.
     """
 
     home: Path
@@ -91,6 +93,23 @@ class Here:
     chosen: Chosen
     state: str
     quiet: float = QUIET
+    given: tuple[str, ...] = ()
+
+    def command(self, name: str, session: str, *words: str) -> str:
+        """A line of `sessionary sync` that can be copied, for the same place."""
+        return shlex.join(["sessionary", "sync", name, session, *words, *self.given])
+
+    def repair(self, kind: str, session: str) -> str | None:
+        """The command that repairs a session of this kind; None if there is none."""
+        if kind == _OF_AGENTS:
+            return shlex.join(["sessionary", "repair", session, *self._option("--home")])
+        if kind == "feature":
+            return shlex.join(["sessionary", "feature", "repair", session, *self._option("--root")])
+        return None
+
+    def _option(self, name: str) -> tuple[str, ...]:
+        at = self.given.index(name) if name in self.given else len(self.given)
+        return self.given[at : at + 2]
 
     @property
     def settings(self) -> Settings:
@@ -179,7 +198,9 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
         Corrupt, Invalid, NotFound, StorageFailed: as `chosen`.
     """
     state = _remembered()
-    return Here(homes.folder(home), root.absolute(), chosen(settings_path), state, quiet)
+    named = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
+    given = tuple(word for name, path in named if path is not None for word in (name, str(path)))
+    return Here(homes.folder(home), root.absolute(), chosen(settings_path), state, quiet, given)
 
 
 def _remembered() -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ from sessionary.cli import in_project, output, phrases
 from sessionary.cli.changing import done
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import pending, places
-from sessionary.cli.sync.pending import CommandLine, Pair, Pending
+from sessionary.cli.sync.pending import Pair, Pending
 from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
@@ -53,10 +53,11 @@ def resolve_command(
     goes to the trash, from where it can be brought back, and the next push tells the other machines; a version that an
     agent has open is not touched. Nothing has to be decided: both are whole, and you can go on with either.
 
-    Of a file about which nobody but a person may decide (the list of active features), `mine` is what is here, as it is
-    or as you have brought both versions together; of `theirs`, what was here is kept beside it. For files beside which
-    another version lies, the list tells how to settle it. Where the remote cannot be opened, what lies here is listed
-    before the error. Exit code 3: of some it could not be found out.
+    Of a file that is held back because it is damaged, `theirs` is the version of the remote, and what was here is kept
+    beside it; `mine` is what is here, and goes to all machines as it is. Of a file about which nobody but a person may
+    decide (the list of active features), `mine` is what is here, as it is or as you have brought both together. For
+    files beside which another version lies, the list tells how to settle it. Where the remote cannot be opened, what
+    lies here is listed before the error. Exit code 3: of some it could not be found out.
 
     Undo: a session that gave way comes back by `sessionary undo ID`; a file that gave way lies beside the other.
     """
@@ -64,26 +65,18 @@ def resolve_command(
         raise click.UsageError("name a session and say --keep, or neither to see what there is")
     here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
-        return _list(here, _command_line(home, root, settings_path), json_)
+        return _list(here, json_)
     known, unknown = pending.pairs(here.layouts())
     pair = _named(known, session)
     if pair is None:
         _refuse_unknown(unknown, session)
+    if pair is None or _is_held_back(here, pair, session):
         return _decide(here, session, keep, json_)
     return _part(here, pair, keep, home, root, json_)
 
 
-def _command_line(home: Path | None, root: Path, settings_path: Path | None) -> CommandLine:
-    given = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
-    place = [word for name, path in given if path is not None for word in (name, str(path))]
-
-    def line(session: str, *words: str) -> str:
-        return shlex.join(["sessionary", "sync", "resolve", session, *words, *place])
-
-    return line
-
-
-def _list(here: places.Here, line: CommandLine, json_: bool) -> int:
+def _list(here: places.Here, json_: bool) -> int:
+    line = partial(here.command, "resolve")
     layouts = here.layouts()
     known, unknown = pending.pairs(layouts)
     parted = [*(pending.of_pair(pair, line) for pair in known), *unknown]
@@ -164,14 +157,31 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
     return 0
 
 
+def _is_held_back(here: places.Here, pair: Pair, word: str) -> bool:
+    """Whether the word names the version that has the session's id, and a file of that is held back."""
+    if not pair.original.session_id.startswith(word):
+        return False
+    with places.connected(here, "looking") as line:
+        engines = [engine for engine in here.engines(line) if engine.layout.name == pair.layout.name]
+        return any(engine.holds_back(pair.original) for engine in engines)
+
+
 def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
-    """A file that is held back until a person decides."""
+    """A file that is held back until a user decides."""
     with places.connected(here, "deciding") as line:
-        for engine in here.engines(line):
-            for ref in engine.layout.discover():
-                if ref.session_id == word and is_for_a_person(engine.layout, ref):
-                    result = together([(engine.layout.name, engine.resolve(ref, keep))], line.spared)
-                    return tell(result, here.settings, json_=json_, all_=True)
+        found = [(engine, ref) for engine in here.engines(line) for ref in engine.layout.discover()]
+        named = [each for each in found if each[1].session_id == word]
+        named = named or [each for each in found if each[1].session_id.startswith(word)]
+        if len(named) > 1:
+            raise AmbiguousId(
+                f"{word} names several sessions",
+                details={"matches": [ref.session_id for _, ref in named]},
+                hint="give more of the id",
+            )
+        for engine, ref in named:
+            if is_for_a_person(engine.layout, ref) or engine.may_decide(ref):
+                result = together([(engine.layout.name, engine.resolve(ref, keep))], line.spared)
+                return tell(result, here, json_=json_, all_=True)
     raise _nothing_to_decide(here, word)
 
 
@@ -181,7 +191,7 @@ def _nothing_to_decide(here: places.Here, word: str) -> Invalid | NotFound:
     if beside:
         return _to_do_by_hand(beside[0])
     return NotFound(
-        f"no session {word} was continued on two machines",
+        f"no session {word} was continued on two machines, and none is held back",
         session=word,
         hint="`sessionary sync resolve` lists what waits for you",
     )

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from sessionary.cli import output, phrases
 from sessionary.cli.changing import set_in
-from sessionary.cli.text import one_line
+from sessionary.cli.sync.places import Here
+from sessionary.cli.text import harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.calls import Cost
-from sessionary.sync.report import Beside, Outcome, Report, Standing
-from sessionary.sync.settings import Settings
+from sessionary.sync.report import Beside, Hold, Outcome, Report, Standing, Where
 
 PARTLY = 3
 _SIGNS = {
@@ -39,8 +39,8 @@ class Result(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The exit code: 3 if something failed."""
-        return PARTLY if any(one.outcome.standing is Standing.FAILED for one in self.told) else 0
+        """The exit code: 3 if something failed, or is held back because it is damaged."""
+        return PARTLY if any(_needs_attention(one.outcome) for one in self.told) else 0
 
 
 def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:
@@ -63,13 +63,13 @@ def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:
     return Result(sorted(told, key=_rank), cost)
 
 
-def document(result: Result, settings: Settings) -> dict[str, Any]:
+def document(result: Result, here: Here) -> dict[str, Any]:
     """The result with the field names of docs/cli-json.md."""
     return {
-        "remote": settings.remote,
-        "tenant": settings.tenant,
-        "device": settings.device,
-        "sessions": [_object(one) for one in result.told],
+        "remote": here.settings.remote,
+        "tenant": here.settings.tenant,
+        "device": here.settings.device,
+        "sessions": [_object(one, here) for one in result.told],
         "counts": {_word(standing): count for standing, count in _counts(result.told)},
         "cost": {
             "requests": result.cost.requests,
@@ -80,11 +80,11 @@ def document(result: Result, settings: Settings) -> dict[str, Any]:
     }
 
 
-def lines(result: Result, *, all_: bool = False) -> Iterator[str]:
+def lines(result: Result, here: Here, *, all_: bool = False) -> Iterator[str]:
     """What there is to say: each session about which there is something, then one line over all."""
     for one in result.told:
         if all_ or one.outcome.standing is not Standing.IN_STEP or one.outcome.beside:
-            yield from _line(one)
+            yield from _line(one, here)
     said = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.told))
     yield output.paint("✓", "green") + f" {said or 'no sessions'}" if not result.code else f"✗ {said}"
 
@@ -96,12 +96,12 @@ def cost_line(cost: Cost) -> str:
     return f"{phrases.count(cost.requests, 'request')}, {up} up, {down} down{units}"
 
 
-def tell(result: Result, settings: Settings, *, json_: bool, all_: bool = False) -> int:
+def tell(result: Result, here: Here, *, json_: bool, all_: bool = False) -> int:
     """Print a result; returns the exit code."""
     if json_:
-        output.value(document(result, settings))
+        output.value(document(result, here))
     else:
-        output.lines(lines(result, all_=all_))
+        output.lines(lines(result, here, all_=all_))
         output.aside(cost_line(result.cost))
     return result.code
 
@@ -115,7 +115,7 @@ def _counts(told: Sequence[Told]) -> list[tuple[Standing, int]]:
     return sorted(counted.items(), key=lambda pair: _ORDER.index(pair[0]))
 
 
-def _line(one: Told) -> Iterator[str]:
+def _line(one: Told, here: Here) -> Iterator[str]:
     outcome = one.outcome
     sign, colour = _SIGNS.get(outcome.standing, ("!", "yellow") if outcome.beside else (" ", "dim"))
     project = f"  {one_line(outcome.project)}" if outcome.project else ""
@@ -125,9 +125,38 @@ def _line(one: Told) -> Iterator[str]:
         yield from set_in("    " + one_line(outcome.note))
     for beside in outcome.beside:
         yield from set_in("    " + one_line(_two_versions(beside)))
+    for words, command in _ways(one, here):
+        yield harmless(f"    {words}: {command}")  # a command is never cut
     hint = outcome.error.hint if isinstance(outcome.error, SessionaryError) else None
-    if hint:
+    if hint and not outcome.held:
         yield from set_in("    " + one_line(hint))
+
+
+def _ways(one: Told, here: Here) -> Iterator[tuple[str, str]]:
+    """The commands that settle what is held back, or bring back what was taken away, with what each does."""
+    outcome = one.outcome
+    session = outcome.session_id
+    if undo := _undo(outcome, here):
+        yield "undo", undo
+    where = {hold.where for hold in outcome.held if not hold.is_behind}
+    repair = here.repair(one.kind, session)
+    if Where.HERE in where and repair is not None:
+        yield "to repair it", repair
+    if where & {Where.HERE, Where.REMOTE}:
+        yield "to keep theirs", here.command("resolve", session, "--keep", "theirs")
+        yield "to keep mine", here.command("resolve", session, "--keep", "mine")
+    elif where:
+        yield "if that device is gone for good", here.command("resolve", session, "--keep", "mine")
+
+
+def _undo(outcome: Outcome, here: Here) -> str | None:
+    if outcome.undo is None:
+        return None
+    return here.command("restore", outcome.session_id, "--generation", str(outcome.undo.generation))
+
+
+def _needs_attention(outcome: Outcome) -> bool:
+    return outcome.standing is Standing.FAILED or any(not hold.is_behind for hold in outcome.held)
 
 
 def _two_versions(beside: Beside) -> str:
@@ -137,7 +166,7 @@ def _two_versions(beside: Beside) -> str:
     return f"{beside.file}: another version lies beside it, {other}; see `sessionary sync resolve`"
 
 
-def _object(one: Told) -> dict[str, Any]:
+def _object(one: Told, here: Here) -> dict[str, Any]:
     outcome, error = one.outcome, one.outcome.error
     return {
         "id": outcome.session_id,
@@ -147,7 +176,20 @@ def _object(one: Told) -> dict[str, Any]:
         "note": outcome.note,
         "sibling": outcome.sibling,
         "beside": [beside._asdict() for beside in outcome.beside],
+        "held": [_hold(hold) for hold in outcome.held],
+        "undo": _undo(outcome, here),
         "error": error.as_dict() if isinstance(error, SessionaryError) else None,
+    }
+
+
+def _hold(hold: Hold) -> dict[str, Any]:
+    return {
+        "file": hold.file,
+        "where": hold.where.value,
+        "why": hold.why,
+        "path": hold.path,
+        "other": hold.other,
+        "behind": hold.is_behind,
     }
 
 

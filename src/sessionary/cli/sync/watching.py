@@ -26,7 +26,7 @@ from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFaile
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import HeadPage
 from sessionary.sync.remotes import OpenRemote
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Hold, Report, Standing
 
 _MOVED = (Standing.PUSHED, Standing.PULLED, Standing.TRASHED, Standing.DIVERGED, Standing.FAILED)
 
@@ -80,7 +80,7 @@ def watch_command(
     remote = here.chosen.connect(here.state)
     try:
         with Stop() as stop, _ending(stop):
-            Watch(here, remote, _json(here) if json_ else _say).run(stop, interval, settle)
+            Watch(here, remote, _json(here) if json_ else _lines(here)).run(stop, interval, settle)
     finally:
         remote.close()
     return 0
@@ -141,6 +141,7 @@ class Watch:
         self._say = say
         self._clock = clock
         self._pages: dict[str | None, HeadPage] = {}
+        self._held: set[tuple[str, str, Hold]] = set()
 
     def run(self, stop: Stop, interval: float, settle: float) -> None:
         """Go on until told to stop."""
@@ -172,8 +173,10 @@ class Watch:
             self._pages = {}
             output.aside(harmless(f"sessionary: {error.message}; it is tried again"))
             return
-        if any(one.outcome.standing in _MOVED for one in result.told):
+        held = {(one.kind, one.outcome.session_id, hold) for one in result.told for hold in one.outcome.held}
+        if held - self._held or any(one.outcome.standing in _MOVED for one in result.told):
             self._say(result)
+        self._held = held
 
     def _mark(self) -> frozenset[tuple[str, int, int, int]]:
         """All files with their sizes and both of their times: another set, and something has changed."""
@@ -214,15 +217,18 @@ def _ending(stop: Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _say(result: Result) -> None:
-    output.lines(lines(result))
-    output.flush()
-    output.aside(cost_line(result.cost))
+def _lines(here: places.Here) -> Callable[[Result], None]:
+    def say(result: Result) -> None:
+        output.lines(lines(result, here))
+        output.flush()
+        output.aside(cost_line(result.cost))
+
+    return say
 
 
 def _json(here: places.Here) -> Callable[[Result], None]:
     def say(result: Result) -> None:
-        output.values([document(result, here.settings)])
+        output.values([document(result, here)])
         output.flush()
 
     return say
