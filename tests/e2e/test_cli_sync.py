@@ -856,3 +856,64 @@ def test_init_refuses_a_server_that_can_only_be_read(machines: tuple[Machine, Ma
     assert "read-only" in refused.err
     assert "primary" in refused.err
     assert json.loads((laptop.root / "config" / "sessionary" / "sync.json").read_text())["remote"] == address
+
+
+def test_damage_is_held_back_told_on_both_machines_and_settled(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one", "two", "three")
+    desk.json("push")
+    laptop.json("pull")
+    transcript = desk.sessions / SESSION / "transcript.jsonl"
+    good = transcript.read_bytes()
+    transcript.with_name("transcript.jsonl.backup").write_bytes(good)
+    os.truncate(transcript, 0)
+    for machine, where, first in ((desk, "here", "push"), (laptop, "elsewhere", "pull")):
+        for command in (first, "push", "pull", "status"):
+            told = machine.run(command, "--json", *(["--quiet", "0"] if command == "pull" else []))
+            (session,) = told.json["sessions"]
+            assert (told.code, session["standing"], told.json["counts"]) == (3, "held_back", {"held_back": 1})
+            (held,) = session["held"]
+            assert (held["file"], held["where"]) == ("transcript.jsonl", where)
+            assert held["why"] in session["note"]
+            assert session["error"]["hint"]
+    assert laptop.texts() == ["one", "two", "three"]
+    said = " ".join(desk.run("status").out.split())
+    assert "no bytes any more" in said
+    assert "in step" not in said
+    commands = [line for line in desk.run("push").out.splitlines() if "sessionary " in line]
+    assert [line.split(":")[0].strip() for line in commands] == [
+        "to repair it",
+        "to keep theirs",
+        "to keep mine",
+    ]
+    (waiting,) = desk.json("resolve")
+    assert (waiting["what"], waiting["file"]) == ("held_back", "transcript.jsonl")
+    assert [way["keeps"] for way in waiting["commands"]] == ["theirs", "mine"]
+    theirs = shlex.split(waiting["commands"][0]["command"])
+    assert main([*theirs[1:]]) == 0
+    desk._read()
+    assert transcript.read_bytes() == good
+    laptop.json("pull", "--quiet", "0")
+    for machine in on_s3:
+        assert machine.json("status")["counts"] == {"in_step": 1}
+
+
+def test_a_repair_that_is_printed_settles_what_is_held_back(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("one", "two", "three")
+    desk.json("push")
+    laptop.json("pull")
+    transcript = desk.sessions / SESSION / "transcript.jsonl"
+    data = transcript.read_bytes()
+    transcript.write_bytes(data[:5] + b"\xff" + data[6:])
+    (repair,) = [line for line in desk.run("push").out.splitlines() if "to repair it" in line]
+    assert main(shlex.split(repair.partition(": ")[2])[1:]) == 0
+    desk._read()
+    pushed = desk.run("push")
+    assert pushed.code == 0
+    assert "taken back" in " ".join(pushed.out.split())
+    pulled = laptop.run("pull", "--quiet", "0")
+    undo = next(line for line in pulled.out.splitlines() if line.strip().startswith("undo: "))
+    assert main([*shlex.split(undo.partition(": ")[2])[1:], "--quiet", "0"]) == 0
+    desk._read()
+    assert laptop.texts() == ["one", "two", "three"]

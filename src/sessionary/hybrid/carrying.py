@@ -221,6 +221,19 @@ class Carrier:
                 self.courier.touched(outcome.sibling)
         return pull_result(report)
 
+    def resolve(self, session: str, keep: str) -> SyncResult:
+        """Decide which version of a damaged file stands. What goes wrong on the way is in the result.
+
+        Raises:
+            Invalid: there is nothing to decide.
+        """
+        try:
+            with self._alone():
+                report = self._engine(_Late(self._connected)).resolve(self._place.ref(session), keep)
+        except (Locked, RemoteError, StorageFailed) as error:
+            return SyncResult(failed=1, errors=[error])
+        return sync_result(report)
+
     def _left_alone(self, session: str) -> None:
         """It was changed a moment ago, but by us, and nobody is at work on it: the next pull may change it again."""
         folder = self._place.ref(session).folder
@@ -368,6 +381,7 @@ def sync_result(report: Report) -> SyncResult:
         unchanged=len(report.of(Standing.IN_STEP)),
         diverged=len(report.of(*_PARTED)),
         failed=len(report.of(*_NOT_SENT)),
+        damaged=_damaged(report),
         bytes=report.cost.bytes_up,
         requests=report.cost.requests,
         errors=errors_of(report),
@@ -382,10 +396,15 @@ def pull_result(report: Report) -> PullResult:
         unchanged=len(report.of(Standing.IN_STEP)),
         diverged=len(report.of(Standing.DIVERGED)),
         held_back=len(report.of(Standing.HELD_BACK)),
+        damaged=_damaged(report),
         bytes=report.cost.bytes_down,
         errors=errors_of(report),
         sessions=report.outcomes,
     )
+
+
+def _damaged(report: Report) -> int:
+    return sum(any(not hold.is_behind for hold in outcome.held) for outcome in report.outcomes)
 
 
 def errors_of(report: Report) -> list[SessionaryError]:

@@ -24,6 +24,8 @@ class SyncResult:
         requests: calls to the other side, repeated ones included.
         errors: what went wrong.
         sessions: each session, with what became of it and why.
+        damaged: of these, the sessions of which a damaged version is held back, here or on another device; each says
+            in `held` which file, where and why. `HybridSessionStore.resolve` settles it.
     """
 
     pushed: int = 0
@@ -34,6 +36,7 @@ class SyncResult:
     requests: int = 0
     errors: list[SessionaryError] = field(default_factory=list)
     sessions: list[Outcome] = field(default_factory=list)
+    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class PullResult:
         bytes: what was fetched.
         errors: what went wrong.
         sessions: each session, with what became of it and why.
+        damaged: of these, the sessions of which a damaged version is held back, here or on another device; each says
+            in `held` which file, where and why. `HybridSessionStore.resolve` settles it.
     """
 
     pulled: int = 0
@@ -59,3 +64,4 @@ class PullResult:
     bytes: int = 0
     errors: list[SessionaryError] = field(default_factory=list)
     sessions: list[Outcome] = field(default_factory=list)
+    damaged: int = 0

@@ -178,6 +178,25 @@ class HybridSessionStore(SessionStore):
         """
         return PullResult() if self._carrier is None else await asyncio.to_thread(self._carrier.pull)
 
+    async def resolve(self, session_id: str, keep: str) -> SyncResult:
+        """Decide which version of a damaged file stands, where `sync` or `pull` hold one back.
+
+        `repair` and `restore_backup` settle it, too, as far as they bring everything back.
+
+        Args:
+            session_id: the session.
+            keep: ``mine`` sends the version here as it is; ``theirs`` takes that of the remote, and keeps the one here
+                beside it as ``<file>.conflict-<time>``.
+
+        Durability: as `sync`, or as `pull`.
+
+        Raises:
+            Invalid: `keep` is neither, or nothing of the session is held back.
+        """
+        if self._carrier is None:
+            raise Invalid("this store has no remote, so nothing is held back", session=session_id)
+        return await asyncio.to_thread(self._carrier.resolve, session_id, keep)
+
     @property
     def unsent(self) -> list[str]:
         """The sessions that are not known to be on the other side as they are here, in the order of their ids.

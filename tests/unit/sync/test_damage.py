@@ -8,6 +8,7 @@ import pytest
 
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 from sessionary.layouts.base import PartKind, Recipient
+from sessionary.model import Problem
 from sessionary.sync import damage
 from sessionary.sync.bundles import Item
 from sessionary.sync.damage import of_bytes, spoilt_items, why_spoilt
@@ -187,10 +188,15 @@ def test_files_that_are_made_once() -> None:
 def test_long_journals_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(damage, "WINDOW", 100)
     long = LINES * 5
-    seen = []
+    seen: list[int] = []
     layout = layout_of(AMPLIFIER)
     real = layout.faults
-    monkeypatch.setattr(layout, "faults", lambda name, data: seen.append(len(data)) or real(name, data))
+
+    def faults(name: str, data: bytes) -> list[Problem]:
+        seen.append(len(data))
+        return real(name, data)
+
+    monkeypatch.setattr(layout, "faults", faults)
     bad = with_line(long, 20, b'{"cut off\n')
 
     def pieces(data: bytes) -> damage.Version:
