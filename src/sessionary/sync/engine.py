@@ -29,23 +29,22 @@ from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
+from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
-from sessionary.sync.guard import MINE, THEIRS
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.held_back import HeldBack
 from sessionary.sync.holds import with_holds
 from sessionary.sync.owners import settle_owners
-from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Hold, Outcome, Report, Standing, Where, outcome_of
+from sessionary.sync.report import Hold, Outcome, Report, Standing, outcome_of
 from sessionary.sync.restoring import Earlier, Place
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same, is_whole, shown, standing_of
 from sessionary.sync.state import Agreed, States
 from sessionary.sync.survey import Surveyor
-from sessionary.sync.waiting import Waiting, is_for_a_person, nothing_to_decide, versions_beside
+from sessionary.sync.waiting import Waiting, is_for_a_person, versions_beside
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -239,48 +238,9 @@ class Engine:
         with self._working() as report:
             name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
             agreed, record = self._recovered(name), self.remote.read_head(name)
-            if keep not in (MINE, THEIRS) or record is None:
-                raise nothing_to_decide(ref)
-            head = decode(name, record.data)
-            refuse_strangers(self.layout, head)
-            if not is_for_a_person(self.layout, ref) or not self._waiting.files(ref, agreed, record):
-                report.outcomes += self._settle(name, ref, agreed, record, head, keep)
-            elif keep == MINE:
-                self.states.agree(name, Agreed(head, record.etag, {}, ref.folder))
-                allowed = [part.name for part in head.parts]
-                report.outcomes.append(self._pusher().push(name, ref, self.states.agreed(name), allowed))
-            else:
-                report.outcomes.append(
-                    self._puller().pull(record, head, ref, self.states.device(), keep=keep)
-                )
+            decider = Decider(self.states, self._waiting, self._held_back, self._pusher(), self._puller())
+            report.outcomes.append(decider.decide(name, ref, agreed, record, keep))
             return report
-
-    def _settle(
-        self,
-        name: str,
-        ref: SessionRef,
-        agreed: Agreed | None,
-        record: HeadRecord,
-        head: Head,
-        keep: str,
-    ) -> list[Outcome]:
-        """Carry out what the user has decided about damaged versions: here first, and then on the remote."""
-        device = self.states.device()
-        holds = self._held_back.find(ref, agreed, record)
-        if agreed is None and isinstance(unknown := self._pusher().adopt(name, ref, None, record), Outcome):
-            holds = unknown.held
-        elsewhere = {hold.file for hold in holds if hold.where is Where.ELSEWHERE}
-        files = [hold.file for hold in holds if hold.file not in elsewhere]
-        if not files and (not elsewhere or keep == THEIRS):
-            raise nothing_to_decide(ref)
-        pulled = self._puller().pull(record, head, ref, device, keep=keep)
-        if pulled.standing not in (Standing.PULLED, Standing.IN_STEP) and files:
-            return [pulled]
-        ended = elsewhere if keep == MINE and not files else ()
-        pushed = self._pusher().push(
-            name, ref, self.states.agreed(name), files if keep == MINE else (), ended
-        )
-        return [pushed if pushed.standing is not Standing.IN_STEP else pulled]
 
     @property
     def earlier(self) -> Earlier:

@@ -95,6 +95,10 @@ class Waiting:
         self._rules = rules
         self._projects = projects
 
+    def is_for_a_person(self, ref: SessionRef) -> bool:
+        """As the function of that name."""
+        return is_for_a_person(self._layout, ref)
+
     def look(self, name: str, ref: SessionRef) -> Outcome:
         """How a session stands whose head has this name: held back, or in step as far as a person is concerned.
 

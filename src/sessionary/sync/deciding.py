@@ -1,0 +1,87 @@
+"""What a user has decided about a session: which version of a file stands, here first, and then on the remote."""
+
+from __future__ import annotations
+
+from sessionary.model import SessionRef
+from sessionary.sync.guard import MINE, THEIRS
+from sessionary.sync.heads import decode
+from sessionary.sync.held_back import HeldBack
+from sessionary.sync.pulling import Puller
+from sessionary.sync.pushing import Pusher
+from sessionary.sync.remote import HeadRecord
+from sessionary.sync.report import Hold, Outcome, Standing, Where
+from sessionary.sync.state import Agreed, States
+from sessionary.sync.waiting import Waiting, nothing_to_decide
+
+
+class Decider:
+    """Carries out decisions about single sessions.
+
+    Args:
+        states: what was agreed.
+        waiting: finds the files of which only a user may say which version stands.
+        held_back: finds the damaged versions.
+        pusher: sends.
+        puller: brings here.
+    """
+
+    def __init__(
+        self, states: States, waiting: Waiting, held_back: HeldBack, pusher: Pusher, puller: Puller
+    ) -> None:
+        self._states = states
+        self._waiting = waiting
+        self._held_back = held_back
+        self._pusher = pusher
+        self._puller = puller
+
+    def decide(
+        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None, keep: str
+    ) -> Outcome:
+        """Make one version of what is held back the version of all devices.
+
+        Args:
+            name: the name of the session's head.
+            ref: the session.
+            agreed: what is agreed about it.
+            record: its head.
+            keep: `MINE` or `THEIRS`.
+
+        Raises:
+            Invalid: `keep` is neither, or there is nothing to decide.
+            RemoteError, Corrupt, Unsupported, Locked, StorageFailed: as a push or a pull.
+        """
+        if keep not in (MINE, THEIRS) or record is None:
+            raise nothing_to_decide(ref)
+        if not self._waiting.is_for_a_person(ref) or not self._waiting.files(ref, agreed, record):
+            return self._settle(name, ref, agreed, record, keep)
+        head = decode(name, record.data)
+        if keep == THEIRS:
+            return self._puller.pull(record, head, ref, self._states.device(), keep=keep)
+        self._states.agree(name, Agreed(head, record.etag, {}, ref.folder))
+        return self._pusher.push(name, ref, self._states.agreed(name), [part.name for part in head.parts])
+
+    def _settle(
+        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord, keep: str
+    ) -> Outcome:
+        """Carry out a decision about damaged versions."""
+        holds = self._holds(name, ref, agreed, record)
+        elsewhere = {hold.file for hold in holds if hold.where is Where.ELSEWHERE}
+        files = [hold.file for hold in holds if hold.where is not Where.ELSEWHERE]
+        if not files and (not elsewhere or keep == THEIRS):
+            raise nothing_to_decide(ref)
+        head = decode(name, record.data)
+        pulled = self._puller.pull(record, head, ref, self._states.device(), keep=keep)
+        if files and pulled.standing not in (Standing.PULLED, Standing.IN_STEP):
+            return pulled
+        allowed = files if keep == MINE else ()
+        ended = elsewhere if keep == MINE and not files else ()
+        pushed = self._pusher.push(name, ref, self._states.agreed(name), allowed, ended)
+        return pulled if pushed.standing is Standing.IN_STEP else pushed
+
+    def _holds(
+        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
+    ) -> tuple[Hold, ...]:
+        if agreed is not None:
+            return self._held_back.find(ref, agreed, record)
+        found = self._pusher.adopt(name, ref, None, record)  # this device has no memory: all is compared
+        return found.held if isinstance(found, Outcome) else ()
