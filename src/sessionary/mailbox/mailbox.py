@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from sessionary.catalog import xdg_folder
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded
+from sessionary.disk.fs import OS_FS, Fs, expanded, look
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts.maestro.crumbs import Crumb
@@ -324,7 +324,7 @@ class Mailbox:
         # The lock of the session, too: another consumer may move the same file, or another one to the same name.
         with self._box.lock.held(TIMEOUT), self._box.session_lock.held(TIMEOUT):
             self._box.learn()
-            return [self._set_aside(place) for place in self._bad()]
+            return [moved for place in self._bad() if (moved := self._set_aside(place)) is not None]
 
     def restore_ledger(self) -> int:
         """Put back into the ledger what was applied here and is no longer in it; returns how many messages that are.
@@ -414,7 +414,8 @@ class Mailbox:
         path = os.path.normpath(os.path.join(self._box.folder, BREADCRUMBS, label, name))
         return Place(name, depth_of(os.path.basename(label)) or 0, label, path)
 
-    def _set_aside(self, place: Place) -> str:
+    def _set_aside(self, place: Place) -> str | None:
+        """Move a file away; None if its producer has finished it since it was judged: then it stays where it is."""
         folder = os.path.join(self._box.folder, BREADCRUMBS, ERRORS)
         number = 1
         while True:
@@ -425,6 +426,10 @@ class Mailbox:
             except AlreadyExists:
                 number += 1
                 continue
+            found, bad = look(self._box.fs, target), self._box.attempts.bad[place.file]
+            if found is not None and (found.st_size, found.st_mtime_ns) != (bad.size, bad.mtime_ns):
+                atomic.move_file(target, place.path, fs=self._box.fs)
+                return None
             return target
 
     def _untold(self, lasting: list[Problem]) -> list[Problem]:

@@ -166,6 +166,19 @@ def test_a_producer_that_never_closes_its_file_is_found_by_the_interval(
     assert prompts(tmp_path) == ["slow"]
 
 
+def test_one_that_is_finished_while_it_is_moved_away_stays_and_is_applied(slow: Slow, tmp_path: Path) -> None:
+    class Finishing(WrappedFs):
+        def rename(self, source: str, target: str) -> None:
+            slow.finish()
+            super().rename(source, target)
+
+    mailbox = Mailbox.over(Finishing(OS_FS), tmp_path)
+    mailbox.consume(echo)
+    assert mailbox.quarantine() == []
+    assert mailbox.consume(echo).applied == 1
+    assert prompts(tmp_path) == ["slow"]
+
+
 def test_whoever_watches_is_shown_it(slow: Slow, tmp_path: Path) -> None:
     put(tmp_path, "first", number=0)
     mailbox = Mailbox(tmp_path)
