@@ -63,7 +63,7 @@ def carried(machine: Machine) -> dict[str, bytes]:
     """Every file that the policies want to be alike on both machines, wherever the clone lies."""
     places = {"home": machine.sessions, "project": machine.project}
     aside = re.compile(
-        r"\.(lock|owner|backup|conflict-\w+)\b|(^|/)\.(?!ai-session|project-memory)|README\.md$"
+        r"\.(lock|owner|backup|(conflict|original)-\w+)\b|(^|/)\.(?!ai-session|project-memory)|README\.md$"
     )
     return {
         f"{place}/{name}": path.read_bytes()
