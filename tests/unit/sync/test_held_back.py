@@ -10,12 +10,15 @@ import pytest
 
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier import SessionStore, repair
+from sessionary.sync.calls import must_collect
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode
-from sessionary.sync.remote import heads_of
+from sessionary.sync.redaction import Redaction
+from sessionary.sync.remote import heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, Standing, Where
-from sessionary.testing.sync_world import METADATA, TRANSCRIPT, Device, World
+from sessionary.sync.rules import Rules
+from sessionary.testing.sync_world import EVENTS, METADATA, TRANSCRIPT, Device, World
 
 ID = "one"
 BACKUP = TRANSCRIPT + ".backup"
@@ -577,3 +580,38 @@ def test_a_head_with_marks_is_read_by_clients_that_do_not_know_them(world: World
     pull(world, 0)
     push(world, 0)
     assert list(head_of(world).held) == [TRANSCRIPT]
+
+
+def test_event_logs_and_black_text_are_held_back_too(tmp_path: Path, server: MemoryServer) -> None:
+    world = World(tmp_path, server.remote)
+    a, b = world.devices
+    a.rules = b.rules = Rules(logs=True, redact=Redaction())
+    begun(world)
+    for device in world.devices:
+        with open(path(device), "ab") as file:
+            file.write(b'{"role": "user", "content": "x", "password": "a secret of mine"}\n')
+    for n in range(6):
+        a.log(ID, f"event {n}")
+    push(world, 0)
+    pull(world, 1)
+    assert path(b, EVENTS).read_bytes() == path(a, EVENTS).read_bytes()
+    good = {name: path(b, name).read_bytes() for name in (TRANSCRIPT, EVENTS)}
+    torn(path(a))
+    zeroed(path(a, EVENTS))
+    outcome = only(push(world, 0))
+    assert [hold.file for hold in outcome.held] == [EVENTS, TRANSCRIPT]
+    pull(world, 1)
+    assert {name: path(b, name).read_bytes() for name in good} == good
+
+
+def test_without_the_agreed_version_a_damaged_one_stays_all_the_same(
+    world: World, server: MemoryServer
+) -> None:
+    flipped(path(world.devices[0]))
+    remote = world.remote()
+    space = head_of(world).space
+    for stat in stats_of(must_collect(remote), space, "0", "g"):
+        must_collect(remote).delete_block(space, stat.id, stat.version)
+    outcome = only(push(world, 0))
+    assert outcome.standing is Standing.HELD_BACK
+    assert "cannot be read to compare" in outcome.note
