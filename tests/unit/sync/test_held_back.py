@@ -366,8 +366,11 @@ def test_a_refused_version_is_told_until_it_is_settled_and_laid_down_once(world:
     pull(world, 1)
     for report in (pull(world, 1), push(world, 1), status(world, 1)):
         assert only(report).standing is Standing.HELD_BACK
-    assert len(list(path(b).parent.glob(f"{TRANSCRIPT}.conflict-*"))) == 1
+    (kept,) = path(b).parent.glob(f"{TRANSCRIPT}.conflict-*")
     assert not path(b, BACKUP).exists()
+    layout = engine(world, 1).layout
+    (ref,) = layout.discover()
+    assert [found.path for found in layout.check(ref) if found.code == "conflict_kept"] == [str(kept)]
 
 
 def test_a_refused_document_does_not_keep_the_conversation_from_coming(world: World) -> None:

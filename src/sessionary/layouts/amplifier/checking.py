@@ -31,7 +31,7 @@ _REQUIRED = {
 LIVE_WRITER = 60.0
 
 _TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
-_KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-[0-9T.Z-]+")
+_KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-(?:[0-9T.Z-]+|[0-9a-f]{12})")
 
 
 def lasting(names: Iterable[str], problems: Iterable[Problem]) -> bool:
