@@ -66,15 +66,15 @@ class Decider:
         """Carry out a decision about damaged versions."""
         holds = self._holds(name, ref, agreed, record)
         elsewhere = {hold.file for hold in holds if hold.where is Where.ELSEWHERE}
-        files = [hold.file for hold in holds if hold.where is not Where.ELSEWHERE]
-        if not files and (not elsewhere or keep == THEIRS):
+        is_ours = any(hold.where is not Where.ELSEWHERE for hold in holds)
+        if not is_ours and (not elsewhere or keep == THEIRS):
             raise nothing_to_decide(ref)
         head = decode(name, record.data)
         pulled = self._puller.pull(record, head, ref, self._states.device(), keep=keep)
-        if files and pulled.standing not in (Standing.PULLED, Standing.IN_STEP):
+        if is_ours and not _is_carried_out(pulled):
             return pulled
-        allowed = files if keep == MINE else ()
-        ended = elsewhere if keep == MINE and not files else ()
+        allowed = [hold.file for hold in holds if hold.where is Where.HERE and keep == MINE]
+        ended = elsewhere if keep == MINE and not is_ours else ()
         pushed = self._pusher.push(name, ref, self._states.agreed(name), allowed, ended)
         return pulled if pushed.standing is Standing.IN_STEP else pushed
 
@@ -85,3 +85,10 @@ class Decider:
             return self._held_back.find(ref, agreed, record)
         found = self._pusher.adopt(name, ref, None, record)  # this device has no memory: all is compared
         return found.held if isinstance(found, Outcome) else ()
+
+
+def _is_carried_out(pulled: Outcome) -> bool:
+    """Whether a pull has done what the user has decided. What another device holds back has no part in that."""
+    if pulled.standing is Standing.HELD_BACK:
+        return bool(pulled.held) and all(hold.where is Where.ELSEWHERE for hold in pulled.held)
+    return pulled.standing in (Standing.PULLED, Standing.IN_STEP)

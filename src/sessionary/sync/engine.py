@@ -292,13 +292,10 @@ class Engine:
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         for name, ref in self._named(self.layout.discover(), report).items():
-            if is_for_a_person(self.layout, ref):
-                found = self._guarded(ref, partial(self._waiting.look, name, ref))
-            elif self._held_back.is_possible(self.states.agreed(name)):
-                found = self._guarded(ref, partial(self._look, name, ref))
-            else:
-                continue
-            report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP]
+            looks = [self._waiting.look] if is_for_a_person(self.layout, ref) else []
+            looks += [self._look] if self._held_back.is_possible(self.states.agreed(name)) else []
+            found = [one for look in looks for one in self._guarded(ref, partial(look, name, ref))]
+            report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP][:1]
         return report
 
     def _look(self, name: str, ref: SessionRef) -> Outcome:

@@ -160,7 +160,7 @@ class Guard:
                 continue
             moved = name in found.theirs
             one = self._here(here, part, agreed, found)
-            if one is not None and one.is_behind:
+            if one is not None and one.is_behind and keep != MINE:
                 if not moved:
                     self._fetch(found, name, part, head.space, agreed)
                     found.verdicts[name] = Verdict.THEIRS

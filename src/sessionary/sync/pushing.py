@@ -24,7 +24,7 @@ from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
-from sessionary.sync.comparing import Verdict, compare
+from sessionary.sync.comparing import Comparison, Verdict, compare
 from sessionary.sync.drafts import Claims, Draft, Stamp, draft_all, next_head, versions_kept
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
@@ -441,19 +441,26 @@ class Pusher:
         with self._states.spool() as spool:
             found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
             judged = self._guard.judge(mine, agreed, head, found)
-        if judged.waits:
+        refused = self._refused(found, head, waits=judged.waits)
+        if refused is not None:
             holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
-            return with_holds(outcome_of(head, Standing.BEHIND), holds)
+            return with_holds(refused, holds)
+        pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
+        adopted = Agreed(head, record.etag, pieces, ref.folder, held=judged.held)
+        self._states.agree(name, adopted)
+        return adopted
+
+    def _refused(self, found: Comparison, head: Head, *, waits: bool) -> Outcome | None:
+        """Why a push does not go on from a head; None if it does."""
+        if waits:
+            return outcome_of(head, Standing.BEHIND)
         if found.awaits_person(self._rule):
             return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
         if found.is_diverged(self._rule):
             return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS, Verdict.HELD):
             return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
-        pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
-        adopted = Agreed(head, record.etag, pieces, ref.folder, held=judged.held)
-        self._states.agree(name, adopted)
-        return adopted
+        return None
 
     def _remember(
         self, name: str, agreed: Agreed, mine: Mapping[str, LocalPart], held: dict[str, Held]

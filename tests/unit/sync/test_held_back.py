@@ -618,3 +618,46 @@ def test_without_the_agreed_version_a_damaged_one_stays_all_the_same(
     outcome = only(push(world, 0))
     assert outcome.standing is Standing.HELD_BACK
     assert "cannot be read to compare" in outcome.note
+
+
+@pytest.mark.parametrize("keep", ["mine", "theirs"])
+def test_what_another_device_holds_back_does_not_keep_a_user_from_deciding(
+    keep: str, tmp_path: Path, server: MemoryServer
+) -> None:
+    world = begun(World(tmp_path, server.remote, 3))
+    a, b, _ = world.devices
+    good = path(a).read_bytes()
+    emptied(path(a))
+    torn(path(b, METADATA))
+    for at in (0, 1, 0, 1):
+        push(world, at)
+        pull(world, at)
+    resolve(world, 0, keep)
+    assert list(head_of(world).held) == [METADATA]
+    assert part_of(world).size == (0 if keep == "mine" else len(good))
+    assert path(a).read_bytes() == (b"" if keep == "mine" else good)
+
+
+def test_mine_takes_back_what_an_older_copy_lacks(world: World) -> None:
+    a, b = world.devices
+    lines = path(a).read_bytes().splitlines(keepends=True)
+    os.truncate(path(a), 0)
+    push(world, 0)
+    replace(path(a), b"".join(lines[:4]))
+    assert only(push(world, 0)).standing is Standing.BEHIND
+    outcome = resolve(world, 0, "mine")
+    assert (outcome.standing, outcome.undo is not None) == (Standing.PUSHED, True)
+    pull(world, 1)
+    assert path(a).read_bytes() == path(b).read_bytes() == b"".join(lines[:4])
+
+
+def test_a_push_that_comes_second_tells_of_damage_too(world: World) -> None:
+    a, b = world.devices
+    world.say(b, ID)
+    good = path(a, METADATA).read_bytes()
+    torn(path(a, METADATA))
+    push(world, 1)
+    outcome = only(push(world, 0))
+    assert outcome.standing is Standing.HELD_BACK
+    assert [hold.file for hold in outcome.held] == [METADATA]
+    assert good != path(a, METADATA).read_bytes()

@@ -141,6 +141,8 @@ def test_the_list_of_features_is_held_back_too(world: PolicyWorld) -> None:
     assert (held.standing, held.held[0].where) == (Standing.HELD_BACK, Where.HERE)
     b.engine(FEATURE, world.remote()).pull()
     assert (b.features / LIST).read_bytes() == good
+    (waiting,) = engine.awaiting().outcomes
+    assert (waiting.session_id, waiting.held[0].file) == (LIST, LIST)
     (ref,) = [ref for ref in engine.layout.discover() if ref.session_id == LIST]
     engine.resolve(ref, "theirs")
     assert (a.features / LIST).read_bytes() == good
