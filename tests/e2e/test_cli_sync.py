@@ -20,7 +20,8 @@ import pytest
 from sessionary import CosmosConfig, FeatureStore, HybridSessionStore
 from sessionary.cli import main
 from sessionary.layouts.amplifier.ids import project_slug
-from sessionary.sync.heads import head_name
+from sessionary.sync.heads import decode, head_name
+from sessionary.sync.remote import collectable, heads_of, stats_of
 from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.removed import Removed
@@ -917,3 +918,34 @@ def test_a_repair_that_is_printed_settles_what_is_held_back(on_s3: tuple[Machine
     assert main([*shlex.split(undo.partition(": ")[2])[1:], "--quiet", "0"]) == 0
     desk._read()
     assert laptop.texts() == ["one", "two", "three"]
+
+
+@pytest.mark.lane("s3")
+def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Machine]) -> None:
+    desk, laptop = on_s3
+    desk.say("hello")
+    desk.json("push")
+    found = desk.json("check")
+    assert (found["counts"], found["blocks"], len(found["device"])) == ({"whole": 1}, 1, 8)
+    assert desk.run("check").code == 0
+    settings = load_settings(desk.root / "config" / "sessionary" / "sync.json")
+    remote = open_remote(settings.remote, settings.tenant, options=settings.options)
+    store = collectable(remote)
+    assert store is not None
+    (head,) = heads_of(store)
+    (block,) = stats_of(store, decode(head.name, head.data).space)
+    assert store.delete_block(decode(head.name, head.data).space, block.id, block.version)
+    remote.close()
+    assert "not there yet" in laptop.run("pull").out
+    counted = desk.run("gc")
+    assert (counted.code, "1 block missing" in counted.out) == (3, True)
+    told = desk.run("check")
+    assert told.code == 13
+    assert "missing: block 1 of 1 of transcript.jsonl" in told.out
+    assert "sessionary sync check --repair" in told.out + told.err
+    (one,) = json.loads(desk.run("check", "--json").out)["sessions"]
+    assert (one["state"], [fault["what"] for fault in one["faults"]]) == ("damaged", ["missing"])
+    healed = desk.run("check", "--repair")
+    assert (healed.code, "put again" in healed.out) == (0, True)
+    assert (desk.run("check").code, desk.run("gc").code) == (0, 0)
+    assert standings(laptop.json("pull")) == {SESSION: "pulled"}

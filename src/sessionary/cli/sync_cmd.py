@@ -16,6 +16,7 @@ _MODULES = {
     "history": "earlier",
     "restore": "earlier",
     "project": "projects",
+    "check": "checking",
     "gc": "collecting",
     "demo": "showing",
 }

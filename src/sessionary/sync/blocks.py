@@ -38,9 +38,10 @@ OVERHEAD = 1 << 10
 """What is stored of a block is at most so many bytes, and a 128th, longer than what it holds of the file."""
 
 ANEW = (
-    "nothing here was changed; push this session again, to another remote, from a machine that has it whole"
+    "nothing here was changed; push this session again from a machine that has it whole: `sessionary sync check "
+    "--repair`"
 )
-"""The remedy for what is damaged on the other side: what is there under a name stays there, whoever pushes what."""
+"""The remedy for what is damaged on the other side: only a machine that has it can put it again."""
 
 START = sha256(b"sessionary chain 1").hexdigest()
 _LEVEL = 3

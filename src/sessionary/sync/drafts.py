@@ -121,6 +121,32 @@ def draft(
     return Draft(head, pieces, puts, end == part.size)
 
 
+def cut_anew(fs: Fs, here: LocalPart, old: PartHead, pieces: Sequence[Piece], first: int) -> Draft | None:
+    """A file whose bytes stay as they are, in other blocks from number `first` on; None if there are no others.
+
+    For a remote from which a damaged block cannot be removed: what lies under its id stays there for ever.
+    """
+    with LineFile(here.path, fs) as file:
+        begin, prev = pieces[first - 1] if first else Piece(0, START)
+        length = pieces[first].end - begin
+        if length < 2 and first:
+            return cut_anew(fs, here, old, pieces, first - 1)
+        if length < 2 and len(pieces) == 1:
+            return None
+        size = pieces[-1].end
+        step = next(cut(file, begin, size, block=max(1, length // 2))) if length > 1 else pieces[1].end
+        new, puts = list(pieces[:first]), []
+        at, chain = begin, prev
+        for stop in (step, *cut(file, step, size)):
+            before, number = chain, len(new)
+            chain, data = pack(file, at, stop, before)
+            puts.append((block_id(part_key(old.name), number, chain), data))
+            new.append(Piece(stop, chain))
+            at = stop
+    part = msgspec.structs.replace(old, n=len(new), chain=chain)
+    return Draft(part, new, puts, True)
+
+
 def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
     """A small document, to lie in the head itself; None if it is empty or too large for that."""
     if not 0 < part.size <= BLOCK:

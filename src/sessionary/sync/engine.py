@@ -29,11 +29,13 @@ from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.calls import Cost, PatientRemote
+from sessionary.sync.checking import Checker
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
 from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.held_back import HeldBack
 from sessionary.sync.holds import with_holds
+from sessionary.sync.holes import explained
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher
@@ -247,6 +249,12 @@ class Engine:
         """The versions of sessions that the remote still has from before."""
         place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
         return Earlier(place, self._in_use, self._now, self._patience)
+
+    @property
+    def checker(self) -> Checker:
+        """Compares what the remote has of the sessions here with what was put, and puts it right."""
+        place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
+        return Checker(place, self._surveyor, self._pusher, self._recovered, self._here, self._working)
 
     def forget_rebound(self) -> None:
         """Forget what was agreed on sessions whose folder was bound to another project since.
@@ -486,7 +494,8 @@ class Engine:
                 return [outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
                 return [outcome_of(head, Standing.HELD_BACK, why)]
-            return self._guarded(ref, partial(puller.pull, record, head, ref, device))
+            found = self._guarded(ref, partial(puller.pull, record, head, ref, device))
+            return [explained(self.states, self._now(), record, head, one) for one in found]
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
 

@@ -38,6 +38,8 @@ class Leftovers:
         dead_blocks, dead_size: what only tombstones reach.
         lost_blocks, lost_size: what no head reaches.
         closed: how many spaces were passed over, since a block of them cannot be opened.
+        holes: how many blocks heads reach that are not there, of the present versions of sessions.
+        holed: in how many spaces.
     """
 
     heads: int = 0
@@ -53,6 +55,8 @@ class Leftovers:
     lost_blocks: int = 0
     lost_size: int = 0
     closed: int = 0
+    holes: int = 0
+    holed: int = 0
 
     def add(self, sizes: Mapping[str, int], past: set[str], dead: set[str], lost: set[str]) -> None:
         """Count one more space."""
@@ -141,6 +145,9 @@ def add_space(found: Leftovers, reach: Reach, sizes: Mapping[str, int], heads: l
     """Count the blocks of a space; returns those that no head reaches."""
     living = [head for head in heads if not head.deleted]
     live = reach.to(tips(living))
+    holes = reach.holes(tips(living))
+    found.holes += holes
+    found.holed += bool(holes)
     past = reach.to(past_tips(living)) - live
     dead = reach.to([*tips(heads), *past_tips(heads)]) - live - past
     lost = sizes.keys() - live - past - dead

@@ -25,7 +25,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare
-from sessionary.sync.drafts import Claims, Draft, Stamp, draft_all, next_head, versions_kept
+from sessionary.sync.drafts import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
 from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
@@ -188,21 +188,33 @@ class Pusher:
         """From what to go on, by what the remote shows; or what to tell, if that is another one's business."""
         agreed = basis.agreed
         if record is None:
-            return self._put_back(name, ref, agreed, None) if basis.etag else basis
+            return self.put_back(name, ref, agreed, None, None) if basis.etag else basis
         if basis.etag == record.etag:
             return basis
-        if basis.etag and is_older(decode(name, record.data), agreed.head):
-            return self._put_back(name, ref, agreed, record)
+        head = decode(name, record.data)
+        if basis.etag and is_older(head, agreed.head):
+            return self.put_back(name, ref, agreed, record.etag, head)
         found = self.adopt(name, ref, agreed if basis.etag else None, record)
         return found if isinstance(found, Outcome) else _Basis(found, {})
 
-    def _put_back(self, name: str, ref: SessionRef, agreed: Agreed, record: HeadRecord | None) -> _Basis:
-        """Put again what was agreed, in the place of nothing or of an earlier state: blocks, and the head as it was.
+    def put_back(
+        self, name: str, ref: SessionRef, agreed: Agreed, etag: str | None, held: Head | None
+    ) -> _Basis:
+        """Put again what was agreed: blocks, and the head as it was.
 
         Files that are another one here by now, and of which the remote shows nothing, are left to the rounds.
         If the swap is refused, what was shown is not what is there, and nothing has changed.
+
+        Args:
+            name: the name of its head.
+            ref: where it lies.
+            agreed: what was agreed.
+            etag: of the head that the remote shows; None if it shows none.
+            held: that head, an earlier one; None if there is none that can be read.
+
+        Raises:
+            RemoteError, Invalid, StorageFailed: as `push`.
         """
-        held = None if record is None else decode(name, record.data)
         if held is not None:
             refuse_strangers(self._layout, held)
         mine = self._surveyor.survey(ref)
@@ -211,13 +223,44 @@ class Pusher:
         head = msgspec.structs.replace(agreed.head, parts=parts, count=count)
         intended = msgspec.structs.replace(agreed, head=head, etag="", pieces=pieces, unsure=wanted)
         self._put_missing(mine, intended, wanted)
-        etag = self._swap(name, intended, None if record is None else record.etag)
-        if etag is None:
+        won = self._swap(name, intended, etag)
+        if won is None:
             return _Basis(agreed, {})
         self._put_missing(mine, intended, wanted)  # whoever removes blocks may not have seen the head
-        found = msgspec.structs.replace(intended, etag=etag, unsure={})
+        found = msgspec.structs.replace(intended, etag=won, unsure={})
         self._states.agree(name, found)
         return _Basis(found, {}, again=True)
+
+    def cut_anew(self, name: str, agreed: Agreed, here: LocalPart, first: int) -> bool:
+        """Put a file in other blocks from this number on, as a new generation; False if that could not be done.
+
+        Raises:
+            RemoteError, StorageFailed: as `push`.
+        """
+        old = next(part for part in agreed.head.parts if part.name == here.name)
+        one = cut_anew(self._fs, here, old, agreed.pieces[here.name], first)
+        if one is None:
+            return False
+        for block, data in one.puts:
+            self._remote.put_block(agreed.head.space, block, data)
+        whole = next_head(agreed.head, {}, {}, self._stamp({}), Claims(above=self._states.above(name)))
+        parts = tuple(one.part if part.name == here.name else part for part in agreed.head.parts)
+        head = msgspec.structs.replace(
+            whole,
+            gen=agreed.head.gen + 1,
+            parts=parts,
+            active=agreed.head.active,
+            held=agreed.head.held,
+        )
+        pieces = {**agreed.pieces, here.name: one.pieces}
+        unsure = {here.name: list(range(first, len(one.pieces)))}
+        intended = msgspec.structs.replace(agreed, head=head, etag="", pieces=pieces, seen={}, unsure=unsure)
+        etag = self._swap(name, intended, agreed.etag)
+        if etag is None:
+            return False
+        self._put_missing({here.name: here}, intended, unsure)
+        self._states.agree(name, msgspec.structs.replace(intended, etag=etag, unsure={}))
+        return True
 
     def _still_whole(
         self, agreed: Agreed, held: Head | None, mine: Mapping[str, LocalPart]

@@ -78,6 +78,14 @@ class Reach:
         self.missing |= reached - self.there
         return reached
 
+    def holes(self, ends: Iterable[Tip]) -> int:
+        """How many blocks these chains need that are not there, as far as can be told: behind one, others may be."""
+        ends = list(ends)
+        missing = {tuple(name.split("-")[:2]) for name in self.to(ends) - self.there}
+        there = {tuple(name.split("-")[:2]) for name in self.there}
+        wanted = {(key, f"{number:08}") for key, count, _ in ends for number in range(count)}
+        return len(missing | (wanted - there))
+
     def _only(self, key: str, ends: set[Tip]) -> set[str] | None:
         """What the chains of a file lead to, where there is one block of each number; else None."""
         most = max(count for _, count, _ in ends)

@@ -62,7 +62,7 @@ def _changed(path: str, block: str) -> Corrupt:
         operation="gc",
         path=path,
         hint="bring this file back as it was, from a backup of this disk, and run `sessionary sync gc --remove` again; "
-        "or push the session to another remote, from a machine that has it whole",
+        "or run `sessionary sync check --repair` on a machine that has the session whole",
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from hashlib import sha256
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spool import Spool
 from sessionary.sync.blocks import Piece
@@ -32,6 +33,7 @@ from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
 _STATE, _INTENT, _MOVE, _SPENT = ".state.json", ".intent.json", ".move.json", ".spent.json"
+_HOLE = ".hole.json"
 
 
 class Held(Struct, frozen=True):
@@ -91,6 +93,14 @@ class Moving(Struct, frozen=True):
     at: str = ""
 
 
+class Hole(Struct, frozen=True):
+    """A block that was not there: under which head, and when this machine did not find it for the first time."""
+
+    etag: str
+    block: str
+    at: datetime
+
+
 class _Spent(Struct, frozen=True):
     """The highest number that a head ever had of a session about which nothing else is remembered."""
 
@@ -114,6 +124,7 @@ class States:
         self._agreed = msgspec.json.Decoder(Agreed).decode
         self._moving = msgspec.json.Decoder(Moving).decode
         self._spent = msgspec.json.Decoder(_Spent).decode
+        self._hole = msgspec.json.Decoder(Hole).decode
         self._above: dict[str, int] = {}
         self.copies = Copies(fs, os.path.join(folder, "copies"))
 
@@ -221,6 +232,26 @@ class States:
     def forget_intent(self, name: str) -> None:
         """What was intended has come about; see `give_up`."""
         self._remove(name + _INTENT)
+
+    def hole(self, name: str, found: Hole) -> datetime:
+        """When a block was not there for the first time under this head; now, if it is the first time.
+
+        A clock that was set back begins anew.
+        """
+        known = self._read(name + _HOLE, self._hole)
+        if (
+            known is not None
+            and (known.etag, known.block) == (found.etag, found.block)
+            and known.at <= found.at
+        ):
+            return known.at
+        self._write(name + _HOLE, found)
+        return found.at
+
+    def forget_hole(self, name: str) -> None:
+        """All blocks are there."""
+        if look(self._fs, os.path.join(self.folder, name + _HOLE)) is not None:
+            self._remove(name + _HOLE)
 
     def moving(self, name: str) -> Moving | None:
         """The session that was giving way when the last pull was cut off; None if none was."""

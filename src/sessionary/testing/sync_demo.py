@@ -16,7 +16,8 @@ from typing import NamedTuple
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.sync.engine import Engine
-from sessionary.sync.remote import Remote
+from sessionary.sync.heads import decode
+from sessionary.sync.remote import Remote, blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, Standing
 from sessionary.testing.chaos_remote import ChaosRemote
@@ -73,6 +74,7 @@ def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
     yield from _damaged(world, desk, laptop)
     yield from _renamed(world, desk, laptop)
     yield from _aged(world, desk, laptop)
+    yield from _put_back(world, desk, laptop)
     try:
         world.check()
     except AssertionError as error:
@@ -201,6 +203,38 @@ def _aged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     _same(desk, laptop)
+
+
+def _put_back(world: World, desk: Device, laptop: Device) -> Iterator[str]:
+    """The server is restored from a backup that is older than what it acknowledged: it gets everything again."""
+    backup = MemoryServer().remote()
+    _copy(world.remote(), backup)
+    world.say(desk, SESSION, 3)
+    desk.engine(world.remote()).push()
+    laptop.engine(world.remote()).pull()
+    world.remote = lambda: backup
+    told = desk.engine(backup).status().of(Standing.AHEAD)
+    if [one.session_id for one in told] != [SESSION]:
+        raise BrokenPromise("status does not tell that the server has lost something")
+    world.say(laptop, SESSION)
+    laptop.engine(backup).push()
+    desk.engine(backup).pull()
+    _same(desk, laptop)
+    yield "A backup takes the place of the server, and lacks the last 3 turns: status says so, the next push puts them"
+    yield "  there again, and no pull takes them back."
+    empty = MemoryServer().remote()
+    world.remote = lambda: empty
+    for device in (laptop, desk):
+        device.engine(empty).push(look=True)
+    yield "Then an empty one takes its place: a push from each machine, and everything is there again."
+
+
+def _copy(source: Remote, target: Remote) -> None:
+    for record in list(heads_of(source)):
+        space = decode(record.name, record.data).space
+        for block in blocks_of(source, space, "", "~"):
+            target.put_block(space, block.id, block.data)
+        target.swap_head(record.name, record.data, None)
 
 
 def _set_age(folder: Path, at: datetime) -> None:

@@ -62,7 +62,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
     back from the remote any more. What it removes is kept on this machine for as long, and for 30 days at least, and
     put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut
     off, run it again, or push or pull.
-    Exit code 3: something kept it from removing all of that.
+    Exit code 3: something kept it from removing all of that, or blocks are missing that sessions need.
 
     There is no undo of --remove.
     """
@@ -80,7 +80,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
         output.lines(_lines(found))
         output.lines(_told(done) if done else _not_asked(found))
         output.aside(cost_line(remote.cost))
-    return PARTLY if done and not done.is_whole else 0
+    return PARTLY if found.holes or (done and not done.is_whole) else 0
 
 
 def _counted(remote: PatientRemote) -> Leftovers:
@@ -118,6 +118,10 @@ def _lines(found: Leftovers) -> Iterator[str]:
     yield f"  {_amount(found.dead_blocks, found.dead_size)} of trashed sessions only"
     if found.unread:
         yield f"! {phrases.count(found.unread, 'session')} could not be read; what they point to is not known"
+    if found.holes:
+        blocks, spaces = phrases.count(found.holes, "block"), phrases.count(found.holed, "session")
+        yield f"! {blocks} missing that {spaces}, with its forks, needs"
+        yield "  `sessionary sync check --repair` puts them again, on a machine that has these sessions"
 
 
 def _not_asked(found: Leftovers) -> Iterator[str]:
@@ -147,9 +151,7 @@ def _hindered(done: Removal) -> Iterator[str]:
     if done.found.unread:
         yield "! nothing was removed: what could not be read may need any block; a newer version may read it"
     if done.missing:
-        blocks = phrases.count(done.missing, "block")
-        yield f"! {blocks} that a session points to, but not there: nothing beside them was removed"
-        yield "  a machine that has those sessions can push them to another remote, not to this one again"
+        yield f"! beside {phrases.count(done.missing, 'missing block')} nothing was removed"
     if done.found.closed or done.unkept:
         spaces = phrases.count(done.found.closed, "session")
         blocks = phrases.count(done.unkept, "block")

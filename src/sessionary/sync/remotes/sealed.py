@@ -128,13 +128,15 @@ class SealedRemote:
         """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
 
         Those are not read that were put by this object into this space just now. One that cannot be opened is left
-        out: it is no block of ours, and nobody's to remove.
+        out: it is no block of ours, and nobody's to remove; unless the range begins with its whole id.
         """
         self._check()
         low = first if after is None else max(first, after)
         span = self._span(space, low, stop)
         keyed = {stat.id: stat for stat in stats_of(must_collect(self.inner), self._space(space), *span)}
         names = self._names(space, keyed)
+        if (asked := self._id(space, first)) in keyed:
+            names[asked] = first  # asked for by its whole name, so its bytes need not say it
         found = [stat._replace(id=names[name]) for name, stat in keyed.items() if name in names]
         wanted = (one for one in found if first <= one.id < stop and (after is None or one.id > after))
         return StatPage(tuple(sorted(wanted)), None)
@@ -237,7 +239,7 @@ class SealedRemote:
         if found is None or self._id(space, found.id) != block.id:
             raise RemoteError(
                 f"block {block.id} of the remote cannot be opened: it was changed, or sealed with another key",
-                hint="nothing here was changed; push this session again, to another remote, from a machine that has it",
+                hint="nothing here was changed; run `sessionary sync check --repair` on a machine that has it whole",
                 details={"unreadable": block.id},
             )
         return found

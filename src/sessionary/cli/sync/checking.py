@@ -1,0 +1,149 @@
+"""`sync check`: the blocks and heads on the remote, compared with what is here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from sessionary.cli import output, phrases
+from sessionary.cli.changing import set_in
+from sessionary.cli.changing import tell as tell_command
+from sessionary.cli.sync import places
+from sessionary.cli.sync.telling import PARTLY, cost_line
+from sessionary.cli.text import one_line
+from sessionary.errors import Corrupt
+from sessionary.sync.calls import Cost
+from sessionary.sync.checking import Checked, Fault
+
+
+class _Found(NamedTuple):
+    kind: str
+    checked: Checked
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  sessionary sync check
+  sessionary sync check --repair
+  sessionary sync check --json | jq '.sessions[] | select(.faults != [])'
+""",
+)
+@places.home
+@places.root
+@places.settings_file
+@click.option("--repair", is_flag=True, help="Put again what is missing or damaged, from the files here.")
+@places.as_json
+def check_command(
+    home: Path | None, root: Path, settings_path: Path | None, repair: bool, json_: bool
+) -> int:
+    """Read what the remote has of the sessions here, and compare it by hash with what was put.
+
+    All blocks of these sessions are read, so as much comes down as is stored of them. Files here are never changed.
+    Without --repair nothing is changed on the remote either. With it, a missing block is put again, and a damaged one
+    is replaced, for which the right to delete is needed; where the remote cannot delete at all, that part of the
+    session is put in other blocks. A missing or damaged head is put again as this machine knows it.
+
+    What only another machine has must be put right there. The first line says what heads call this machine.
+    Exit code 13: something is missing or damaged, and was not put right. Exit code 3: a session was not compared.
+
+    There is no undo, and none is needed: what is put again is what was there.
+    """
+    here = places.here_of(home, root, settings_path)
+    found: list[_Found] = []
+    cost = Cost()
+    with places.connected(here, "checking") as line:
+        device = ""
+        for engine in here.engines(line):
+            heads = engine.listed()
+            device = device or engine.checker.device()
+            found += [_Found(engine.layout.name, one) for one in engine.checker.check(heads, repair=repair)]
+            cost += engine.remote.cost
+    cost.requests -= line.spared.requests
+    cost.bytes_down -= line.spared.bytes_down
+    if json_:
+        output.value(_document(found, device, cost))
+    else:
+        output.lines(_lines(found, device))
+        if not repair and any(not one.checked.is_right for one in found):
+            tell_command("next", "sessionary sync check --repair")
+        output.aside(cost_line(cost))
+    return _code(found)
+
+
+def _code(found: list[_Found]) -> int:
+    if not all(one.checked.is_right for one in found):
+        return Corrupt.exit_code
+    return PARTLY if any(one.checked.error is not None for one in found) else 0
+
+
+def _lines(found: list[_Found], device: str) -> Iterator[str]:
+    yield f"heads call this machine {device}"
+    for one in found:
+        yield from _session(one.checked)
+    counts = _counts(found)
+    blocks = sum(one.checked.blocks for one in found)
+    whole = phrases.count(counts["whole"], "session")
+    said = [f"{whole} on the remote whole ({phrases.count(blocks, 'block')} read)"]
+    said += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
+    sign = output.paint("✗", "red") if counts["damaged"] else output.paint("✓", "green")
+    yield f"{sign} {', '.join(said)}"
+
+
+def _session(one: Checked) -> Iterator[str]:
+    name = one_line(one.session_id) + (f"  {one_line(one.project)}" if one.project else "")
+    if one.faults:
+        sign = output.paint("!", "yellow") if one.is_right else output.paint("✗", "red")
+        yield f"{sign} {'healed' if one.is_right else 'damaged':<12}  {name}"
+        for fault in one.faults:
+            yield from set_in("    " + one_line(_words(fault)))
+    elif one.note:
+        yield f"{output.paint('!', 'yellow')} {'not compared':<12}  {name}"
+        yield from set_in("    " + one_line(one.note))
+        if one.error is not None and one.error.hint:
+            yield from set_in("    " + one_line(one.error.hint))
+
+
+def _words(fault: Fault) -> str:
+    return f"{fault.what}, put again: {fault.note}" if fault.healed else f"{fault.what}: {fault.note}"
+
+
+def _word(one: Checked) -> str:
+    if one.faults:
+        return "healed" if one.is_right else "damaged"
+    return "not compared" if one.note else "whole"
+
+
+def _counts(found: list[_Found]) -> Counter[str]:
+    return Counter(_word(one.checked) for one in found)
+
+
+def _document(found: list[_Found], device: str, cost: Cost) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return {
+        "device": device,
+        "sessions": [_object(one) for one in found],
+        "counts": {word.replace(" ", "_"): count for word, count in sorted(_counts(found).items())},
+        "blocks": sum(one.checked.blocks for one in found),
+        "cost": {**asdict(cost), "ru": round(cost.ru, 2)},
+    }
+
+
+def _object(one: _Found) -> dict[str, Any]:
+    checked, error = one.checked, one.checked.error
+    return {
+        "id": checked.session_id,
+        "kind": one.kind,
+        "project": checked.project,
+        "state": _word(checked).replace(" ", "_"),
+        "blocks": checked.blocks,
+        "faults": [fault._asdict() for fault in checked.faults],
+        "note": checked.note,
+        "error": None if error is None else error.as_dict(),
+    }

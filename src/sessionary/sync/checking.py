@@ -1,0 +1,262 @@
+"""What the remote has of the sessions here, compared by hash, and put right from the files here.
+
+A push believes that what was acknowledged is there, and never looks. So a block or head that a store has lost or
+damaged is noticed by the devices that pull, which do not have the bytes, and by no other. This looks from the side
+that has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from sessionary.errors import Corrupt, NotFound, RemoteError, SessionaryError
+from sessionary.model import SessionRef
+from sessionary.sync.heads import SHORT, decode, place_of
+from sessionary.sync.pushing import Pusher
+from sessionary.sync.remote import HeadRecord, collectable
+from sessionary.sync.report import Report
+from sessionary.sync.restoring import Place
+from sessionary.sync.shown import is_before, is_later
+from sessionary.sync.state import Agreed
+from sessionary.sync.survey import LocalPart, Surveyor, match
+from sessionary.sync.verifying import BlockFault, Compared, examine, put_right
+
+MISSING, DAMAGED, EARLIER = "missing", "damaged", "earlier"
+
+NEWER = "newer on the remote; run `sessionary sync pull` first"
+UNKNOWN = "not compared with the remote yet; run `sessionary sync pull` first"
+ELSEWHERE = "not on this machine: run `sessionary sync check --repair` on one that has it"
+
+
+class Fault(NamedTuple):
+    """Something of a session that the remote does not have as it was put.
+
+    Attributes:
+        file: the file; empty for the head.
+        block: the id of the block; empty for the head.
+        what: ``missing``, ``damaged``, or for a head ``earlier``: the remote shows an earlier state.
+        healed: it was put right.
+        note: what is wrong, and what to do if it was not put right.
+    """
+
+    file: str
+    block: str
+    what: str
+    healed: bool = False
+    note: str = ""
+
+
+class Checked(NamedTuple):
+    """What was found about one session.
+
+    Attributes:
+        session_id: its id.
+        project: its project, as all machines call it.
+        blocks: how many blocks were read.
+        faults: what is wrong.
+        note: why it was not compared; empty if it was.
+        error: what kept it from being compared.
+    """
+
+    session_id: str
+    project: str | None
+    blocks: int = 0
+    faults: tuple[Fault, ...] = ()
+    note: str = ""
+    error: SessionaryError | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """False if something stays wrong."""
+        return all(fault.healed for fault in self.faults)
+
+
+class Checker:
+    """Compares the sessions of one layout with a remote.
+
+    Args:
+        place: where they lie.
+        surveyor: looks at the files here.
+        pusher: sends what the remote has lost.
+        recovered: what is agreed about a session, after a push that was cut off.
+        here: the sessions here, by the names of their heads.
+        alone: holds the lock of a synchronisation of this machine.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        surveyor: Surveyor,
+        pusher: Callable[[], Pusher],
+        recovered: Callable[[str], Agreed | None],
+        here: Callable[[Report], dict[str, SessionRef]],
+        alone: Callable[[], AbstractContextManager[Report]],
+    ) -> None:
+        self._place = place
+        self._fs, self._remote, self._states = place.fs, place.remote, place.states
+        self._surveyor = surveyor
+        self._new_pusher = pusher
+        self._recovered = recovered
+        self._here = here
+        self._alone = alone
+
+    def check(self, heads: Mapping[str, HeadRecord], *, repair: bool = False) -> list[Checked]:
+        """Read all blocks of all sessions here from the remote.
+
+        Args:
+            heads: all heads as the remote lists them, by name.
+            repair: put right what is missing or damaged, where the files here have it.
+
+        Durability: what counts as healed can be pulled from then on. Files here are never changed.
+
+        Raises:
+            Locked: another synchronisation of this machine is under way.
+            StorageFailed: the sessions cannot be listed.
+        """
+        with self._alone() as report:
+            here = self._here(report)
+            unnamed = [
+                Checked(one.session_id, one.project, note=one.note, error=one.error)
+                for one in report.outcomes
+                if isinstance(one.error, SessionaryError)
+            ]
+            found = [self._guarded(name, ref, heads.get(name), repair) for name, ref in sorted(here.items())]
+            return [*found, *unnamed, *self._unreadable(heads, here)]
+
+    def device(self) -> str:
+        """What heads call this machine, shortened as in `Head.counts`."""
+        with self._alone():
+            return self._states.device()[:SHORT]
+
+    def _guarded(self, name: str, ref: SessionRef, record: HeadRecord | None, repair: bool) -> Checked:
+        try:
+            project = self._place.projects.identity(ref)
+        except NotFound:
+            project = ref.project
+        try:
+            return self._session(name, ref, project, record, repair)
+        except SessionaryError as error:
+            return Checked(ref.session_id, project, note=error.message, error=error)
+
+    def _unreadable(
+        self, heads: Mapping[str, HeadRecord], here: Mapping[str, SessionRef]
+    ) -> Iterator[Checked]:
+        """The heads of this layout that cannot be read, of sessions that are not here."""
+        for name, record in sorted(heads.items()):
+            place = place_of(record.data)
+            if name in here or place is None or place.kind != self._place.layout.name:
+                continue
+            try:
+                decode(name, record.data)
+            except Corrupt as error:
+                fault = Fault("", "", DAMAGED, note=f"{error.message}; {ELSEWHERE}")
+                yield Checked(place.session, place.project, faults=(fault,))
+            except SessionaryError:
+                continue  # a newer version reads it
+
+    def _session(
+        self, name: str, ref: SessionRef, project: str | None, record: HeadRecord | None, repair: bool
+    ) -> Checked:
+        agreed = self._recovered(name)
+        record = record or self._remote.read_head(
+            name
+        )  # one that cannot be opened is listed under another name
+        if agreed is None or (agreed.head.deleted and record is not None):
+            note = UNKNOWN if record is not None else "never synced; `sessionary sync push` sends it"
+            return Checked(ref.session_id, project, note=note)
+        fault = _fault_of_head(record, agreed)
+        if fault is None and record is not None and record.etag != agreed.etag:
+            return Checked(ref.session_id, project, note=NEWER)
+        faults: list[Fault] = []
+        if fault is not None:
+            if repair:
+                agreed, fault = self._heal_head(name, ref, agreed, record, fault)
+            faults.append(fault)
+        blocks, wrong = self._files(name, ref, agreed, repair and all(one.healed for one in faults))
+        return Checked(ref.session_id, project, blocks, (*faults, *wrong))
+
+    def _heal_head(
+        self, name: str, ref: SessionRef, agreed: Agreed, record: HeadRecord | None, fault: Fault
+    ) -> tuple[Agreed, Fault]:
+        held = decode(name, record.data) if record is not None and fault.what == EARLIER else None
+        etag = None if record is None else record.etag
+        done = self._new_pusher().put_back(name, ref, agreed, etag, held)
+        if not done.again:
+            return agreed, fault._replace(note="another device has changed it meanwhile; check again")
+        return done.agreed, fault._replace(healed=True)
+
+    # -- blocks
+
+    def _files(self, name: str, ref: SessionRef, agreed: Agreed, repair: bool) -> tuple[int, list[Fault]]:
+        """All blocks of a session; how many there are, and what is wrong."""
+        mine = self._surveyor.survey(ref)
+        blocks, faults = 0, list[Fault]()
+        for part in agreed.head.parts:
+            pieces = agreed.pieces.get(part.name, [])
+            if part.data is not None or not pieces:
+                continue
+            here = mine.get(part.name)
+            matched = match(self._fs, here, pieces, None).pieces if here else 0
+            one = Compared(agreed.head.space, part.name, pieces, here, matched)
+            wrong = examine(self._fs, self._remote, one)
+            blocks += len(pieces)
+            faults += self._healed(name, one, wrong) if repair else [_fault(one, fault) for fault in wrong]
+        return blocks, faults
+
+    def _healed(self, name: str, one: Compared, wrong: list[BlockFault]) -> list[Fault]:
+        """The faults of a file, put right as far as that can be done."""
+        store = collectable(self._remote)
+        found: list[Fault] = []
+        stay: list[BlockFault] = []
+        for fault in wrong:
+            if put_right(self._fs, self._remote, store, one, fault):
+                found.append(_fault(one, fault)._replace(healed=True))
+            else:
+                stay.append(fault)
+        if stay and store is None and one.here is not None and one.matched == len(one.pieces):
+            anew = self._cut_anew(name, one.here, stay[0].number)
+            return found + [_fault(one, fault)._replace(healed=anew) for fault in stay]
+        return found + [_fault(one, fault) for fault in stay]
+
+    def _cut_anew(self, name: str, here: LocalPart, first: int) -> bool:
+        agreed = self._states.agreed(name)
+        return agreed is not None and self._new_pusher().cut_anew(name, agreed, here, first)
+
+
+def _fault_of_head(record: HeadRecord | None, agreed: Agreed) -> Fault | None:
+    """What is wrong with a head; None if it is the agreed one, or came of it.
+
+    Raises:
+        Unsupported: a newer version has written it.
+        RemoteError: another device has gone on from a state before the agreed one.
+    """
+    if record is None:
+        return Fault("", "", MISSING, note="the head is missing")
+    try:
+        head = decode(record.name, record.data)
+    except Corrupt as error:
+        return Fault("", "", DAMAGED, note=error.message)
+    if record.etag == agreed.etag:
+        is_it = head == agreed.head
+        return None if is_it else Fault("", "", DAMAGED, note="the head is not the one that was put")
+    if is_before(record, agreed):
+        return Fault("", "", EARLIER, note="the head shows an earlier state than the remote had")
+    if not is_later(record, agreed):
+        raise RemoteError(
+            "the remote has lost what was agreed, and another device has gone on",
+            operation="check",
+            hint="run `sessionary sync pull`: it keeps both",
+        )
+    return None
+
+
+def _fault(one: Compared, fault: BlockFault) -> Fault:
+    number = fault.number
+    words = f"block {number + 1} of {len(one.pieces)} of {one.name}"
+    if number >= one.matched:
+        why = "is another one by now" if one.here is not None else "is not here"
+        words += f", which {why}: only another machine can put it again"
+    what = DAMAGED if fault.why else MISSING
+    return Fault(one.name, fault.id, what, note=f"{words}: {fault.why}" if fault.why else words)
