@@ -9,6 +9,7 @@ import pytest
 
 from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
+from sessionary.layouts import fields
 from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
 from sessionary.layouts.maestro.receiving import MaestroRecipient
@@ -79,11 +80,15 @@ def both_lines_of_a_message_give_way(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_last_to_arrive_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FeatureRecipient, "merged", lambda self, name, base, mine, theirs: mine)
+    patch.setattr(
+        FeatureRecipient, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(mine, True)
+    )
 
 
 def the_first_to_arrive_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FeatureRecipient, "merged", lambda self, name, base, mine, theirs: theirs)
+    patch.setattr(
+        FeatureRecipient, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(theirs, False)
+    )
 
 
 def the_later_document_wins_whole(patch: pytest.MonkeyPatch) -> None:
@@ -91,7 +96,7 @@ def the_later_document_wins_whole(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         FeatureRecipient,
         "merged",
-        lambda self, name, base, mine, theirs: right(self, name, None, mine, theirs),
+        lambda self, name, base, mine, theirs, **how: right(self, name, None, mine, theirs, **how),
     )
 
 
