@@ -2,12 +2,18 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from sessionary.errors import Invalid
 from sessionary.sync.engine import Engine
+from sessionary.sync.heads import decode, encode
+from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.state import with_proof
 from sessionary.testing.chaos_remote import ChaosRemote
@@ -174,6 +180,57 @@ def restore_first(engine: Engine) -> None:
         engine.earlier.restore(ref, 0)
 
 
+def damaged_here(world: World) -> None:
+    a, b = shared(world)
+    world.say(b, "one", 2)
+    push(b, world)
+    path = a.sessions / "one" / "transcript.jsonl"
+    path.with_name(path.name + ".backup").write_bytes(path.read_bytes())
+    path.write_bytes(b"")
+
+
+def held_back_here(world: World) -> None:
+    damaged_here(world)
+    push(world.devices[0], world)
+
+
+def damaged_there(world: World) -> None:
+    """The remote has a version that a client without such care has sent."""
+    a, b = shared(world)
+    path = b.sessions / "one" / "transcript.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"{", b"}", 1))
+    push(b, world)
+    keep("mine")(b.engine(world.remote()))
+    (record,) = heads_of(world.remote())
+    head = msgspec.structs.replace(decode(record.name, record.data), accepted={})
+    world.remote().swap_head(record.name, encode(head), record.etag)
+    world.say(a, "one", 2)
+
+
+def refused_here(world: World) -> None:
+    damaged_there(world)
+    pull(world.devices[0], world)
+
+
+def keep(version: str) -> Callable[[Engine], None]:
+    """The user decides; again where a first try was cut off, and its end was not heard of."""
+
+    def decide(engine: Engine) -> None:
+        (ref,) = engine.layout.discover()
+        with suppress(Invalid):
+            engine.resolve(ref, version)
+
+    return decide
+
+
+def decided(version: str) -> Callable[[World], None]:
+    def decide(world: World) -> None:
+        pull(world.devices[0], world)
+        keep(version)(world.devices[0].engine(world.remote()))
+
+    return decide
+
+
 def all_or_nothing(world: World) -> None:
     found = [len(device.lines("one")) for device in world.devices]
     assert found in ([2, 2], [4, 4])
@@ -217,6 +274,11 @@ STAGES = [
     Stage("trashed here, grown there", trashed_here_grown_there, Engine.pull, one_length(6)),
     Stage("grown here, trashed there", grown_here_trashed_there, Engine.pull, one_length(6)),
     Stage("rewound everywhere, restored", rewound_everywhere, restore_first, all_or_nothing),
+    Stage("damaged here, pushed", damaged_here, Engine.push, one_length(6), then=decided("theirs")),
+    Stage("damaged here", held_back_here, Engine.pull, one_length(6), then=decided("theirs")),
+    Stage("damaged here, decided", held_back_here, keep("theirs"), one_length(6), then=decided("theirs")),
+    Stage("damaged there", damaged_there, Engine.pull, one_length(6), then=decided("mine")),
+    Stage("damaged there, decided", refused_here, keep("mine"), one_length(6), then=decided("mine")),
     Stage("rewound here, grown there", rewound_here_grown_there, Engine.pull, one_length(6)),
 ]
 

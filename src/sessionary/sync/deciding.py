@@ -81,10 +81,12 @@ class Decider:
     def _holds(
         self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
     ) -> tuple[Hold, ...]:
-        if agreed is not None:
-            return self._held_back.find(ref, agreed, record)
-        found = self._pusher.adopt(name, ref, None, record)  # this device has no memory: all is compared
-        return found.held if isinstance(found, Outcome) else ()
+        known = self._held_back.find(ref, agreed, record)
+        is_news = agreed is None or agreed.etag != record.etag
+        if not is_news or any(hold.where is not Where.ELSEWHERE for hold in known):
+            return known
+        found = self._pusher.adopt(name, ref, agreed, record)  # what is there was never compared
+        return found.held if isinstance(found, Outcome) else known
 
 
 def _is_carried_out(pulled: Outcome) -> bool:

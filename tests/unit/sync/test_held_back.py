@@ -451,13 +451,15 @@ def test_mine_sends_the_damaged_version_and_others_take_it(
     assert path(b).read_bytes() == bad[: bad.rfind(b"\n") + 1]
 
 
+@pytest.mark.parametrize("pulled", [True, False])
 @pytest.mark.parametrize("keep", ["mine", "theirs"])
-def test_a_refused_version_is_settled_either_way(world: World, keep: str) -> None:
+def test_a_refused_version_is_settled_either_way(world: World, keep: str, pulled: bool) -> None:
     b = world.devices[1]
     good = path(b).read_bytes()
     spoil_remote(world, flipped)
     bad = path(world.devices[0]).read_bytes()
-    pull(world, 1)
+    if pulled:
+        pull(world, 1)
     resolve(world, 1, keep)
     assert path(b).read_bytes() == (good if keep == "mine" else bad)
     if keep == "theirs":
