@@ -284,14 +284,6 @@ class Engine:
         name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
         return self._held_back.is_possible(self.states.agreed(name))
 
-    def may_decide(self, ref: SessionRef) -> bool:
-        """Whether there may be something for `resolve` to decide about this session. Asks for nothing."""
-        name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
-        agreed = self.states.agreed(name)
-        return (
-            agreed is None or self._held_back.is_possible(agreed) or self._held_back.lacks_bytes(ref, agreed)
-        )
-
     def awaiting(self) -> Report:
         """The sessions that are held back until a person has decided, and what could not be found out.
 

@@ -16,7 +16,6 @@ from sessionary.cli.sync.pending import Pair, Pending
 from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
-from sessionary.sync.waiting import is_for_a_person
 
 _KEEP = (pending.MINE, pending.THEIRS)
 
@@ -179,9 +178,13 @@ def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
                 hint="give more of the id",
             )
         for engine, ref in named:
-            if is_for_a_person(engine.layout, ref) or engine.may_decide(ref):
-                result = together([(engine.layout.name, engine.resolve(ref, keep))], line.spared)
-                return tell(result, here, json_=json_, all_=True)
+            try:
+                report = engine.resolve(ref, keep)
+            except Invalid as error:
+                if error.operation != "resolve":
+                    raise
+                break  # nothing of it is held back
+            return tell(together([(engine.layout.name, report)], line.spared), here, json_=json_, all_=True)
     raise _nothing_to_decide(here, word)
 
 
