@@ -91,7 +91,7 @@ Examples:
 def status_command(home: Path | None, root: Path, settings_path: Path | None, all_: bool, json_: bool) -> int:
     """Tell how every session stands: in step, ahead, behind, diverged, never synced or held back.
 
-    Changes nothing, here or there.
+    Changes nothing, here or there. Exit code 3: as for `sync push`.
     """
     here = places.here_of(home, root, settings_path, QUIET)
     with places.connected(here, "looking") as line:
