@@ -7,12 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode, encode, follows, is_older
 from sessionary.sync.remote import heads_of
 from sessionary.sync.report import Outcome, Report, Standing
 from sessionary.testing.backed_up import BackedUp
+from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
-from sessionary.testing.sync_world import Device, World
+from sessionary.testing.sync_world import Device, World, attempt
 
 
 @pytest.fixture
@@ -373,3 +375,55 @@ def test_heads_of_an_earlier_version_are_ordered_by_their_numbers(tmp_path: Path
     later = msgspec.structs.replace(head, count=head.count + 1)
     assert (follows(later, head), follows(head, later)) == (True, False)
     assert (is_older(head, later), is_older(later, head)) == (True, False)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first push", "later push"])
+def test_no_device_gives_a_number_twice_though_an_answer_was_lost_with_what_it_acknowledged(
+    known: bool, tmp_path: Path, store: BackedUp
+) -> None:
+    """A push is carried out, and dies; another device sees it; then the store is put back, and the push is repeated."""
+    world, a, b, _ = three(tmp_path, store)
+    if known:
+        everywhere(world, a, b)
+    store.back_up()
+    world.say(a, "one", 2)
+    swap = 2 if known else 3
+    remote = ChaosRemote(store.remote(), {swap: "kill after"})
+    assert not attempt(a, remote, Engine.push)
+    assert remote.log[-1].startswith("swap_head")
+    pull(b, store)
+    assert len(b.lines("one")) == len(a.lines("one"))
+    world.say(b, "one", 1)
+    push(b, store)
+    pull(b, store)
+    store.put_back()
+    world.say(a, "one", 1)
+    push(a, store)
+    kept = b.lines("one")
+    world.put_back = True
+    world.check()
+    told = [line for name in b.names() for line in b.lines(name)]
+    assert set(kept) <= set(told)
+
+
+def test_a_sibling_that_has_come_already_is_not_made_twice(tmp_path: Path, store: BackedUp) -> None:
+    world, a, b, c = three(tmp_path, store)
+    everywhere(world, a, b, c)
+    store.back_up()
+    world.say(b, "one", 2)
+    push(b, store)
+    pull(c, store)
+    store.put_back()
+    world.say(a, "one", 1)
+    push(a, store)
+    sibling = only(pull(b, store)).sibling
+    push(b, store)
+    opened = c.engine(store.remote())
+    opened._in_use = lambda ref: ref.session_id == "one"
+    opened.pull()
+    assert c.names() == sorted([str(sibling), "one"])
+    outcome = next(one for one in pull(c, store).outcomes if one.session_id == "one")
+    assert (outcome.standing, outcome.sibling) == (Standing.DIVERGED, sibling)
+    assert c.files() == b.files()
+    assert list(c.sessions.glob(".trash/*/one"))
+    world.check()
