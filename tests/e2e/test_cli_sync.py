@@ -24,6 +24,7 @@ from sessionary.sync.heads import decode, head_name
 from sessionary.sync.remote import collectable, heads_of, stats_of
 from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
+from sessionary.sync.remotes.objects import open_store
 from sessionary.sync.removed import Removed
 from sessionary.sync.settings import load_settings
 from sessionary.testing.cosmos_double import CosmosDouble
@@ -949,3 +950,40 @@ def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Mach
     assert (healed.code, "put again" in healed.out) == (0, True)
     assert (desk.run("check").code, desk.run("gc").code) == (0, 0)
     assert standings(laptop.json("pull")) == {SESSION: "pulled"}
+
+
+@pytest.mark.lane("s3")
+def test_what_is_said_after_trash_is_true_though_the_store_was_emptied(
+    on_s3: tuple[Machine, Machine],
+) -> None:
+    desk, laptop = on_s3
+    for session in ("a", "b"):
+        desk.say("hello", session=session)
+    desk.json("push")
+    laptop.json("pull")
+    empty(desk)
+    assert desk.json("status")["counts"] == {"never": 2}
+    assert main(["trash", "--home", str(desk.home), "a"]) == 0
+    desk._read()
+    told = desk.run("push")
+    assert told.code == 0
+    assert [
+        line.split()[:2] for line in told.out.splitlines() if line.startswith("  ") and line[2] != " "
+    ] == [
+        ["pushed", "b"],
+        ["trashed", "a"],
+    ]
+    assert "brings it back" not in told.out
+    assert standings(laptop.json("pull", "--quiet", "0")) == {"a": "trashed", "b": "in_step"}
+    desk.json("pull")
+    assert (desk.names(), laptop.names()) == (["b"], ["b"])
+
+
+def empty(machine: Machine) -> None:
+    """Delete every object below the address of a machine's remote."""
+    import obstore
+
+    settings = load_settings(machine.root / "config" / "sessionary" / "sync.json")
+    store = open_store(settings.remote, **settings.options)
+    for page in obstore.list(store):
+        obstore.delete(store, [one["path"] for one in page])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -72,7 +73,7 @@ def check_command(
     else:
         output.lines(_lines(found, device))
         if not repair and any(not one.checked.is_right for one in found):
-            tell_command("next", "sessionary sync check --repair")
+            tell_command("next", shlex.join(["sessionary", "sync", "check", "--repair", *here.given]))
         output.aside(cost_line(cost))
     return _code(found)
 
