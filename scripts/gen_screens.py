@@ -164,12 +164,22 @@ def _session(
     folder.mkdir(parents=True)
     turns = sum(message["role"] == "user" for message in messages)
     kept = {"session_id": session_id, "created": "2026-03-04T09:00:00+00:00", "working_dir": path} | metadata
-    (folder / "transcript.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    (folder / "transcript.jsonl").write_text(
+        "".join(json.dumps(message) + "\n" for message in _ending(messages, minutes))
+    )
     (folder / "metadata.json").write_text(json.dumps(kept | {"turn_count": turns}, indent=2))
     (folder / "events.jsonl").write_text(
         "".join(json.dumps(event) + "\n" for event in _events(session_id, turns))
     )
     _age(folder, minutes)
+
+
+def _ending(messages: Sequence[Message], minutes: int) -> Iterator[Message]:
+    """The messages, the last of them so many minutes ago."""
+    times = [datetime.fromisoformat(message["timestamp"]) for message in messages]
+    later = NOW - timedelta(minutes=minutes) - times[-1]
+    for message, moment in zip(messages, times, strict=True):
+        yield {**message, "timestamp": (moment + later).isoformat()}
 
 
 def _age(folder: Path, minutes: int) -> None:

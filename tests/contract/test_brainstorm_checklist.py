@@ -230,7 +230,8 @@ POINTS: Points = {
         "enums": ENUMS,
         "total duration in minutes": (
             "test_the_duration_is_that_of_the_iterations_if_all_say_it",
-            "test_else_it_is_the_time_since_the_beginning_and_never_less_than_before",
+            "test_the_duration_grows_by_what_was_worked_and_not_by_the_age_of_the_file",
+            "test_else_it_is_what_the_times_of_the_changes_add_up_to_and_never_less_than_before",
         ),
     },
     TECHNIQUE: {
@@ -300,6 +301,9 @@ POINTS: Points = {
             "test_a_save_of_an_unchanged_session_writes_nothing",
         ),
         "says what it says": ("test_the_example_of_a_party_reads_as_it_says",),
+        "a step back says what is missing": (
+            "test_back_on_the_examples_without_history_says_what_is_missing",
+        ),
     },
     "Example with Expert Panel Active": {
         "loads, is valid, is not changed": (
@@ -307,9 +311,16 @@ POINTS: Points = {
             "test_a_save_of_an_unchanged_session_writes_nothing",
         ),
         "says what it says": ("test_the_example_of_a_panel_reads_as_it_says",),
+        "a step back says what is missing": (
+            "test_back_on_the_examples_without_history_says_what_is_missing",
+        ),
     },
     "Save Session": {
-        "explicit": ("test_a_save_stores_the_change_and_its_time",),
+        "explicit": (
+            "test_a_save_stores_the_change_and_its_time",
+            "test_a_checkpoint_stores_the_time_worked_and_nothing_else",
+            "test_save_says_where_the_session_stands_and_how_to_resume_it",
+        ),
         "before finish": ("test_finishing_completes_once",),
         "on a change of the phase": ("test_a_change_of_the_phase_is_stored_at_once",),
         "the line that is printed": (
@@ -326,12 +337,16 @@ POINTS: Points = {
             "test_all_that_are_in_progress_are_found_the_newest_first",
             "test_a_session_that_is_asked_for_is_found_whatever_its_status",
         ),
-        "what is shown": ("test_the_prompt_of_a_launch_is_that_of_the_format",),
+        "what is shown": (
+            "test_the_prompt_of_a_launch_is_that_of_the_format",
+            "test_a_launch_without_a_terminal_shows_what_it_has_found",
+        ),
         "the relative age": ("test_an_age_is_told_in_the_largest_unit_that_fits",),
         "1 resumes": ("test_a_launch_asks_which_of_two", "test_resume_goes_on_with_it"),
         "2 begins anew": (
             "test_the_second_choice_begins_anew",
             "test_new_archives_the_present_one",
+            "test_the_archive_is_listed_and_restored",
             "test_a_new_session_moves_the_one_in_progress_to_the_archive_as_abandoned",
         ),
         "nobody who cannot be asked decides by guess": (
@@ -398,6 +413,7 @@ POINTS: Points = {
         "4: the session is saved": (
             "test_loading_an_older_file_for_work_stores_it_with_one_backup",
             "test_looking_at_an_older_file_writes_nothing",
+            "test_save_stores_a_migration",
         ),
     },
     "Migration v1.0 → v1.2": {

@@ -255,7 +255,11 @@ POINTS: Points = {
         "each field has its type": (*LINES, "test_an_entry_that_breaks_the_contract_is_refused"),
         "the nine fields": ("test_an_entry_is_filled_in_and_has_the_nine_fields_in_order",),
         "error if status=failure": ("test_a_failure_has_an_error_and_a_success_has_none",),
-        "what a caller gives is checked": ("test_what_a_caller_gives_for_the_line_is_checked",),
+        "what a caller gives is checked": (
+            "test_what_a_caller_gives_for_the_line_is_checked",
+            "test_an_entry_with_a_field_that_breaks_the_contract_is_refused",
+        ),
+        "agents that only have a shell": ("test_log_records_what_the_contract_asks_for",),
         "the example is one": ("test_the_example_entry_is_read_and_has_no_faults",),
         "filters and sums": (
             "test_filters_of_a_history",
@@ -326,12 +330,23 @@ POINTS: Points = {
             "test_a_feature_rests_goes_on_ends_and_is_put_away",
             "test_archive_is_at_one_place_or_the_other",
         ),
+        "2: an archived feature can come back": (
+            "test_an_archived_feature_comes_back",
+            "test_unarchive_brings_a_feature_back",
+            "test_unarchive_is_at_one_place_or_the_other",
+        ),
     },
     "Locking Strategy": {
         "a lock for updates of the state": (
             "test_a_lock_that_is_not_let_go_is_an_error_that_says_who",
             "test_eight_processes_update_one_feature",
             "test_eight_processes_write_eight_features",
+        ),
+        "the lock file of the scripts": (
+            "test_nothing_of_ours_keeps_a_script_out_after_a_write",
+            "test_a_script_is_kept_out_while_we_write",
+            "test_we_are_kept_out_while_a_script_writes",
+            "test_a_writer_that_is_killed_holding_the_lock_locks_nobody_out",
         ),
         "append-only history": ("test_a_torn_tail_is_sealed_and_never_glued",),
         "read locks for plans": ("test_plans_are_read_under_a_shared_lock",),
@@ -344,7 +359,10 @@ POINTS: Points = {
             "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_a_list_with_a_conflict_is_refused_and_never_written_over",
         ),
-        "history logs are immutable": ("test_existing_lines_are_never_changed",),
+        "history logs are immutable": (
+            "test_existing_lines_are_never_changed",
+            "test_damage_in_a_history_names_the_command_that_mends_it",
+        ),
     },
     "On Session Creation": {
         "format of the ID": ("test_a_feature_id_is_a_slug_and_a_real_date",),
@@ -361,10 +379,12 @@ POINTS: Points = {
         "schema": (
             "test_all_faults_of_a_plan_are_told_at_once",
             "test_a_state_that_breaks_the_schema_is_not_updated",
+            "test_an_update_with_a_field_that_breaks_the_contract_is_refused",
         ),
         "monotonic timestamps": (
             "test_times_increase_when_the_clock_stands_still_or_goes_back",
             "test_a_time_of_the_caller_must_be_later",
+            "test_a_feature_of_the_end_of_time_can_still_be_written",
         ),
         "model values": ("test_a_model_outside_the_three_is_refused",),
     },
@@ -379,6 +399,7 @@ POINTS: Points = {
             "test_a_list_that_cannot_be_read_is_no_reason_to_see_nothing",
             "test_faults_of_plan_and_list_have_their_lines",
             "test_validate_tells_of_everything",
+            "test_damage_in_a_history_names_the_command_that_mends_it",
             "test_an_active_task_that_is_not_open_is_told",
         ),
     },
@@ -387,6 +408,7 @@ POINTS: Points = {
             "test_every_error_has_the_context_of_the_contract",
             "test_an_unknown_feature_is_not_found",
             "test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too",
+            "test_an_error_names_the_file_at_fault",
         ),
     },
     "Recovery Procedures": {
@@ -397,15 +419,21 @@ POINTS: Points = {
             "test_every_prefix_of_a_history_gives_the_state_of_that_time",
             "test_a_history_of_others_is_replayed_as_they_meant_it",
             "test_a_state_that_was_destroyed_comes_back_from_the_history",
+            "test_a_stale_copy_of_a_script_is_found_and_repaired",
+            "test_a_state_that_a_script_set_without_logging_it_is_logged",
+            "test_what_others_have_overwritten_under_power_cuts_and_faults",
         ),
         "2: missing files": (
             "test_missing_files_are_made_anew",
             "test_a_plan_that_cannot_be_repaired_is_told",
             "test_a_missing_row_is_added_with_its_status",
             "test_a_missing_row_of_the_list_is_named_and_added",
+            "test_without_plan_and_state_the_times_are_those_of_the_history",
+            "test_what_others_have_overwritten_under_power_cuts_and_faults",
         ),
         "3: lock conflicts": (
             "test_a_lock_is_waited_for",
+            "test_we_are_kept_out_while_a_script_writes",
             "test_the_default_patience_is_five_seconds",
             "test_a_lock_that_is_not_let_go_is_an_error_that_says_who",
         ),

@@ -77,7 +77,7 @@ PAGES = [
     ("formats/brainstorm.md", f"of at most {yaml_read.LIMITS.aliased:,} values"),
     ("formats/maestro.md", f"younger than {word(crumbs.YOUNG)} seconds"),
     ("formats/maestro.md", f"of more than {work_names.LARGEST >> 20} MiB"),
-    ("formats/orchestrator.md", f"it is waited for {word(home.TIMEOUT)} seconds"),
+    ("formats/orchestrator.md", f"Both are waited for {word(home.TIMEOUT)} seconds"),
     ("formats/sync.md", f"blocks and heads of {exactly(remote.LARGEST_BLOCK)}"),
     ("formats/sync.md", f"blocks of at most {exactly(blocks.BLOCK)}"),
     ("formats/sync.md", f"and to {exactly(blocks.NEAR)} at least"),

@@ -133,16 +133,20 @@ def test_the_tree_of_the_original_is_within_ours(ask: Ask, name: str) -> None:
     assert any(id_of("O") in line and "is gone" in line for line in ours)  # the original loses the orphan
 
 
+OLDEST_FIRST = ["--sort-by", "created", "--reverse"]
+
+
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
-        ("list", []),
-        ("list_status_paused", ["--status", "paused"]),
-        ("list_sort_modified_reverse", ["--sort-by", "modified", "--reverse"]),
-        ("list_since", ["--since", "2026-01-12T09:10:00"]),
+        ("list", OLDEST_FIRST),
+        ("list_status_paused", [*OLDEST_FIRST, "--status", "paused"]),
+        ("list_sort_modified_reverse", ["--sort-by", "modified"]),
+        ("list_since", [*OLDEST_FIRST, "--since", "2026-01-12T09:10:00"]),
     ],
 )
-def test_a_list_has_the_rows_of_the_original_in_its_order(ask: Ask, name: str, flags: list[str]) -> None:
+def test_a_list_has_the_rows_of_the_original(ask: Ask, name: str, flags: list[str]) -> None:
+    """The original lists the oldest session first, unless `--reverse` is given; all our lists the newest."""
     text = (PRINTED / f"{name}.txt").read_text("utf-8")
     theirs = re.findall(r"^│ (\S{12}) +│ (\w+)", text, re.MULTILINE)
     ours = [tuple(line.split()[:2]) for line in ask("list", *flags).splitlines()[1:]]

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.codec.problems import text_problems
-from sessionary.disk import intent
 from sessionary.disk.fs import Fs, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
@@ -187,6 +186,8 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
 
 def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     """What earlier repairs could not bring back, as long as what they replaced is kept."""
+    from sessionary.disk import intent  # here, since few sessions have one, and it loads much
+
     try:
         entries = intent.entries(fs, folder)
     except OSError:
