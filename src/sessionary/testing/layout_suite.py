@@ -282,7 +282,9 @@ class LayoutTests(ABC):
         for name in ("one", "two"):
             self.put_session(tmp_path, name, [record(1)])
         ref, layout = self.refs(tmp_path)["two"], self.layout(tmp_path, OS_FS)
-        for part in list(layout.parts(ref)):
+        parts = list(layout.parts(ref))
+        assert parts
+        for part in parts:
             kept = Path(part.path).read_bytes()
             os.unlink(part.path)
             os.mkfifo(part.path)

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
+from unittest import SkipTest
 
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import (
@@ -131,7 +132,7 @@ class RemoteTests(ABC):
             self.put_raw(SPACE, f"a-{n:08}", bytes(200_000))
         first = self.remote().read_range(SPACE, "a", "b")
         if first.following is None:
-            return
+            raise SkipTest("this remote gives so long a range in one page")
         again = [self.remote().read_range(SPACE, "a", "b", first.following) for _ in range(2)]
         assert again[0] == again[1]
         assert not {block.id for block in first.blocks} & {block.id for block in again[0].blocks}

@@ -99,7 +99,9 @@ def test_the_lock_file_is_private_and_stays(path: Any) -> None:
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
-def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path: Any) -> None:
+def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, trash = tmp_path / "session", tmp_path / "trash"
     folder.mkdir()
     path = str(folder / ".lock")
@@ -114,9 +116,16 @@ def test_a_folder_moved_while_waiting_is_not_locked_by_its_old_file(tmp_path: An
         got.append((os.fstat(second._fd).st_ino, os.stat(path).st_ino))
         second.release()
 
+    waits, sleep = threading.Event(), time.sleep
+
+    def tell(seconds: float) -> None:
+        waits.set()
+        sleep(seconds)
+
+    monkeypatch.setattr("time.sleep", tell)
     waiter = threading.Thread(target=wait)
     waiter.start()
-    time.sleep(0.02)
+    assert waits.wait(30)
     folder.rename(trash)
     folder.mkdir()
     first.release()

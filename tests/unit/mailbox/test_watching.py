@@ -40,11 +40,29 @@ def together() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
         assert not thread.is_alive()
 
 
+def waits(thread: int) -> bool:
+    """Whether a thread waits in a mailbox just now."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code.co_name == "wait" and "sessionary" in frame.f_globals["__name__"]:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + LONG / 2
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
 def later(work: Callable[[], object]) -> Callable[[], None]:
-    """The work, a little later: somebody must have gone to sleep before it."""
+    """The work, as soon as the caller of this function waits in a mailbox."""
+    sleeper = threading.get_ident()
 
     def wait_and_work() -> None:
-        time.sleep(0.05)
+        until(lambda: waits(sleeper))
         work()
 
     return wait_and_work
@@ -90,16 +108,14 @@ def test_a_message_that_is_written_in_place_comes_when_it_is_whole(tmp_path: Pat
     (whole,) = (tmp_path / "elsewhere").rglob("*.json")
     target = tmp_path / "breadcrumbs" / "0" / whole.name
     target.parent.mkdir(parents=True)
+    data = whole.read_bytes()
+    target.write_bytes(data[:50])
 
-    def write() -> None:
-        time.sleep(0.05)
-        data = whole.read_bytes()
-        with open(target, "xb", buffering=0) as file:
-            file.write(data[:50])
-            time.sleep(0.05)
+    def finish() -> None:
+        with target.open("ab") as file:
             file.write(data[50:])
 
-    together(write)
+    together(later(finish))  # the watcher has read the half, and waits
     began = time.monotonic()
     assert next(Mailbox(tmp_path).watch(interval=LONG)).prompt == "slow"
     assert time.monotonic() - began < LONG / 4
