@@ -336,6 +336,23 @@ def test_a_broken_file_is_listed_with_its_reason(run: Run, talk: BrainstormStore
     assert run("show", "broken").code == 13
 
 
+def test_a_tab_that_indents_is_named_and_its_remedy_leads_out(run: Run, talk: BrainstormStore) -> None:
+    path = Path(talk.path("feature-auth"))
+    typed = path.read_bytes().replace(b'  mode: "standard"\n', b'  mode: "standard"\t# why\n')
+    path.write_bytes(typed.replace(b"  persona:", b"\tpersona:"))
+    line = typed.split(b"  persona:")[0].count(b"\n") + 1
+    for words in (["validate"], ["status", "feature-auth"], ["update", "feature-auth", "--ems", "70"]):
+        result = run(*words)
+        said = " ".join((result.out + result.err).split())
+        assert result.code == 13
+        assert f"line {line}, column 1: a tab stands where YAML takes blanks only" in said
+        assert "put blanks in place of the tab: as many as the lines beside it begin with" in said
+    path.write_bytes(path.read_bytes().replace(b"\tpersona:", b"  persona:"))
+    assert run("update", "feature-auth", "--ems", "70").code == 0
+    assert b'  mode: "standard" # why\n' in path.read_bytes()
+    assert on_disk(talk, "feature-auth")["ems"] == 70
+
+
 def test_nothing_that_a_terminal_obeys_is_printed(run: Run, store: BrainstormStore) -> None:
     store.create("a", questions=[HOSTILE])
     store.answer("a", [HOSTILE])

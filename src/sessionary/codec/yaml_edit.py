@@ -15,6 +15,7 @@ import io
 import re
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 from sessionary.codec.yaml_read import as_text, compose, load_yaml, scalars
@@ -35,22 +36,37 @@ _ENDLESS: Final = 1 << 30
 def comments_of(data: bytes) -> list[str]:
     """The comments of a file in order, each from its hash to the end of its line."""
     text = as_text(data)
-    found = [match.start() for match in _HASH.finditer(text)]
-    if not found:
+    if _HASH.search(text) is None:
         return []
-    spans = sorted(_spans(compose(data), text))
+    return [text[start:end] for start, end in _comments(text, sorted(_spans(compose(data), text)))]
+
+
+def _comments(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Where comments lie, given where texts do."""
     starts = [start for start, _ in spans]
-    comments: list[str] = []
     end = 0
-    for at in found:
+    for match in _HASH.finditer(text):
+        at = match.start()
         place = bisect_right(starts, at) - 1
         within_text = place >= 0 and at < spans[place][1]
         if at >= end and not within_text:
             comment = _TO_LINE_END.match(text, at)
             assert comment is not None
-            comments.append(comment[0])
             end = comment.end()
-    return comments
+            yield at, end
+
+
+def _tabs_as_blanks(text: str) -> str:
+    """The same file with a blank for every tab that stands between values, where ruamel.yaml takes none."""
+    if "\t" not in text:
+        return text
+    spans = sorted(_spans(compose(text.encode()), text))
+    parts = []
+    end = 0
+    for start, stop in sorted([*spans, *_comments(text, spans)]):
+        parts += [text[end:start].replace("\t", " "), text[max(start, end) : stop]]
+        end = max(end, stop)
+    return "".join([*parts, text[end:].replace("\t", " ")])
 
 
 def _spans(root: Any, text: str) -> list[tuple[int, int]]:
@@ -81,7 +97,8 @@ def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
     """The bytes that hold `value`, made from those of the present file.
 
     A file whose value is `value` already comes back byte for byte. One without comments and blank lines is written
-    anew, with the keys in the order of `value`. In any other only what differs is changed.
+    anew, with the keys in the order of `value`. In any other only what differs is changed, and tabs between values
+    become blanks, for which every reader has a use.
 
     Raises:
         Corrupt: the present file cannot be read.
@@ -109,6 +126,7 @@ def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
         return None
     text = as_text(data).replace("\r\n", "\n")
     try:
+        text = _tabs_as_blanks(text)
         editor = _editor(text)
         document = editor.load(text)
         _merge_map(document, old, new)

@@ -69,6 +69,9 @@ _REMEDIES: Final = {
     "unknown_tag": "remove the tag (!...) and write the value as text",
     "several_documents": "keep one document in the file; remove the line ---",
 }
+_NO_TAB: Final = (
+    "put blanks in place of the tab: as many as the lines beside it begin with, or one behind a dash"
+)
 
 
 def load_yaml(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
@@ -104,7 +107,7 @@ def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
         before = text[: error.position] if isinstance(error.position, int) else ""
         raise bad_yaml("bad_yaml", str(error.reason), path, before.count("\n") + 1) from None
     except yaml.MarkedYAMLError as error:
-        raise _conflict(data, path) or _from_marked(error, path) from None
+        raise _conflict(data, path) or _from_marked(error, text, path) from None
     finally:
         loader.dispose()
 
@@ -127,13 +130,16 @@ def _conflict(data: bytes, path: str) -> Corrupt | None:
     return None if found is None else bad_yaml("conflict_marker", found.words, path, found.line)
 
 
-def bad_yaml(code: str, why: str, path: str, line: int | None = None, column: int | None = None) -> Corrupt:
-    """The error about a place of a file, with its remedy."""
+def bad_yaml(
+    code: str, why: str, path: str, line: int | None = None, column: int | None = None, remedy: str = ""
+) -> Corrupt:
+    """The error about a place of a file, with the remedy of its code unless another is given."""
     place = [path] if path else []
     place += [f"{name} {number}" for name, number in (("line", line), ("column", column)) if number]
     message = f"{', '.join(place)}: {why}" if place else why
     details = {"code": code, "line": line, "column": column}
-    return Corrupt(message, operation="read", path=path or None, details=details, hint=_REMEDIES[code])
+    hint = remedy or _REMEDIES[code]
+    return Corrupt(message, operation="read", path=path or None, details=details, hint=hint)
 
 
 def line_of(root: Any, keys: Sequence[str | int]) -> int | None:
@@ -302,16 +308,18 @@ def _float(text: str) -> float:
     return float(text)
 
 
-def _from_marked(error: Any, path: str) -> Corrupt:
+def _from_marked(error: Any, text: str, path: str) -> Corrupt:
     mark = error.problem_mark or error.context_mark
     why = error.problem or error.context or "not YAML"
-    code = "bad_yaml"
+    code, remedy = "bad_yaml", ""
     if "single document" in str(error.context):
         code, why = "several_documents", "a second document begins"
     elif "nesting depth" in str(why):  # libyaml's own limit on brackets
         code = "too_deep"
+    elif mark is not None and text[mark.index : mark.index + 1] == "\t":
+        remedy, why = _NO_TAB, "a tab stands where YAML takes blanks only"
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
-    return bad_yaml(code, why, path, line, column)
+    return bad_yaml(code, why, path, line, column, remedy)
 
 
 def _child(node: Any, key: str | int) -> tuple[Any, int] | None:

@@ -86,6 +86,39 @@ def test_blank_lines_stay_in_a_file_without_comments(end: str) -> None:
     assert edited == wanted.replace("\n", end).encode()
 
 
+TABS = b"""\
+# head\there
+name:\t"a\tb"\t# a\tname
+text: |\t# as it is
+  x\ty
+  # no\tcomment
+list:\t# of two
+  - id: 1\t\t# the first
+  - id: 2
+score:\t12\t# so far
+last: d\t
+"""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_comment_behind_a_tab_stays_where_it_is(end: bytes) -> None:
+    """Only what differs is changed; a tab between values becomes a blank, one in a text or a comment stays."""
+    data, value = changed(TABS.replace(b"\n", end), lambda v: v.update(last="e"))
+    wanted = TABS.replace(b':\t"a', b': "a').replace(b'b"\t', b'b" ').replace(b"|\t", b"| ")
+    wanted = wanted.replace(b"list:\t", b"list: ").replace(b"1\t\t", b"1  ")
+    wanted = wanted.replace(b"score:\t12\t", b"score: 12 ").replace(b'"a\tb"', b'"a\\tb"')
+    wanted = wanted.replace(b"last: d\t", b'last: "e"')
+    assert data == wanted.replace(b"\n", end)
+    assert load_yaml(data) == value
+    assert comments_of(data) == comments_of(TABS.replace(b"\n", end))
+
+
+def test_a_tab_within_a_word_moves_comments_to_the_head() -> None:
+    data, value = changed(b"a: x\ty # z\nb: 1\n", lambda v: v.update(b=2))
+    assert data == b'# z\na: "x\\ty"\nb: 2\n'
+    assert load_yaml(data) == value
+
+
 def test_an_entry_comes_to_a_list() -> None:
     data, value = changed(
         EDITED, lambda v: v["session"]["history"].append({"iteration": 3, "questions": ["So?"]})
@@ -191,6 +224,7 @@ small = st.recursive(
     lambda child: st.lists(child, max_size=3) | st.dictionaries(st.sampled_from("abc"), child, max_size=3),
     max_leaves=8,
 )
+gaps = st.sampled_from(["  ", "\t"])
 maps = st.dictionaries(st.sampled_from("abcde"), small, min_size=1, max_size=4)
 
 
@@ -199,7 +233,8 @@ def test_whatever_changes_value_and_comments_survive(old: Any, new: Any, data: s
     lines = dump_yaml(old).decode().splitlines()
     for number in range(len(lines)):
         if data.draw(st.booleans()):
-            lines[number] += f"  # comment {number}"
+            gap = "  " if lines[number].endswith("-") else data.draw(gaps)
+            lines[number] += f"{gap}# comment {number}"
     if data.draw(st.booleans()):
         lines.insert(data.draw(st.integers(0, len(lines))), "# a line of its own")
     typed = ("\n".join(lines) + "\n").encode()

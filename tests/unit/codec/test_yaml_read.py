@@ -145,6 +145,36 @@ def test_what_cannot_be_read_is_named_with_its_line(data: bytes, code: str, line
     assert refused(data)[:2] == (code, line)
 
 
+@pytest.mark.parametrize(
+    ("data", "line", "column", "corrected", "value"),
+    [
+        ("a:\n\tb: 1\n", 2, 1, "a:\n  b: 1\n", {"a": {"b": 1}}),
+        ("é:\n  b: 1\n\tc: 2\n", 3, 1, "é:\n  b: 1\n  c: 2\n", {"é": {"b": 1, "c": 2}}),
+        ("a:\n  b: 1\n  \tc: 2\n", 3, 3, "a:\n  b: 1\n  c: 2\n", {"a": {"b": 1, "c": 2}}),
+        ("a:\n\t- b\n", 2, 1, "a:\n  - b\n", {"a": ["b"]}),
+        ("a:\n  -\tb: 1\n    c: 2\n", 2, 4, "a:\n  - b: 1\n    c: 2\n", {"a": [{"b": 1, "c": 2}]}),
+        ("a: |\n  x\n\ty\n", 3, 1, "a: |\n  x\n  y\n", {"a": "x\ny\n"}),
+        ("a:\n  b: 1\n\t# why\n", 3, 1, "a:\n  b: 1\n  # why\n", {"a": {"b": 1}}),
+        ("a: 1\n\t\nb: 2\n", 2, 1, "a: 1\n  \nb: 2\n", {"a": 1, "b": 2}),
+    ],
+)
+def test_a_tab_that_indents_is_named_and_its_remedy_helps(
+    data: str, line: int, column: int, corrected: str, value: object
+) -> None:
+    with pytest.raises(Corrupt) as caught:
+        load_yaml(data.encode(), path="f.yaml")
+    error = caught.value
+    assert str(error).startswith(f"f.yaml, line {line}, column {column}: a tab stands where")
+    assert error.hint is not None
+    assert "blanks in place of the tab" in error.hint
+    assert load_yaml(corrected.encode()) == value
+
+
+def test_tabs_between_values_are_read() -> None:
+    data = b'a:\t1\nb\t: "x\ty"\t# z\nc:\t[1,\t2]\t\nd:\t# e\n  f: g\n'
+    assert load_yaml(data) == {"a": 1, "b": "x\ty", "c": [1, 2], "d": {"f": "g"}}
+
+
 @given(st.binary(max_size=60) | st.text("ab:-[]{}&*!|>'\"%@#?,\n \t0", max_size=40).map(str.encode))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     try:
