@@ -672,6 +672,26 @@ def test_unarchive_brings_a_feature_back(run: Run, planned: FeatureStore) -> Non
     assert run("unarchive", FEATURE).code == 11
 
 
+def test_a_repair_of_a_history_says_last_what_it_could_not_bring_back(
+    run: Run, planned: FeatureStore
+) -> None:
+    history = planned.home / FEATURE / "history.jsonl"
+    with open(history, "ab") as file:
+        file.write(b'{"timestamp": "2025-01-09T10:00:00Z", "command": "caf\xe9"}\n')
+    line = history.read_bytes().count(b"\n")
+    told = run("repair", FEATURE, "--rewrite-history")
+    assert told.code == 0
+    assert told.out.splitlines()[-1].strip() == f"could not be brought back: 1 B of line {line}"
+    assert "--bad-bytes drop" in " ".join(told.out.split())
+    assert "caf\ufffd" in history.read_text()
+    assert "not_recovered" in run("validate", FEATURE, "--notes").out
+    with open(history, "ab") as file:
+        file.write(b'{"timestamp": "2025-01-09T10:00:00Z", "command": "caf\xe9"}\n')
+    dropped = run("repair", FEATURE, "--rewrite-history", "--bad-bytes", "drop", "--json").json
+    assert [one["line"] for one in dropped["lost"]] == [line + 1]
+    assert history.read_text().count("caf") == 1
+
+
 def test_hint_message_and_exit_code_of_a_repair_agree(run: Run, planned: FeatureStore) -> None:
     """What `validate` names as the remedy is what mends it."""
     history = planned.home / FEATURE / "history.jsonl"

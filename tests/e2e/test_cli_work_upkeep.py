@@ -237,6 +237,21 @@ def test_a_damaged_line_of_the_log_is_set_aside_by_the_command_that_its_remedy_n
     assert len(log.read_bytes().splitlines()) == 1
 
 
+def test_a_line_of_the_log_with_a_bad_byte_is_kept_without_it(run: Run, session: str) -> None:
+    leave(session, "one")
+    run("work", "consume", session)
+    log = ROOT / session / "log.jsonl"
+    line = json.loads(log.read_bytes())
+    other = {**line, "breadcrumb_id": "by-hand", "file": "1/x?.json"}
+    log.write_bytes(log.read_bytes() + json.dumps(other).encode().replace(b"?", b"\xff") + b"\n")
+    assert run("work", "ledger", "restore", session, "--json").json["damaged"] == 1
+    assert [json.loads(one) for one in log.read_bytes().splitlines()] == [
+        line,
+        {**other, "file": "1/x\ufffd.json"},
+    ]
+    assert run("check", session).code == 0
+
+
 def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: str) -> None:
     leave(session, "one")
     for name in ("work", "audit"):

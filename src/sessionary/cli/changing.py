@@ -7,7 +7,7 @@ lies there, while the commands that read take any folder that has files in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from sessionary.layouts.amplifier.ids import SESSIONS
 from sessionary.model import Problem
 from sessionary.workspace import Workspace
 
+_FEW = 10
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 
 dry_run = click.option("--dry-run", is_flag=True, help="Tell what would be done, and write nothing.")
@@ -125,6 +126,14 @@ def not_read(problems: Iterable[Problem]) -> Iterator[str]:
             f", line {problem.line:,}" if problem.line is not None else ""
         )
         yield fit(f"  {problem.code}  {place}: {one_line(problem.message)}", output.width())
+
+
+def lost(places: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """What a repair could not bring back, by line and number of bytes: the last line of what it says."""
+    if places:
+        lines = ", ".join(f"{line:,}" for line, _ in places[:_FEW]) + (", …" if len(places) > _FEW else "")
+        size = phrases.size(sum(count for _, count in places))
+        yield from set_in(f"  could not be brought back: {size} of line{'s' * (len(places) > 1)} {lines}")
 
 
 def at(when: datetime | None) -> str:

@@ -18,7 +18,6 @@ from sessionary.layouts.amplifier import Repaired, repair
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
-_FEW = 10
 _SOURCES = {
     "backup": "its backup",
     "conflict": "both sides of the merge conflict; where they differ, from the first",
@@ -143,12 +142,7 @@ def _told(done: Repaired, full: bool) -> Iterator[str]:
 
 def _lost(done: Repaired) -> Iterator[str]:
     """What could not be brought back: the last line."""
-    lost = [fix for fix in done.fixes if fix.lost]
-    if not lost:
-        return
-    lines = ", ".join(f"{fix.line:,}" for fix in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
-    size = phrases.size(sum(fix.lost for fix in lost))
-    yield from changing.set_in(f"  could not be brought back: {size} of line{'s' * (len(lost) > 1)} {lines}")
+    yield from changing.lost([(fix.line, fix.lost) for fix in done.fixes if fix.lost])
 
 
 def _unchanged(name: str, done: Repaired) -> Iterator[str]:

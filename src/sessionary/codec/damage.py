@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from sessionary.codec.conflicts import is_marker, name_of
 from sessionary.codec.decode import Undecodable, decode
@@ -81,6 +81,35 @@ def split_glued(raw: bytes) -> list[Span]:
     return [span for span in spans if _is_utf8(raw[slice(*span)])]
 
 
+def lenient(raw: bytes) -> dict[str, Any] | None:
+    """The object that a text holds if control characters may stand raw in strings, and numbers may be of any length."""
+    try:
+        value = json.loads(raw.decode("utf-8"), strict=False, parse_int=_number)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def replaced(raw: bytes) -> dict[str, Any] | None:
+    """The record of a line whose damage is bytes that are not UTF-8, with U+FFFD in their place.
+
+    None if the line is UTF-8, or no record with U+FFFD either.
+    """
+    if _is_utf8(raw):
+        return None
+    text = raw.decode("utf-8", "replace").encode()
+    try:
+        value = decode(text)
+    except Undecodable:
+        value = lenient(text)
+    return value if value and isinstance(value, dict) else None
+
+
+def bad_bytes(raw: bytes) -> int:
+    """How many bytes are not UTF-8."""
+    return len(raw) - len(raw.decode("utf-8", "ignore").encode())
+
+
 def covers(raw: bytes, spans: Sequence[Span]) -> bool:
     """True if nothing but blanks and NULs lies outside of the spans."""
     edges = [0, *(edge for span in spans for edge in span), len(raw)]
@@ -138,6 +167,14 @@ def _stands_alone(text: str, start: int) -> bool:
 
 def _ends_alone(text: str, end: int) -> bool:
     return text[end : end + _NEAR].lstrip(_BLANK)[:1] not in ("]", "}", ",", ":")
+
+
+def _number(digits: str) -> int | str:
+    """An integer; one with more digits than Python reads stays text."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sessionary.codec import Undecodable, decode, encode_line, object_lines
+from sessionary.codec.damage import replaced
 from sessionary.codec.decode import REFUSED
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs
@@ -168,7 +169,8 @@ class Ledger:
     def drop_damage(self, now: datetime) -> int:
         """Take the lines that cannot be read out of the ledger; returns how many these are.
 
-        The whole file as it was is kept beside it, as ``<name>.corrupt-<time>``.
+        A line that can be read with U+FFFD in the place of bytes that are not UTF-8 stays so, unless another line
+        acknowledges the same message. The whole file as it was is kept beside it, as ``<name>.corrupt-<time>``.
 
         Durability: as `atomic.replace`: cut off, the ledger is the old one or the new one.
 
@@ -183,13 +185,22 @@ class Ledger:
             if damaged:
                 atomic.keep_aside(self.path, "corrupt", fs=self._fs, now=now)
                 lines = enumerate(lines_of(self._fs, self.path), 1)
-                kept = [line + b"\n" for number, line in lines if number not in damaged]
+                kept = [
+                    good + b"\n"
+                    for number, line in lines
+                    if (good := self._readable(line) if number in damaged else line) is not None
+                ]
                 atomic.replace(self.path, kept, fs=self._fs)
                 self._journal.reopened()
                 self.refresh()
         finally:
             self._lock.release()
         return len(damaged)
+
+    def _readable(self, line: bytes) -> bytes | None:
+        """A damaged line with U+FFFD in the place of its bad bytes; None if that is no record, or is there already."""
+        record = replaced(line)
+        return None if record is None or record.get("breadcrumb_id") in self.ids else encode_line(record)
 
     def settle(self) -> None:
         """Make durable what others wrote and perhaps died before they could flush it.

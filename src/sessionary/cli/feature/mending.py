@@ -62,10 +62,22 @@ Examples:
     is_flag=True,
     help="Write split entries and wrong durations anew; the old file is kept.",
 )
+@click.option(
+    "--bad-bytes",
+    type=click.Choice(["replace", "drop"]),
+    default="replace",
+    show_default=True,
+    help="With --rewrite-history: keep an entry that is not UTF-8, with U+FFFD in place of the bytes, or drop it.",
+)
 @click.option("--rebuild-index", is_flag=True, help="Write the list of features anew, from their folders.")
 @in_project.as_json
 def repair_command(
-    feature_id: str | None, root: Path, rewrite_history: bool, rebuild_index: bool, json_: bool
+    feature_id: str | None,
+    root: Path,
+    rewrite_history: bool,
+    bad_bytes: str,
+    rebuild_index: bool,
+    json_: bool,
 ) -> int:
     """Put right what `validate` finds.
 
@@ -77,9 +89,10 @@ def repair_command(
         raise click.UsageError("give the ID of a feature, or --rebuild-index")
     store = given.store_in(root)
     rebuild = feature_id is None
-    done = (
-        store.rebuild_index() if rebuild else store.repair(str(feature_id), rewrite_history=rewrite_history)
-    )
+    if rebuild:
+        done = store.rebuild_index()
+    else:
+        done = store.repair(str(feature_id), rewrite_history=rewrite_history, bad_bytes=bad_bytes)
     if json_:
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
@@ -95,6 +108,8 @@ def _tell(done: Repaired) -> None:
         changing.tell("kept", in_project.short_path(path))
     if not done.actions and in_project.exit_code(done.problems) == 0:
         output.lines(changing.done("nothing to repair"))
+    if done.lost:
+        output.lines(changing.lost(done.lost))
 
 
 @click.command(

@@ -12,7 +12,6 @@ Of lines that both sides of a merge have changed, one side stays: both would be 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from sessionary.codec import Reading, Undecodable, decode, encode_line, read_lines, split_glued
 from sessionary.codec.conflicts import conflicts, is_marker
-from sessionary.codec.damage import MAX_JOINED_LINES, joined_record
+from sessionary.codec.damage import MAX_JOINED_LINES, bad_bytes, joined_record, lenient, replaced
 from sessionary.codec.decode import BOM
 from sessionary.layouts.amplifier.recovery import between, one_line
 from sessionary.model import Severity
@@ -204,7 +203,7 @@ def _written_anew(line: bytes) -> bytes:
 
 def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) -> Fix:
     if code == REPLACED:
-        bad = len(rest) - len(rest.decode("utf-8", "ignore").encode())
+        bad = bad_bytes(rest)
         return Fix(line, "bad_utf8", f"{bad:,} bytes that are not UTF-8 became U+FFFD", bad)
     lost = 0 if code in _NOTHING_LOST else zeros + len(rest.replace(b"\0", b""))
     return Fix(line, code, _words(len(records), len(rest)), lost)
@@ -266,8 +265,8 @@ def _worked(stretch: _Stretch, replace_bad: bool) -> Iterator[tuple[int, str, li
             yield number, "not_an_object", items, b"", 0
         elif (whole := _record(line)) is not None:
             yield number, _refusal(line), [whole], b"", 0
-        elif replace_bad and (replaced := _replaced(line)) is not None:
-            yield number, REPLACED, [replaced], line, 0
+        elif replace_bad and (saved := replaced(line)) is not None:
+            yield number, REPLACED, [(encode_line(saved), saved)], line, 0
         else:
             read = [(span, _record(line[slice(*span)])) for span in split_glued(line)]
             records = [record for _, record in read if record is not None]
@@ -292,44 +291,16 @@ def _refusal(line: bytes) -> str:
     return "unknown_record" if isinstance(value, dict) else "not_an_object"
 
 
-def _number(digits: str) -> int | str:
-    """An integer; one with more digits than Python reads stays text."""
-    try:
-        return int(digits)
-    except ValueError:
-        return digits
-
-
 def _record(piece: bytes) -> Message | None:
     """The record in a piece of a line: as it is if it is strict JSON on one line, else written anew."""
     try:
         value = decode(piece)
         strict = b"\n" not in piece
     except Undecodable:
-        try:
-            value = json.loads(piece.decode("utf-8"), strict=False, parse_int=_number)
-        except (ValueError, RecursionError):
-            return None
-        strict = False
+        value, strict = lenient(piece), False
     if not isinstance(value, dict):
         return None
     return (piece if strict else encode_line(value)), value
-
-
-def _replaced(line: bytes) -> Message | None:
-    """The record of a line whose only damage is bytes that are not UTF-8, with U+FFFD in their place."""
-    if _is_utf8(line):
-        return None
-    record = _record(line.decode("utf-8", "replace").encode())
-    return None if record is None or not record[1] else (encode_line(record[1]), record[1])
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _listed(line: bytes) -> list[Message] | None:

@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sessionary.disk.fs import Fs
+from sessionary.disk.fs import Fs, read_bytes
 from sessionary.disk.pid_file import read_holder, way_out
+from sessionary.errors import StorageFailed
 from sessionary.layouts.orchestrator import names, planfile, rules
-from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, odd_entries
+from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries
 from sessionary.layouts.orchestrator.indexfile import IndexFile
 from sessionary.layouts.orchestrator.reading import history_of, is_folder, look_or_none, read_plan, read_state
 from sessionary.layouts.orchestrator.replaying import Behind, fields_behind, last_operation, operations_back
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity
+
+_FEW = 5
 
 
 def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
@@ -32,6 +35,7 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     yield from plan.problems
     history = history_of(fs, folder)
     yield from history_problems(history)
+    yield from _lost_entries(fs, folder)
     if not is_folder(fs, f"{folder}/{names.ARTIFACTS}"):
         words = "there is no folder for artifacts"
         yield note(
@@ -77,11 +81,36 @@ def _with_remedy(problem: Problem, feature_id: str) -> Problem:
     """Damage to a history with the command that mends it: what mends journals of agents does not reach features."""
     if problem.code in HEALED:
         does = "writes it on one line"
+    elif problem.code == "bad_utf8":
+        does = (
+            "keeps the entry, with U+FFFD in the place of the bytes, if the rest of it can be read "
+            "(`--bad-bytes drop` leaves it out), and keeps the old file"
+        )
     elif problem.code in BROKEN:
         does = "leaves it out and keeps the old file"
     else:
         return problem
     return problem._replace(repair=f"`sessionary feature repair {feature_id} --rewrite-history` {does}")
+
+
+def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
+    """What earlier repairs could not bring back, as long as the histories that they replaced are kept."""
+    try:
+        found = fs.listdir(folder)
+    except OSError:
+        return
+    for name in sorted(found):
+        if not name.startswith(f"{names.HISTORY}.original-"):
+            continue
+        path = f"{folder}/{name}"
+        try:
+            lost = mended(read_bytes(fs, path) or b"", path).lost
+        except StorageFailed:
+            continue
+        if lost:
+            lines = ", ".join(f"{line:,}" for line, _ in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
+            words = f"a repair could not bring back all bytes of line{'s' * (len(lost) > 1)} {lines} of the old history"
+            yield note("not_recovered", path, words, "none is known; the old history is kept there")
 
 
 def _between(

@@ -6,13 +6,13 @@ which breaks one record into several lines that no strict reader reads; such a r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sessionary.codec import read_lines
+from sessionary.codec import read_lines, split_glued
+from sessionary.codec.damage import bad_bytes, covers, lenient, replaced
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.layouts.orchestrator import entries
 from sessionary.layouts.orchestrator.times import parse
@@ -55,19 +55,11 @@ def parse_history(data: bytes, path: str) -> History:
     healed: list[tuple[int, dict[str, Any]]] = [(record.byte, record.value) for record in reading.records()]
     for problem in problems:
         if problem.code in HEALED and problem.byte is not None:
-            value = _leniently(data[problem.byte : problem.byte + problem.span])
+            value = lenient(data[problem.byte : problem.byte + problem.span])
             if value is not None:
                 healed.append((problem.byte, value))
     healed.sort(key=lambda pair: pair[0])
     return History(path, [value for _, value in healed], problems, size=len(data), torn=reading.torn)
-
-
-def _leniently(raw: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(raw.decode("utf-8"), strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def chosen(
@@ -170,29 +162,62 @@ BROKEN = frozenset({
 """What no reader can read, now or later. Records that are only too deep or too long for us are not among them."""
 
 
-def mended(data: bytes, path: str) -> tuple[list[bytes], int]:
-    """The lines of a history as they should have been written: each record on one line, milliseconds, no torn line.
+class Mended(NamedTuple):
+    """The lines of a history as they should have been written.
 
-    Lines that are sound keep their bytes. What nobody can read is left out; the number says how many of those were.
-    The caller keeps the old file.
+    Attributes:
+        lines: each with its newline.
+        lost: the line and the number of bytes of everything that could not be brought back.
+        replaced: how many entries have U+FFFD in the place of such bytes.
+        left_out: how many lines are not there any more.
+    """
+
+    lines: list[bytes]
+    lost: list[tuple[int, int]]
+    replaced: int
+    left_out: int
+
+
+def mended(data: bytes, path: str, *, replace_bad: bool = True) -> Mended:
+    """A history as it should have been written: each record on one line, milliseconds, no torn line.
+
+    Lines that are sound keep their bytes. What nobody can read is left out. An entry whose only damage is bytes that
+    are not UTF-8 stays, with U+FFFD in their place, unless `replace_bad` is False. The caller keeps the old file.
     """
     reading = read_lines(data, path)
     lines = [
         (record.byte, _in_milliseconds(record.value) or record.raw + b"\n") for record in reading.records()
     ]
-    left_out = 0
+    lost: list[tuple[int, int]] = []
+    saved = left_out = 0
     for problem in reading.problems:
         if problem.byte is None or problem.severity <= Severity.note:
             continue
         raw = data[problem.byte : problem.byte + problem.span]
-        value = _leniently(raw) if problem.code in HEALED else None
-        if value is not None:
-            lines.append((problem.byte, _in_milliseconds(value) or entries.line_of(value)))
-        elif problem.code in BROKEN:
-            left_out += 1
+        if problem.code in HEALED or problem.code in BROKEN:
+            values, gone = _saved(raw, problem.code, replace_bad)
+            lines += [(problem.byte, _in_milliseconds(value) or entries.line_of(value)) for value in values]
+            saved += gone == bad_bytes(raw) > 0
+            left_out += gone > bad_bytes(raw)
+            lost += [(problem.line or 0, gone)] if gone else []
         elif not any(problem.byte <= byte < problem.byte + problem.span for byte, _ in lines):
             lines.append((problem.byte, raw.rstrip(b"\n") + b"\n"))
-    return [line for _, line in sorted(lines, key=lambda pair: pair[0])], left_out
+    ordered = [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+    return Mended(ordered, lost, saved, left_out)
+
+
+def _saved(raw: bytes, code: str, replace_bad: bool) -> tuple[list[dict[str, Any]], int]:
+    """The entries in a damaged stretch of a history, and how many of its bytes could not be brought back."""
+    if code == "conflict_marker":
+        return [], 0
+    whole = lenient(raw) or (replaced(raw) if replace_bad else None)
+    if whole:
+        return [whole], bad_bytes(raw)
+    spans = split_glued(raw)
+    found = [value for start, end in spans if (value := lenient(raw[start:end]))]
+    return found, 0 if covers(raw, spans) and b"\0" not in raw else len(raw) - sum(
+        end - start for start, end in spans
+    )
 
 
 def _in_milliseconds(entry: dict[str, Any]) -> bytes | None:

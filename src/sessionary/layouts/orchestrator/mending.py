@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sessionary.errors import NotFound
+from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.orchestrator import index_repair, names, repairing
 from sessionary.layouts.orchestrator.home import FeatureHome
 from sessionary.layouts.orchestrator.repaired import Repaired
@@ -13,26 +13,40 @@ from sessionary.layouts.orchestrator.repaired import Repaired
 class FeatureMender(FeatureHome):
     """The part of `FeatureStore` that puts features right."""
 
-    def repair(self, feature_id: str, *, rewrite_history: bool = False) -> Repaired:
+    def repair(
+        self, feature_id: str, *, rewrite_history: bool = False, bad_bytes: str = "replace"
+    ) -> Repaired:
         """Put right what `validate` finds in a feature: the state from the history, missing files, the row of the list.
 
         With `rewrite_history` also entries that are spread over several lines, and durations in nanoseconds: the
         history is written anew, the old one stays as ``history.jsonl.original-<time>``. A state that cannot be read
         stays as ``state.yaml.corrupt-<time>``. Doing it twice does no more than doing it once.
 
+        An entry with bytes that are not UTF-8 stays in the new history with U+FFFD in their place; with
+        ``bad_bytes="drop"`` it is left out. What could not be brought back is in `Repaired.lost`, and `validate`
+        reports it as a note as long as the old history is there.
+
         Durability: each file is the old one or the new one, whole; what is replaced is kept before.
 
         Raises:
             NotFound: no such feature.
+            Invalid: `bad_bytes` is neither ``replace`` nor ``drop``.
             Unsupported: its state is of a newer version: nothing is touched.
             Locked, StorageFailed: as `update`.
         """
+        if bad_bytes not in ("replace", "drop"):
+            raise Invalid(f"Unknown bad_bytes value: {bad_bytes!r}", hint="use 'replace' or 'drop'")
         done = Repaired()
         with self._telling("update", names.STATE, feature_id):
             feature = self._pool.get(f"{self._root}/{names.check_id(feature_id)}")
             with feature.held(self.timeout):
                 repairing.repair_feature(
-                    feature, self._now(), done, rewrite_history=rewrite_history, agent=self.agent
+                    feature,
+                    self._now(),
+                    done,
+                    rewrite_history=rewrite_history,
+                    bad_bytes=bad_bytes,
+                    agent=self.agent,
                 )
             self.last_report.problems += done.problems
         return done

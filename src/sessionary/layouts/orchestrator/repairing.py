@@ -33,11 +33,17 @@ from sessionary.model import Problem, Severity
 
 
 def repair_feature(
-    feature: Feature, now: datetime, done: Repaired, *, rewrite_history: bool, agent: str
+    feature: Feature,
+    now: datetime,
+    done: Repaired,
+    *,
+    rewrite_history: bool,
+    bad_bytes: str,
+    agent: str,
 ) -> None:
     """Put one feature right, under its lock. See `FeatureStore.repair`."""
     fs, folder = feature.fs, feature.folder
-    history = _repair_history(feature, now, done, rewrite_history)
+    history = _repair_history(feature, now, done, rewrite_history, bad_bytes == "replace")
     told = replay(history.values)
     began = _began(feature, told, done)  # before a missing plan is made, which knows less than the history
     repair_plan(feature, history.values, began or now, now, done)
@@ -51,7 +57,9 @@ def repair_feature(
     repair_row(feature, state, now, done)
 
 
-def _repair_history(feature: Feature, now: datetime, done: Repaired, rewrite: bool) -> History:
+def _repair_history(
+    feature: Feature, now: datetime, done: Repaired, rewrite: bool, replace_bad: bool
+) -> History:
     """The history as it is then. Lines that cannot be read are only left out if `rewrite` is given."""
     path = feature.journal.path
     data = read_bytes(feature.fs, path)
@@ -59,24 +67,31 @@ def _repair_history(feature: Feature, now: datetime, done: Repaired, rewrite: bo
         atomic.create(path, b"", fs=feature.fs)
         done.actions.append("made an empty history")
     elif rewrite:
-        lines, left_out = mended(data, path)
-        if (whole := b"".join(lines)) != data:
+        new = mended(data, path, replace_bad=replace_bad)
+        if (whole := b"".join(new.lines)) != data:
             kept = atomic.keep_aside(path, "original", fs=feature.fs, now=now)
             done.kept.append(kept)
             atomic.replace(path, (whole,), fs=feature.fs)
             feature.journal.reopened()
             done.actions.append("wrote the history anew: each entry on one line, durations in milliseconds")
-            if left_out:
-                words = f"{left_out:,} lines could not be read and are only in the kept file"
-                done.problems.append(
-                    Problem(
-                        "left_out", Severity.note, kept, None, None, words, "look there for what they held"
-                    )
+            if new.replaced:
+                done.actions.append(
+                    f"put U+FFFD in the place of bytes that are not UTF-8, in {_entries(new.replaced)}; "
+                    "--bad-bytes drop leaves such entries out"
                 )
+            if new.left_out:
+                words = f"{new.left_out:,} lines could not be read and are only in the kept file"
+                remedy = "look there for what they held"
+                done.problems.append(Problem("left_out", Severity.note, kept, None, None, words, remedy))
+            done.lost = new.lost
     history = read_history(feature.fs, path)
     remaining = checking.history_problems(history)
     done.problems += [problem for problem in remaining if problem.severity > Severity.note]
     return history
+
+
+def _entries(count: int) -> str:
+    return f"{count:,} entr{'y' if count == 1 else 'ies'}"
 
 
 def _repair_state(

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from sessionary.errors import AlreadyExists, Corrupt, NotFound, SchemaError, SessionaryError, TransitionError
+from sessionary.errors import (
+    AlreadyExists,
+    Corrupt,
+    Invalid,
+    NotFound,
+    SchemaError,
+    SessionaryError,
+    TransitionError,
+)
 from sessionary.layouts.orchestrator import FeatureStore
 from tests.unit.layouts.orchestrator.conftest import ID, NOON
 
@@ -304,8 +312,53 @@ def test_damage_in_a_history_names_the_command_that_mends_it(store: Any, make: A
         assert [problem.code for problem in done.problems] == ["left_out"]
         assert Path(done.kept[0]).read_bytes() == sound + broken
         assert history.read_bytes() == sound
-        assert codes(make()) == set()
+        assert done.lost == [(sound.count(b"\n") + 1, len(broken.rstrip(b"\n")))]
+        assert codes(make()) == {"not_recovered"}
         assert len(list(feature.glob("history.jsonl.original-*"))) == number + 1
+
+
+BAD = b'{"timestamp": "2025-01-09T10:00:00Z", "command": "implement", "arguments": "caf\xe9 au lait"}'
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_an_entry_with_a_bad_byte_is_kept(store: Any, make: Any, feature: Path, end: bytes) -> None:
+    history = feature / "history.jsonl"
+    sound = history.read_bytes()
+    history.write_bytes(sound + BAD + end)
+    done = make().repair(ID, rewrite_history=True)
+    assert [entry.get("arguments") for entry in make().history(ID)][-1] == "caf\ufffd au lait"
+    assert history.read_bytes().startswith(sound)
+    assert done.lost == [(sound.count(b"\n") + 1, 1)]
+    assert "left_out" not in {problem.code for problem in done.problems}
+    assert Path(done.kept[0]).read_bytes() == sound + BAD + end
+    (found,) = [problem for problem in make().validate(ID) if problem.code == "not_recovered"]
+    assert (found.severity.name, found.path) == ("note", done.kept[0])
+    number = sound.count(b"\n") + 1
+    assert found.message == f"a repair could not bring back all bytes of line {number} of the old history"
+    assert make().repair(ID, rewrite_history=True).actions == []
+
+
+def test_an_entry_with_a_bad_byte_is_left_out_on_request(store: Any, make: Any, feature: Path) -> None:
+    history = feature / "history.jsonl"
+    sound = history.read_bytes()
+    history.write_bytes(sound + BAD + b"\n")
+    (found,) = [problem for problem in make().validate(ID) if problem.code == "bad_utf8"]
+    assert "--bad-bytes drop" in str(found.repair)
+    done = make().repair(ID, rewrite_history=True, bad_bytes="drop")
+    assert history.read_bytes() == sound
+    assert done.lost == [(sound.count(b"\n") + 1, len(BAD))]
+    with pytest.raises(Invalid):
+        make().repair(ID, rewrite_history=True, bad_bytes="keep")
+
+
+def test_records_that_share_a_line_are_not_lost(store: Any, make: Any, feature: Path) -> None:
+    history = feature / "history.jsonl"
+    first = b'{"command": "a", "timestamp": "2025-01-09T10:00:00Z"}'
+    history.write_bytes(history.read_bytes() + first + first + b"\n")
+    done = make().repair(ID, rewrite_history=True)
+    assert done.lost == []
+    assert "left_out" not in {problem.code for problem in done.problems}
+    assert history.read_bytes().endswith(first + b"\n" + first + b"\n")
 
 
 def test_a_record_that_only_we_cannot_read_is_not_left_out(store: Any, make: Any, feature: Path) -> None:
