@@ -670,7 +670,8 @@ def test_the_archive_is_listed_and_restored(run: Run, talk: BrainstormStore) -> 
     refused = run("restore", row["name"], "--archived")
     assert (refused.code, "--replace" in refused.err) == (11, True)
     said = run("restore", row["name"], "--archived", "--replace", "--json").json
-    assert said == {"slug": "feature-auth", "path": talk.path("feature-auth")}
+    assert said.keys() == {"slug", "path", "undo"}
+    assert said["path"] == talk.path("feature-auth")
     assert talk.load("feature-auth").ems == 68
     assert run("restore", "feature-auth", "--replace").code == 2
 
@@ -728,8 +729,38 @@ def test_the_undo_line_leads_back(
 def test_a_new_session_is_undone_by_bringing_the_old_one_back(run: Run, talk: BrainstormStore) -> None:
     said = run("start", "feature-auth", "--new")
     assert talk.load("feature-auth").iteration == 1
-    assert run(*undo_of(said)).code == 0
+    back = run(*undo_of(said))
+    assert back.code == 0
     assert talk.load("feature-auth").iteration == 3
+    (go_on,) = [line for line in back.err.splitlines() if line.startswith("go on: ")]
+    assert main(shlex.split(go_on)[3:]) == 0
+    assert talk.load("feature-auth").status == "in_progress"
+
+
+def test_a_restore_that_replaced_a_session_is_undone(run: Run, talk: BrainstormStore) -> None:
+    run("start", "feature-auth", "--new", "--ems", "11")
+    said = run("restore", "feature-auth", "--archived", "--replace")
+    assert talk.load("feature-auth").ems == 68
+    again = run(*undo_of(said))
+    assert talk.load("feature-auth").ems == 11
+    assert run(*undo_of(again)).code == 0
+    assert talk.load("feature-auth").ems == 68
+
+
+@pytest.mark.parametrize("words", [["finish"], ["finish", "--abandon"], ["reopen"]])
+def test_what_changed_nothing_offers_no_undo(run: Run, talk: BrainstormStore, words: list[str]) -> None:
+    name, *options = words
+    run(name, "feature-auth", *options)
+    again = run(name, "feature-auth", *options)
+    assert again.code == 0
+    assert "undo:" not in again.err
+    assert run(name, "feature-auth", *options, "--json").json["undo"] is None
+
+
+def test_what_is_not_in_the_trash_may_be_elsewhere(run: Run, talk: BrainstormStore) -> None:
+    said = run("restore", "feature-auth")
+    assert said.code == 10
+    assert "`sessionary brainstorm list` and `list --archived`" in said.err
 
 
 def test_what_has_no_undo_says_so_in_its_help(capsys: pytest.CaptureFixture[str]) -> None:

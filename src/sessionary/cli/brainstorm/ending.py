@@ -64,12 +64,15 @@ Examples:
 def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
     """Complete a session, or give it up; `reopen` takes that back."""
     store = given.store_in(root)
+    before = given.before(lambda: store.load(slug, store_migration=False))
     session = store.abandon(slug) if abandon else store.finish(slug)
     if not json_ and lang == LANGUAGES[0]:
         in_project.warn(session.problems)
     elif not json_ and any(problem.code == "low_score" for problem in session.problems):
         output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
-    return given.told(session, lang, json_, in_project.command_line("brainstorm", root, "reopen", slug))
+    changed = before is not None and before.status != session.status
+    undo = in_project.command_line("brainstorm", root, "reopen", slug) if changed else ""
+    return given.told(session, lang, json_, undo)
 
 
 @click.command(

@@ -85,7 +85,8 @@ def continue_command(
 ) -> int:
     """Go on to the next iteration.
 
-    After a step back that is the one that is stored, else a new one.
+    After a step back that is the one that is stored, else a new one. `back` takes it back, and leaves persona and
+    mode as they are then.
     """
     store = given.store_in(root)
     before = store.load(slug, store_migration=False)

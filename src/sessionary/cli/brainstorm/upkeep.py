@@ -14,6 +14,7 @@ from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT, SUFFIX
+from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED
 
 PARTLY = 3
 
@@ -110,19 +111,35 @@ Examples:
 def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_: bool) -> int:
     """Bring a session back that was cleaned up, or replaced by a new one.
 
-    Of several of one name the last. It comes back as it was stored: `reopen` goes on with it. There is no undo for
-    a restore from .trash/; one from archive/ is replaced again in the same way.
+    Of several of one name the last. It comes back as it was stored: `reopen` goes on with it. Where no session was
+    replaced there is no undo.
     """
     if replace and not archived:
         raise click.UsageError("--replace goes with --archived")
     store = given.store_in(root)
+    before = {row.path for row in store.archived()} if replace else set()
     path = store.restore_archived(slug, replace=replace) if archived else store.restore(slug)
-    slug = os.path.basename(path).removesuffix(SUFFIX)
+    slug = _name(path)
+    made_room = [row.path for row in store.archived() if row.path not in before] if replace else []
+    undo = _restoring(root, _name(made_room[0])) if len(made_room) == 1 else ""
     if json_:
-        output.value({"slug": slug, "path": path})
-    else:
-        output.lines(changing.done(f"{slug} is back: {harmless(in_project.short_path(path))}"))
+        output.value({"slug": slug, "path": path, "undo": undo or None})
+        return 0
+    output.lines(changing.done(f"{slug} is back: {harmless(in_project.short_path(path))}"))
+    back = given.before(lambda: store.load(slug, store_migration=False))
+    if back is not None and back.status in (COMPLETED, ABANDONED):
+        changing.tell("go on", in_project.command_line("brainstorm", root, "reopen", slug))
+    if undo:
+        changing.tell("undo", undo)
     return 0
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path).removesuffix(SUFFIX)
+
+
+def _restoring(root: Path, name: str) -> str:
+    return in_project.command_line("brainstorm", root, "restore", name, "--archived", "--replace")
 
 
 @click.command(

@@ -109,7 +109,12 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
         path = os.path.join(trash, time, f"{slug}{SUFFIX}")
         if look(fs, path) is not None:
             return path
-    raise NotFound(f"session {slug} is not in the trash", path=trash, session=slug)
+    raise NotFound(
+        f"session {slug} is not in the trash",
+        path=trash,
+        session=slug,
+        hint="`sessionary brainstorm list` and `list --archived` show the other places where it may be",
+    )
 
 
 def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:

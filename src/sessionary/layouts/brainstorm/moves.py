@@ -348,8 +348,19 @@ def duration(session: Session, now: datetime) -> int | None:
     changed = read_time(session.get("updated")) or started
     told = (read_time(entry.get("timestamp")) for entry in history)
     moments = [time for time in (started, *told, changed, now) if time is not None]
-    since = floor + _worked([min(changed, now), now]) if known else 0
+    since = floor + _minutes_between(min(changed, now), now, started) if known else 0
     return max(floor, since, int(sum(parts)), _worked(sorted(time for time in moments if time <= now)))
+
+
+def _minutes_between(changed: datetime, now: datetime, started: datetime) -> int:
+    """Whole minutes, counted from `started`, that ended between two changes; none if that was a pause.
+
+    So changes that follow each other within seconds lose nothing: what each leaves out, a later one counts.
+    """
+    if now - changed > PAUSE:
+        return 0
+    minute = timedelta(minutes=1)
+    return (now - started) // minute - (changed - started) // minute
 
 
 def _worked(moments: Sequence[datetime]) -> int:

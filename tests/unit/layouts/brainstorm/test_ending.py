@@ -95,6 +95,13 @@ def test_the_duration_grows_by_what_was_worked_and_not_by_the_age_of_the_file(st
     assert minutes(store) == 45
 
 
+def test_changes_within_seconds_of_each_other_add_up(store: BrainstormStore) -> None:
+    store.create("sign-in", questions=["Who?"], now=START)
+    for number in range(1, 91):
+        store.idea("sign-in", f"idea {number}", now=after(number * 2 / 3))
+    assert minutes(store) == 60
+
+
 def test_what_is_said_of_answers_counts_though_nobody_wrote_meanwhile(store: BrainstormStore) -> None:
     store.create("sign-in", questions=["Who?"], now=START)
     store.answer("sign-in", ["We"], duration=50, now=after(60))
