@@ -267,6 +267,32 @@ def look(fs: Fs, path: str) -> os.stat_result | None:
         raise storage_failed(error, "look at", path) from error
 
 
+def is_there(fs: Fs, path: str) -> bool:
+    """True if something has this name, be it a link that leads nowhere.
+
+    Raises:
+        StorageFailed: the system does not tell.
+    """
+    try:
+        fs.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise storage_failed(error, "look at", path) from error
+    return True
+
+
+def size_of(fs: Fs, path: str) -> int | None:
+    """The bytes of a file; those of a link that leads nowhere are its own. None if it is gone. Raises OSError."""
+    try:
+        return fs.stat(path).st_size
+    except FileNotFoundError:
+        try:
+            return fs.lstat(path).st_size
+        except FileNotFoundError:
+            return None
+
+
 def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
     """Write every byte. One `write` call unless the kernel takes less, which it may near a full disk."""
     written = fs.write(fd, data)

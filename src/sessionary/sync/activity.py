@@ -18,6 +18,7 @@ from sessionary.disk.fs import Fs, look
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head
+from sessionary.sync.links import Links
 from sessionary.sync.rules import Rules
 from sessionary.sync.survey import LocalPart
 
@@ -63,8 +64,9 @@ def restore(fs: Fs, layout: Recipient, rules: Rules, ref: SessionRef, active: da
         StorageFailed: the folder cannot be read.
     """
     newest = kept = max(0, (active - _EPOCH) // _TICK * 1000)
+    links = Links(fs, layout)
     for part in layout.parts(ref):
-        if layout.rule(part.name).policy is Policy.ONCE:
+        if layout.rule(part.name).policy is Policy.ONCE or links.of(ref, part.path) is not None:
             continue
         found = look(fs, part.path)
         if found is None:

@@ -175,7 +175,11 @@ class Checker:
                 agreed, fault = self._heal_head(name, ref, agreed, record, fault)
             faults.append(fault)
         blocks, wrong = self._files(name, ref, agreed, repair and all(one.healed for one in faults))
-        return Checked(ref.session_id, project, blocks, (*faults, *wrong))
+        checked = Checked(ref.session_id, project, blocks, (*faults, *wrong))
+        if left_out := self._surveyor.left_out(ref):
+            error = self._surveyor.links.error(ref, left_out)
+            return checked._replace(note=error.message, error=error)
+        return checked
 
     def _heal_head(
         self, name: str, ref: SessionRef, agreed: Agreed, record: HeadRecord | None, fault: Fault

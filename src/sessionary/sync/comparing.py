@@ -14,7 +14,7 @@ A file that is missing is never taken for one that was removed. It comes back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -24,7 +24,7 @@ from sessionary.errors import RemoteError
 from sessionary.layouts.base import PartKind, Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
-from sessionary.sync.heads import LINES, Head, PartHead, follows
+from sessionary.sync.heads import LINES, Head, PartHead, follows, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Rules
@@ -91,14 +91,6 @@ class Comparison:
         return bool(self.for_a_person(rule))
 
 
-def kind_of(part: PartHead) -> PartKind:
-    """The kind that a head gives; what an unknown word means is left alone as a log is."""
-    try:
-        return PartKind(part.kind)
-    except ValueError:
-        return PartKind.KEPT
-
-
 def compare(
     fs: Fs,
     remote: Remote,
@@ -108,16 +100,18 @@ def compare(
     rules: Rules,
     rule: RuleOf,
     spool: Spool | None = None,
+    closed: Collection[str] = (),
 ) -> Comparison:
     """Compare what is here with a head of the other side, fetching only what must be looked at or brought here.
 
-    What is fetched goes into `spool`; if none is given, into one in the folder for temporary files.
+    What is fetched goes into `spool`; if none is given, into one in the folder for temporary files. Of the files in
+    `closed` nothing is looked at: they lie out of the store.
 
     Raises:
         RemoteError, Corrupt, Unsupported, StorageFailed: as `incoming.fetch`.
     """
     result = Comparison(spool=Spool(fs=fs) if spool is None else spool)
-    there = {part.name: part for part in head.parts if rules.carries(kind_of(part))}
+    there = {part.name: part for part in _carried(head, rules) if part.name not in closed}
     before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
     goes_on = agreed is not None and follows(head, agreed.head)
     for name in sorted({*mine, *there}):
@@ -148,6 +142,16 @@ def compare(
         if result.verdicts[name] is Verdict.MERGE and rule(name).policy is Policy.FIELDS and goes_on:
             _add_base(remote, result, agreed, name)
     return result
+
+
+def moved(head: Head, agreed: Agreed | None, rules: Rules, names: Collection[str]) -> bool:
+    """True if the other side has another version of one of these files than was agreed."""
+    before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
+    return any(before.get(part.name) != part.chain for part in _carried(head, rules) if part.name in names)
+
+
+def _carried(head: Head, rules: Rules) -> list[PartHead]:
+    return [part for part in head.parts if rules.carries(kind_of(part))]
 
 
 def _is_base(agreed: Agreed, head: Head, theirs: Theirs) -> bool:

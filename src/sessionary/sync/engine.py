@@ -21,9 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-from sessionary.disk.fs import OS_FS, Fs, look
+from sessionary.disk.fs import OS_FS, Fs, is_there, look
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError
+from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
@@ -36,6 +36,7 @@ from sessionary.sync.heads import Head, decode, encode, head_name
 from sessionary.sync.held_back import HeldBack
 from sessionary.sync.holds import with_holds
 from sessionary.sync.holes import explained
+from sessionary.sync.links import is_link
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher
@@ -195,13 +196,15 @@ class Engine:
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         heads, here = self.listed(), self._here(report)
+        linked = {one.session_id for one in report.outcomes if is_link(one.error)}
         for name in sorted({*here, *heads}):
             ref, record = here.get(name), heads.get(name)
             known = self.states.agreed(name)
             if ref is not None:
                 report.outcomes += self._guarded(ref, partial(self._stands, ref, known, record))
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
-                report.outcomes.append(outcome)
+                is_told = is_link(outcome.error) and outcome.session_id in linked
+                report.outcomes += [] if is_told else [outcome]
         return report
 
     def unsent(self) -> list[str]:
@@ -212,12 +215,16 @@ class Engine:
         Raises:
             StorageFailed: the sessions cannot be listed.
         """
-        return [ref.session_id for name, ref in self._here(Report()).items() if not self._is_sent(name, ref)]
+        report = Report()
+        here = self._here(report)
+        linked = [one.session_id for one in report.outcomes if is_link(one.error)]
+        return linked + [ref.session_id for name, ref in here.items() if not self._is_sent(name, ref)]
 
     def _is_sent(self, name: str, ref: SessionRef) -> bool:
         try:
             agreed = self.states.agreed(name)
-            return agreed is not None and is_same(self._fs, self._surveyor.survey(ref), agreed)
+            same = agreed is not None and is_same(self._fs, self._surveyor.survey(ref), agreed)
+            return same and not self._surveyor.left_out(ref)
         except NotFound:
             return True  # it was deleted meanwhile
         except SessionaryError:
@@ -325,12 +332,17 @@ class Engine:
         return {name: ref for name, ref in asked.items() if self.layout.at(ref.path) is not None}
 
     def _named(self, refs: Iterable[SessionRef], report: Report) -> dict[str, SessionRef]:
-        """Those of them that the rules admit, by the names of their heads. Those of no known project are told."""
+        """Those of them that the rules admit, by the names of their heads.
+
+        Those of no known project are reported, and those that lie out of the store.
+        """
         found = {}
         for ref in refs:
             try:
                 project = self.projects.identity(ref)
-            except (NotFound, RemoteError) as error:
+                if self.rules.admits(project):
+                    self._surveyor.links.refuse(ref)
+            except (NotFound, RemoteError, Unsupported) as error:
                 report.outcomes.append(self._failed(ref.session_id, ref.project, error))
                 continue
             if self.rules.admits(project):
@@ -357,7 +369,7 @@ class Engine:
             return ref.project
 
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
-        held = isinstance(error, Locked | NotFound | Conflict)
+        held = isinstance(error, Locked | NotFound | Conflict) or is_link(error)
         standing = Standing.HELD_BACK if held else Standing.FAILED
         return Outcome(session, project, standing, str(error), error=error)
 
@@ -417,7 +429,7 @@ class Engine:
         """Tell the other side of a session that was trashed here, unless it is back by now."""
         recovered = self._recovered(name)
         told = recovered is not None and recovered.head.deleted and not agreed.head.deleted
-        if recovered is None or told or look(self._fs, agreed.folder) is not None:
+        if recovered is None or told or is_there(self._fs, agreed.folder):
             return outcome_of(agreed.head, Standing.IN_STEP)
         return pusher.bury(name, recovered, seen)
 
@@ -482,6 +494,7 @@ class Engine:
                 if outcome is not None:
                     return [outcome]
             ref = self._place(record.name, head)
+            self._surveyor.links.refuse(ref)
             if not head.deleted and self._stays_away(record.name, ref, head):
                 return [outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
@@ -543,7 +556,7 @@ class Engine:
             note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
         outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
-        return with_holds(outcome, holds)
+        return self._surveyor.told(ref, with_holds(outcome, holds), None if known is None else known.head)
 
     def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
         try:
@@ -553,7 +566,12 @@ class Engine:
         if not self._concerns(head) or head.deleted:
             return None
         with suppress(SessionaryError):  # it may belong to no place here
-            if self._stays_away(record.name, self._place(record.name, head), head):
+            ref = self._place(record.name, head)
+            try:
+                self._surveyor.links.refuse(ref)
+            except Unsupported as error:
+                return self._failed(head.session, head.project, error)
+            if self._stays_away(record.name, ref, head):
                 return outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)
         trashed = known is not None and (known.etag == record.etag or is_before(record, known))
         return outcome_of(

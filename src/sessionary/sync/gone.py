@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, is_there, look
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
@@ -72,7 +72,7 @@ class Gone:
             for name, agreed in found
             if agreed.head.deleted
             and self._concerns(agreed.head)
-            and look(self._fs, agreed.folder) is None
+            and not is_there(self._fs, agreed.folder)
             and is_before(heads.get(name), agreed)
         ]
 
@@ -85,5 +85,8 @@ class Gone:
 
 
 def is_gone(fs: Fs, folder: str, parent: str) -> bool:
-    """True if a session's folder is not there, though the folder that held it is: its disk has not gone with it."""
-    return look(fs, folder) is None and look(fs, parent) is not None
+    """True if a session's folder is not there, though the folder that held it is: its disk has not gone with it.
+
+    A link is there, whether what it leads to is or not.
+    """
+    return not is_there(fs, folder) and look(fs, parent) is not None

@@ -259,3 +259,11 @@ def _impossible_part(part: PartHead) -> Iterator[str]:
             yield f"{part.name!r} cannot have {part.size} bytes in {part.n} blocks"
     elif part.n or not 0 <= part.size <= LARGEST_DOCUMENT or part.kind != PartKind.DOCUMENT.value:
         yield f"{part.name!r} ({part.kind}, {part.size} bytes in {part.n} blocks) cannot lie in it"
+
+
+def kind_of(part: PartHead) -> PartKind:
+    """The kind that a head gives; what an unknown word means is left alone as a log is."""
+    try:
+        return PartKind(part.kind)
+    except ValueError:
+        return PartKind.KEPT

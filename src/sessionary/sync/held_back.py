@@ -9,9 +9,8 @@ from sessionary.disk.fs import Fs, look
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.comparing import kind_of
 from sessionary.sync.guard import Guard
-from sessionary.sync.heads import Head, decode
+from sessionary.sync.heads import Head, decode, kind_of
 from sessionary.sync.holds import holds_of
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Hold

@@ -21,6 +21,7 @@ from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
 from sessionary.errors import Conflict
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
+from sessionary.sync.links import Links
 
 
 class Owner(Struct, frozen=True):
@@ -107,9 +108,12 @@ def name_owner(ledger: str, device: str, *, here: bool, fs: Fs = OS_FS) -> None:
 
 def settle_owners(fs: Fs, layout: Recipient, ref: SessionRef, named: Mapping[str, str], device: str) -> None:
     """Lay down beside each ledger of a session that is here whom its head names. Durability: as `name_owner`."""
-    if look(fs, ref.folder) is not None:
+    if named and look(fs, ref.folder) is not None:
+        links = Links(fs, layout)
         for name, owner in named.items():
-            name_owner(layout.path_of(ref, name), owner, here=owner == device, fs=fs)
+            ledger = layout.path_of(ref, name)
+            if links.of(ref, ledger) is None and links.of(ref, path_beside(ledger)) is None:
+                name_owner(ledger, owner, here=owner == device, fs=fs)
 
 
 def _write(ledger: str, owner: Owner, fs: Fs) -> None:

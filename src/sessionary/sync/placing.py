@@ -21,6 +21,7 @@ from sessionary.sync.blocks import part_key
 from sessionary.sync.comparing import Comparison
 from sessionary.sync.heads import Head
 from sessionary.sync.incoming import Theirs
+from sessionary.sync.links import Links
 from sessionary.sync.survey import LocalPart, opened
 
 STAGED = ".pull-"
@@ -94,6 +95,7 @@ class Placer:
     def __init__(self, fs: Fs, layout: Recipient) -> None:
         self._fs = fs
         self._layout = layout
+        self._links = Links(fs, layout)
 
     def stage(
         self,
@@ -152,8 +154,14 @@ class Placer:
         """Put a session that was staged in its place.
 
         Durability: when this returns, it survives a power cut; until then no list shows it in part.
+
+        Raises:
+            Unsupported: a file would be written out of the store.
+            StorageFailed: the disk refused.
         """
         names = list(self._files(staged))
+        for name in names:
+            self._links.refuse_file(ref, self._layout.path_of(ref, name))
         if len(names) == 1 and self._layout.path_of(ref, names[0]) == ref.folder:
             atomic.move_folder(os.path.join(staged, names[0]), ref.folder, fs=self._fs)
             self.clear(staged)

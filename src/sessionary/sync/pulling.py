@@ -25,7 +25,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup
 from sessionary.sync.assuring import named
 from sessionary.sync.blocks import Piece
-from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest
+from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest, moved
 from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
 from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
@@ -87,8 +87,10 @@ class Puller:
             Invalid: a file of the head can be no file of such a session.
             Locked: somebody writes to the session all the time.
             RemoteError, Corrupt, StorageFailed: nothing was changed, or the next pull does the rest.
+            Unsupported: the session lies out of the store.
         """
         refuse_strangers(self._layout, head)
+        self._surveyor.links.refuse(ref)
         agreed = self._states.agreed(record.name)
         if self._layout.at(ref.path) is None:
             if head.deleted:
@@ -99,7 +101,7 @@ class Puller:
             with self._states.spool() as spool:
                 outcome = self._merge(record, head, ref, agreed, device, keep, spool)
             if outcome is not None:
-                return outcome
+                return self._surveyor.told(ref, outcome, head)
         raise Locked(f"{ref.folder} changes all the time", operation="pull", session=ref.session_id)
 
     def settle_move(self, name: str) -> None:
@@ -145,9 +147,12 @@ class Puller:
     ) -> Outcome | None:
         """Compare, fetch, take the session, look again, write. None if it has changed in between."""
         mine = self._surveyor.survey(ref)
-        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
+        closed = self._surveyor.closed(ref, (part.name for part in head.parts))
+        found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool, closed)
         judged = self._guard.judge(mine, agreed, head, found, keep)
         diverged = not head.deleted and found.is_diverged(self._rule)
+        # What lies out of the store is neither replaced nor given a new label.
+        judged.waits |= moved(head, agreed, self._rules, closed) or (diverged and bool(closed))
         writer = Writer(
             self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device, keep
         )

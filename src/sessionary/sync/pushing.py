@@ -24,7 +24,7 @@ from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import activity, assuring, owners
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
-from sessionary.sync.comparing import Comparison, Verdict, compare
+from sessionary.sync.comparing import Comparison, Verdict, compare, moved
 from sessionary.sync.drafts import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
@@ -127,7 +127,20 @@ class Pusher:
         Raises:
             RemoteError: the other side failed, or other devices were faster every time.
             NotFound, StorageFailed: the session cannot be read.
+            Unsupported: it lies out of the store.
         """
+        outcome = self._push(name, ref, agreed, allowed, ended, shown)
+        return self._surveyor.told(ref, outcome, None if agreed is None else agreed.head)
+
+    def _push(
+        self,
+        name: str,
+        ref: SessionRef,
+        agreed: Agreed | None,
+        allowed: Collection[str],
+        ended: Collection[str],
+        shown: Shown | None,
+    ) -> Outcome:
         basis = self._first(name, ref) if agreed is None else _Basis(agreed, {})
         if shown is None and agreed is None:
             shown = Shown(self._remote.read_head(name))
@@ -290,7 +303,7 @@ class Pusher:
 
     def _parent(self, ref: SessionRef) -> str | None:
         try:
-            return self._layout.parent(ref)
+            return self._layout.parent(ref) if self._surveyor.is_open(ref) else None
         except SessionaryError:
             return None
 
@@ -334,6 +347,8 @@ class Pusher:
         while True:
             agreed = basis.agreed
             mine = self._surveyor.survey(ref)
+            if not mine and self._surveyor.left_out(ref):
+                return outcome_of(agreed.head, standing, note)
             taken = self._taken(ref, agreed.head, mine)
             known = {**basis.shared, **agreed.pieces}
             matched = {
@@ -482,9 +497,13 @@ class Pusher:
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
         with self._states.spool() as spool:
-            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool)
+            closed = self._surveyor.closed(ref, (part.name for part in head.parts))
+            found = compare(
+                self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool, closed
+            )
             judged = self._guard.judge(mine, agreed, head, found)
-        refused = self._refused(found, head, waits=judged.waits)
+        waits = judged.waits or moved(head, agreed, self._rules, closed)
+        refused = self._refused(found, head, waits=waits)
         if refused is not None:
             holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
             return with_holds(refused, holds)

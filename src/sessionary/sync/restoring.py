@@ -20,9 +20,9 @@ from sessionary.disk.spool import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync.comparing import kind_of
-from sessionary.sync.heads import Head, PartHead, decode, head_name
+from sessionary.sync.heads import Head, PartHead, decode, head_name, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch_version
+from sessionary.sync.links import Links
 from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import Remote
 from sessionary.sync.rules import Projects
@@ -159,12 +159,14 @@ class Earlier:
                 session=ref.session_id,
                 hint=f"name a file `….{KEPT}-<time>` that lies beside the file that was restored",
             )
+        Links(fs, layout).refuse_file(ref, path)
         with self._alone(ref), layout.held(ref):
             return [self._replace(ref, name, (read_bytes(fs, path) or b"",))]
 
     @contextmanager
     def _alone(self, ref: SessionRef) -> Iterator[None]:
-        """No other synchronisation of this machine, and no agent in the session."""
+        """No other synchronisation of this machine, no agent in the session, and no link out of the store before it."""
+        Links(self._place.fs, self._place.layout).refuse(ref)
         lock = self._place.states.lock()
         try:
             with lock.held(self._patience, note="sync"):
@@ -196,6 +198,7 @@ class Earlier:
 
     def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
         fs, path = self._place.fs, self._place.layout.path_of(ref, name)
+        Links(fs, self._place.layout).refuse_file(ref, path)
         there = look(fs, path) is not None
         kept = atomic.keep_aside(path, KEPT, fs=fs, now=self._now()) if there else None
         atomic.replace(path, data, fs=fs)

@@ -15,8 +15,7 @@ from sessionary.errors import SessionaryError
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.comparing import kind_of
-from sessionary.sync.heads import decode, encode, follows, is_older
+from sessionary.sync.heads import decode, encode, follows, is_older, kind_of
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Standing
 from sessionary.sync.rules import Rules

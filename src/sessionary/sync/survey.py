@@ -8,7 +8,7 @@ then on.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
@@ -21,6 +21,9 @@ from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, cut, follow, matching, whole_lines
 from sessionary.sync.copies import Copies
+from sessionary.sync.heads import Head, kind_of
+from sessionary.sync.links import Links
+from sessionary.sync.report import Outcome
 from sessionary.sync.rules import Rules
 
 Stamp = tuple[int, int, int, int]
@@ -78,31 +81,77 @@ class Surveyor:
         self._layout = layout
         self._rules = rules
         self._copies = copies
+        self.links = Links(fs, layout)
+        self._left_out: dict[str, dict[str, str]] = {}
 
     def survey(self, ref: SessionRef) -> dict[str, LocalPart]:
         """The files of a session that are carried. Reads the end of each journal, and what has to be copied.
+
+        Files that lie out of the store are left out, and all that are made once if one of those does: see `left_out`.
 
         Raises:
             NotFound: the session is gone.
             StorageFailed: a file cannot be looked at.
             Invalid: a file cannot be blacked out without breaking it.
+            Unsupported: the session lies out of the store.
         """
+        self.links.refuse(ref)
         found: dict[str, LocalPart] = {}
         once: list[tuple[Part, Stamp, float]] = []
+        left_out = self._left_out[ref.folder] = {}
         for part in self._layout.parts(ref):
-            if not self._is_carried(part) or (stat := look(self._fs, part.path)) is None:
+            if not self._is_carried(part):
+                continue
+            if (link := self.links.of(ref, part.path)) is not None:
+                left_out[part.name] = link
+                continue
+            if (stat := look(self._fs, part.path)) is None:
                 continue
             stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
             touched = max(stat.st_mtime, stat.st_ctime)
-            if self._layout.rule(part.name).policy is Policy.ONCE:
+            if self._is_once(part.name):
                 once.append((part, stamp, touched))
             else:
                 found[part.name] = self._local(ref, part, stamp, touched)
-        if once:
+        if once and not any(self._is_once(name) for name in left_out):
             found[bundles.NAME] = self._bundle(ref, once)
         if not found and look(self._fs, ref.folder) is None:
             raise NotFound(f"Session '{ref.session_id}' not found", path=ref.folder)
         return found
+
+    def left_out(self, ref: SessionRef, names: Iterable[str] = ()) -> dict[str, str]:
+        """The files that the last survey of a session has left out, each with the link out of the store.
+
+        And those of these names that lie out of the store, be they there or not.
+        """
+        found = dict(self._left_out.get(ref.folder, {}))
+        for name in names:
+            if name != bundles.NAME and name not in found:
+                link = self.links.of(ref, self._layout.path_of(ref, name))
+                found |= {} if link is None else {name: link}
+        return found
+
+    def told(self, ref: SessionRef, outcome: Outcome, head: Head | None) -> Outcome:
+        """An outcome that says which files were left out, those that only a head names included."""
+        parts = head.parts if head is not None and not head.deleted else ()
+        names = (part.name for part in parts if self._rules.carries(kind_of(part)))
+        return self.links.told(ref, outcome, self.left_out(ref, names))
+
+    def is_open(self, ref: SessionRef) -> bool:
+        """False if a file of a session lies out of the store. Reads none."""
+        return all(
+            self.links.of(ref, part.path) is None
+            for part in self._layout.parts(ref)
+            if self._is_carried(part)
+        )
+
+    def closed(self, ref: SessionRef, names: Iterable[str] = ()) -> set[str]:
+        """What the last survey has left out, and those of these parts that lie out of the store too."""
+        found = {*self.left_out(ref, names)}
+        return found | {bundles.NAME} if any(map(self._is_once, found)) else found
+
+    def _is_once(self, name: str) -> bool:
+        return self._layout.rule(name).policy is Policy.ONCE
 
     def _is_carried(self, part: Part) -> bool:
         """False for what the rules leave out, and for what no other device would take."""
@@ -112,7 +161,7 @@ class Surveyor:
         """The files of a session that are made once, by their paths, as they are carried."""
         found = {}
         for part in self._layout.parts(ref):
-            if self._is_carried(part) and self._layout.rule(part.name).policy is Policy.ONCE:
+            if self._is_carried(part) and self._is_once(part.name):
                 data = read_bytes(self._fs, part.path)
                 if data is not None:
                     found[part.path] = self._item(part.name, data)

@@ -137,7 +137,8 @@ class Waiting:
         refuse_strangers(self._layout, head)
         mine = self._surveyor.survey(ref)
         with self._states.spool() as spool:
-            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, rule, spool)
+            closed = self._surveyor.closed(ref, (part.name for part in head.parts))
+            found = compare(self._fs, self._remote, mine, agreed, head, self._rules, rule, spool, closed)
             return [self._beside(ref, mine[name], found.theirs[name]) for name in found.for_a_person(rule)]
 
     def _beside(self, ref: SessionRef, mine: LocalPart, theirs: Theirs) -> Beside:

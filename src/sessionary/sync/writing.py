@@ -136,7 +136,10 @@ class Writer:
     # -- one side is right
 
     def _path(self, name: str) -> str:
-        return self._layout.path_of(self._ref, name)
+        """Where a file lies. Raises Unsupported if that is out of the store: nothing is written there."""
+        path = self._layout.path_of(self._ref, name)
+        self._surveyor.links.refuse_file(self._ref, path)
+        return path
 
     def _replace(self, name: str, theirs: Theirs, here: LocalPart | None, agreed: Agreed | None) -> None:
         """Replace one file, or make it. What it had and the new one has not is kept."""

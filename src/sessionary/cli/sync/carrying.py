@@ -33,7 +33,7 @@ def push_command(
     """Send what is new here, and again what the remote has lost of it.
 
     A session that has gone on elsewhere meanwhile is left alone: `sync pull` brings both together.
-    Exit code 3: some sessions failed, or are held back because a file is damaged.
+    Exit code 3: some sessions failed, or are held back because a file is damaged or lies behind a symbolic link.
 
     There is no undo: other devices may have fetched it.
     """
@@ -63,7 +63,7 @@ def pull_command(home: Path | None, root: Path, settings_path: Path | None, quie
 
     A session that was continued on two machines is kept in both versions: what was here becomes a sibling with an id
     of its own. A session that an agent has open is not touched, and sessions of a project that is not on this machine
-    wait. Exit code 3: some sessions failed, or are held back because a file is damaged.
+    wait. Exit code 3: some sessions failed, or are held back because a file is damaged or lies behind a symbolic link.
 
     There is no undo of a pull as a whole; what it displaces is kept, and reported.
     """

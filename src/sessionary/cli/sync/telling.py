@@ -13,6 +13,7 @@ from sessionary.cli.sync.places import Here
 from sessionary.cli.text import harmless, one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.calls import Cost
+from sessionary.sync.links import is_link
 from sessionary.sync.report import Beside, Hold, Outcome, Report, Standing, Where
 
 PARTLY = 3
@@ -39,7 +40,7 @@ class Result(NamedTuple):
 
     @property
     def code(self) -> int:
-        """The exit code: 3 if something failed, or is held back because it is damaged."""
+        """The exit code: 3 if something failed, or is held back because it is damaged or lies behind a link."""
         return PARTLY if any(_needs_attention(one.outcome) for one in self.told) else 0
 
 
@@ -156,7 +157,8 @@ def _undo(outcome: Outcome, here: Here) -> str | None:
 
 
 def _needs_attention(outcome: Outcome) -> bool:
-    return outcome.standing is Standing.FAILED or any(not hold.is_behind for hold in outcome.held)
+    is_damaged = any(not hold.is_behind for hold in outcome.held)
+    return outcome.standing is Standing.FAILED or is_damaged or is_link(outcome.error)
 
 
 def _two_versions(beside: Beside) -> str:

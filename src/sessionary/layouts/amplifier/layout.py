@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.disk.helper import Helper
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
@@ -221,7 +221,8 @@ class AmplifierLayout:
             for name in sorted(self._fs.listdir(folder)):
                 if not name.startswith("."):
                     path = f"{folder}/{name}"
-                    yield Part(name, path, PARTS.get(name, PartKind.KEPT), self._fs.stat(path).st_size)
+                    if (size := size_of(self._fs, path)) is not None:
+                        yield Part(name, path, PARTS.get(name, PartKind.KEPT), size)
         except OSError as error:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 

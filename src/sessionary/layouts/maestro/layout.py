@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
 from sessionary.layouts.maestro import checking
@@ -142,12 +142,15 @@ class MaestroLayout:
         try:
             for name in sorted(self._fs.listdir(folder)):
                 path = f"{folder}/{name}"
-                if name[0] != "." and not os.path.isdir(path):
-                    yield Part(name, path, _kind(name), self._fs.stat(path).st_size)
+                if name[0] == "." or os.path.isdir(path):
+                    continue
+                if (size := size_of(self._fs, path)) is not None:
+                    yield Part(name, path, _kind(name), size)
             for box in self._boxes(ref):
                 for file in crumb_files(self._fs, box):
                     name = f"{BREADCRUMBS}/{file.file}"
-                    yield Part(name, file.path, PartKind.DOCUMENT, self._fs.stat(file.path).st_size)
+                    if (size := size_of(self._fs, file.path)) is not None:
+                        yield Part(name, file.path, PartKind.DOCUMENT, size)
         except OSError as error:
             raise storage_failed(error, "read", folder, session=ref.session_id) from error
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessionary.codec import read_lines
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, size_of, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import (
     FUTURE_REMEDY,
@@ -234,9 +234,9 @@ class FeatureLayout:
                 continue
             if reading.is_folder(self._fs, path):
                 yield from self._parts_below(path, f"{below}{name}/")
-            else:
+            elif (size := size_of(self._fs, path)) is not None:
                 kind = PartKind.DOCUMENT if below else _PARTS.get(name, PartKind.KEPT)
-                yield Part(f"{below}{name}", path, kind, self._fs.stat(path).st_size)
+                yield Part(f"{below}{name}", path, kind, size)
 
 
 def _is_turn(entry: dict[str, Any]) -> bool:

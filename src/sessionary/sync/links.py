@@ -1,0 +1,134 @@
+"""Symbolic links that lead out of a store: nothing is read, sent or written through them.
+
+A link can give a session, a project or a file of a session any place of the machine. What lies there was never chosen
+to be carried, and a pull would replace it. So such a session, or such a file, stays as it is and is reported, and
+all others go on. A link that leads to another place in the store is followed. So is one in the place of the store
+itself: that is how a store is kept on another disk.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sessionary.disk.fs import Fs
+from sessionary.errors import Unsupported
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.report import Outcome, Standing
+
+LINK = "link"
+"""The key of the details of an error under which the link stands."""
+
+
+class Links:
+    """Finds the links that lead out of the store of one layout.
+
+    Args:
+        fs: the file system.
+        layout: the sessions here.
+    """
+
+    def __init__(self, fs: Fs, layout: Recipient) -> None:
+        self._fs = fs
+        self._home = os.path.abspath(layout.home)
+
+    def before(self, ref: SessionRef) -> str | None:
+        """The link behind which a session lies out of the store; None if there is none."""
+        folder = os.path.abspath(ref.folder)
+        start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
+        return self._first(start, folder)
+
+    def of(self, ref: SessionRef, path: str) -> str | None:
+        """As `before`, for a file of a session that does not lie out of the store itself."""
+        path, folder = os.path.abspath(path), os.path.abspath(ref.folder)
+        if _is_below(path, folder):
+            return self._first(folder, path)
+        return self._first(self._home, path) if _is_below(path, self._home) else None
+
+    def refuse(self, ref: SessionRef) -> None:
+        """Refuse a session that lies out of the store.
+
+        Raises:
+            Unsupported: it does.
+        """
+        link = self.before(ref)
+        if link is not None:
+            raise self._error(
+                ref, link, f"{ref.session_id} lies behind a symbolic link out of the store, {link}"
+            )
+
+    def refuse_file(self, ref: SessionRef, path: str) -> None:
+        """Refuse a file of a session that lies out of the store.
+
+        Raises:
+            Unsupported: it does.
+        """
+        link = self.of(ref, path)
+        if link is not None:
+            raise self._error(ref, link, _words({os.path.basename(path): link}))
+
+    def told(self, ref: SessionRef, outcome: Outcome, left_out: Mapping[str, str]) -> Outcome:
+        """An outcome that says which files were left out. Such a session is never reported as in step.
+
+        Args:
+            ref: the session.
+            outcome: what became of the other files.
+            left_out: those that lie out of the store, each with the link.
+        """
+        if not left_out:
+            return outcome
+        note = "; ".join(filter(None, (outcome.note, _words(left_out))))
+        error = outcome.error or self._error(ref, min(left_out.values()), note)
+        standing = outcome.standing if outcome.standing is Standing.FAILED else Standing.HELD_BACK
+        return replace(outcome, standing=standing, note=note, error=error)
+
+    def error(self, ref: SessionRef, left_out: Mapping[str, str]) -> Unsupported:
+        """The error for a session of which these files are left out."""
+        return self._error(ref, min(left_out.values()), _words(left_out))
+
+    def _error(self, ref: SessionRef, link: str, words: str) -> Unsupported:
+        return Unsupported(
+            words,
+            operation="sync",
+            path=link,
+            session=ref.session_id,
+            details={LINK: link, "leads_to": os.path.realpath(link)},
+            hint=f"put what {link} leads to in its place; to keep all of {self._home} elsewhere, link that folder",
+        )
+
+    def _first(self, start: str, path: str) -> str | None:
+        """The first link between a folder of the store and a path below it that leads out of the store."""
+        at = start
+        for segment in os.path.relpath(path, start).split(os.sep):
+            at = os.path.join(at, segment)
+            try:
+                found = self._fs.lstat(at)
+            except OSError:
+                return None  # nothing lies there, so nothing is read through it
+            if stat.S_ISLNK(found.st_mode) and not self._is_inside(os.path.realpath(at), start):
+                return at
+        return None
+
+    def _is_inside(self, place: str, start: str) -> bool:
+        return _is_below(place, os.path.realpath(self._home)) or (
+            not _is_below(start, self._home) and _is_below(place, os.path.realpath(start))
+        )
+
+
+def is_link(error: object) -> bool:
+    """True for the error of a session or a file that lies out of the store."""
+    return isinstance(error, Unsupported) and LINK in error.details
+
+
+def _words(left_out: Mapping[str, str]) -> str:
+    names = ", ".join(sorted(left_out))
+    links = ", ".join(sorted(set(left_out.values())))
+    is_one = len(left_out) == 1
+    return f"{names} {'is' if is_one else 'are'} not carried: {links} is a symbolic link out of the store"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
