@@ -9,12 +9,16 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, copies, homes, options, output, phrases
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
+from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier import Repaired, repair
+from sessionary.model import SessionRef, Severity
+from sessionary.sync.conflict_copies import LEFT, bring_in
+from sessionary.workspace import Workspace
 
 DAMAGED = Corrupt.exit_code
 WHOLE = 200
@@ -75,26 +79,65 @@ def repair_command(
     Lines that can be read stay as they are, byte for byte. What can be read of damaged ones is saved, the rest is set
     aside beside the transcript. A healthy session is left alone. Close the session in its agent before.
 
+    Conflict copies of a file synchroniser are brought in first, of sessions of every kind: a copy that goes on where
+    the file ends takes its place, documents are merged, another conversation becomes a session of its own. What a
+    file held before, and the copy, stay beside it as *.before-*.
+
     Ends with 13 if something is still wrong afterwards.
 
-    Undo: `sessionary undo ID`; the line is printed.
+    Undo: `sessionary undo ID`; the line is printed. It does not take back conflict copies that were brought in.
     """
-    target = chosen(homes.workspace(home), session, "repair")
+    workspace = homes.workspace(home)
+    other = copies.session_of_another_kind(workspace, session)
+    if other is not None:
+        return _bring_in_only(workspace, other, dry_run=dry_run, json_=json_)
+    target = chosen(workspace, session, "repair")
     with waiting("repairing"):
+        ref = workspace.at(Path(target.folder))
+        brought = bring_in(copies.recipient_of(workspace, ref), ref, dry_run=dry_run)
         done = repair(
             target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
     undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
-        output.value(_object(target, done, full, undo))
+        document = _object(target, done, full, undo)
+        output.value({**document, "brought_in": [one.as_dict() for one in brought]})
     else:
         with output.paged():
-            output.lines(_told(done, full))
+            output.lines(copies.lines(brought, dry_run=dry_run))
+            if done.changed or done.remaining or not brought:
+                output.lines(_told(done, full))
         if undo is not None:
             tell("undo", undo)
         elif dry_run:
             output.aside("nothing was written")
     return DAMAGED if done.remaining and not dry_run else 0
+
+
+def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json_: bool) -> int:
+    """Bring in the conflict copies of a session that no agent has written; there is nothing else to repair here."""
+    layout = copies.recipient_of(workspace, ref)
+    brought = bring_in(layout, ref, dry_run=dry_run)
+    if not brought:
+        of_an_agent(ref, "repair")
+    remaining = [problem for problem in layout.check(ref) if problem.severity > Severity.note]
+    if json_:
+        document = {
+            "id": ref.session_id,
+            "path": ref.folder,
+            "changed": any(one.done != LEFT for one in brought),
+            "dry_run": dry_run,
+            "brought_in": [one.as_dict() for one in brought],
+            "remaining": [problem.as_dict() for problem in remaining],
+        }
+        output.value(document)
+    else:
+        output.lines(copies.lines(brought, dry_run=dry_run))
+        if remaining and not dry_run:
+            output.lines(["  still wrong:", *changing.not_read(remaining)])
+        if dry_run:
+            output.aside("nothing was written")
+    return DAMAGED if remaining and not dry_run else 0
 
 
 def _object(target: Chosen, done: Repaired, full: bool, undo: str | None) -> dict[str, Any]:

@@ -35,12 +35,13 @@ from sessionary.disk.fs import (
     is_named,
     make_dirs,
     name_folders,
+    refuse_placeholder,
     regular,
     storage_failed,
     sync_dir,
     write_all,
 )
-from sessionary.errors import AlreadyExists, NotFound, Outcome
+from sessionary.errors import AlreadyExists, NotFound, Outcome, StorageFailed
 
 COPY_BLOCK = 1 << 20
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -88,6 +89,7 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode
     """
     folder = os.path.dirname(path) or "."
     is_safe = is_named(fs, folder)
+    refuse_placeholder(fs, path, "create")
     named = False
     try:
         made = _create_nameless(fs, folder, path, data, durable, mode) if O_TMPFILE else _Made.NOT
@@ -210,6 +212,8 @@ def replace(
     renamed = False
     try:
         old = _stat_or_none(fs, path)
+        if old is None:
+            refuse_placeholder(fs, path, "replace")
         new = write_new(fs, temp, data, old, True)
         if backup is not None and old is not None:
             keep_backup(path, backup, old, fs=fs)
@@ -220,6 +224,8 @@ def replace(
             if not is_safe:
                 name_folders(fs, folder)
     except OSError as error:
+        if isinstance(error, StorageFailed):
+            raise
         raise storage_failed(error, "replace", path, outcome=_outcome(renamed)) from error
     finally:
         if not renamed:
@@ -325,6 +331,7 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
         StorageFailed: the file system refused; the folder is where it was, unless `outcome` is ``unknown``.
     """
     parent = os.path.dirname(target)
+    refuse_placeholder(fs, target, "move")
     moved = False
     try:
         make_dirs(fs, parent)
@@ -358,6 +365,7 @@ def move_file(source: str, target: str, *, fs: Fs = OS_FS) -> None:
         NotFound: there is no such file.
         StorageFailed: the file system refused; the file has its old name, unless `outcome` is ``unknown``.
     """
+    refuse_placeholder(fs, target, "move")
     named = False
     try:
         make_dirs(fs, os.path.dirname(target))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat as stat_module
 import sys
 import time
@@ -341,6 +342,32 @@ def read_at(fs: Fs, fd: int, length: int, offset: int) -> bytes:
         parts.append(more)
         have += len(more)
     return b"".join(parts)
+
+
+def placeholder_name(name: str) -> str:
+    """The name that iCloud Drive gives to the placeholder of a file whose content is not on this device."""
+    return f".{name}.icloud"
+
+
+def refuse_placeholder(fs: Fs, path: str, operation: str) -> None:
+    """Refuse to make a file whose content is on another device: one of the two versions would be lost.
+
+    Raises:
+        StorageFailed: the placeholder of the file is there; nothing was written.
+    """
+    folder, name = os.path.split(path)
+    placeholder = os.path.join(folder, placeholder_name(name))
+    try:
+        fs.lstat(placeholder)
+    except OSError:
+        return
+    raise StorageFailed(
+        f"{path} is not on this device: iCloud Drive has left a placeholder for it",
+        operation=operation,
+        path=path,
+        outcome="not_committed",
+        hint=f"download it first: open the folder in the Finder, or run `brctl download {shlex.quote(folder)}`",
+    )
 
 
 def read_bytes(fs: Fs, path: str, *, operation: str = "read", limit: int = maxsize) -> bytes | None:

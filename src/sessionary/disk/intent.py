@@ -29,7 +29,15 @@ from typing import Any, NamedTuple
 from sessionary.codec import Undecodable, decode, encode_document
 from sessionary.disk import atomic
 from sessionary.disk.cutting import KEPT, TAIL, blocks, cut_journal, known_by
-from sessionary.disk.fs import READ, Fs, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.fs import (
+    READ,
+    Fs,
+    make_dirs,
+    read_bytes,
+    refuse_placeholder,
+    storage_failed,
+    sync_dir,
+)
 from sessionary.errors import Outcome, StorageFailed
 
 UNDO = ".undo"
@@ -282,6 +290,8 @@ class _Intent:
             atomic.link_or_copy(self.fs, path, self.at(whole.name + OLD))
         described: dict[str, Any] = {"name": whole.name, "new": whole.new is not None}
         if whole.new is not None:
+            if old is None:
+                refuse_placeholder(self.fs, path, self.record["operation"])
             new = atomic.write_new(self.fs, self.at(whole.name + NEW), whole.new, old)
             described |= {"inode": new.st_ino, "size": new.st_size}
         self.record["wholes"].append(described)

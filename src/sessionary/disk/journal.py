@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -34,6 +34,7 @@ from sessionary.disk.fs import (
     Fs,
     name_folders,
     read_at,
+    refuse_placeholder,
     regular,
     storage_failed,
     sync_dir,
@@ -288,6 +289,7 @@ class Journal:
 
     def _begin(self, data: bytes) -> bool:
         """Make the file with its first lines; False if somebody who takes no lock was faster."""
+        refuse_placeholder(self._fs, self.path, "append to")
         try:
             fd = self._fs.open(atomic.resolve(self._fs, self.path), CREATE | os.O_APPEND, FILE_MODE)
         except FileExistsError:
@@ -391,7 +393,7 @@ class Journal:
         yield data
 
 
-def lines_of(fs: Fs, path: str) -> Iterator[bytes]:
+def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
     """The lines of a file without their newlines, a torn last one included, one at a time."""
     fd = fs.open(path, READ)
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
 from sessionary.errors import StorageFailed
+from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
 from sessionary.mailbox.box import WORK
 from sessionary.mailbox.mailbox import Mailbox, Status
@@ -28,7 +29,7 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
         names = fs.listdir(folder)
     except OSError as error:
         raise storage_failed(error, "look into", folder) from error
-    found = {match[1] for name in names if (match := _FILE.fullmatch(name))}
+    found = {match[1] for name in names if (match := _FILE.fullmatch(name)) and copy_of(name) is None}
     if LOG in names:
         found.add(WORK)
     return sorted(found, key=lambda name: (name != WORK, name))

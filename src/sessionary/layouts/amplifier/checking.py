@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.codec.problems import text_problems
-from sessionary.disk.fs import Fs, read_bytes, reason_of
+from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
@@ -78,7 +78,7 @@ def metadata_problems(
 
 def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
     """The two documents that every saved session has, and what it means that one is not there."""
-    if TRANSCRIPT not in names:
+    if TRANSCRIPT not in names and placeholder_name(TRANSCRIPT) not in names:
         path = f"{folder}/{TRANSCRIPT}"
         if TRANSCRIPT + BACKUP in names:
             message = (
@@ -91,7 +91,7 @@ def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
                 "there is no transcript.jsonl: the session ended before its first save, or has not begun"
             )
             yield note("no_transcript", path, message, "none needed, unless you know that there was one")
-    if METADATA not in names and METADATA + BACKUP not in names:
+    if not {METADATA, METADATA + BACKUP, placeholder_name(METADATA)}.intersection(names):
         message = "there is no metadata.json: name, parent and date of the session are unknown"
         yield note("no_metadata", f"{folder}/{METADATA}", message, "the agent writes it at its next turn")
 

@@ -9,5 +9,8 @@ IN_USE = ".in-use"
 NO_ACTIVITY = frozenset({LOCK, IN_USE})
 """Files whose times say nothing about the session: they change when somebody merely looks at it."""
 
+COPIED = frozenset({TRANSCRIPT, METADATA, EVENTS})
+"""The files of which a synchroniser's copies and placeholders are looked for."""
+
 BACKUP = ".backup"
 """Put behind the name of a document: the version before."""

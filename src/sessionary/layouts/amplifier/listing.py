@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
+from sessionary.layouts import conflict_copies
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
-from sessionary.layouts.amplifier.files import BACKUP, METADATA, NO_ACTIVITY, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, COPIED, METADATA, NO_ACTIVITY, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.base import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
@@ -30,10 +31,16 @@ _MAIN = frozenset({TRANSCRIPT, METADATA})
 
 
 def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
-    """True if the folder holds a file that is not hidden: empty folders, and those of locks alone, are strangers."""
+    """True if the folder holds a file that is not hidden, or the placeholder of a file of a session.
+
+    Empty folders, and those of locks alone, are no sessions.
+    """
     if TRANSCRIPT in names or METADATA in names:
         return True
-    return any(not name.startswith(".") and stat.S_ISREG(_mode(fs, f"{folder}/{name}")) for name in names)
+    names = list(names)
+    if any(not name.startswith(".") and stat.S_ISREG(_mode(fs, f"{folder}/{name}")) for name in names):
+        return True
+    return bool(conflict_copies.placeholders_in(names, COPIED))
 
 
 class Look(NamedTuple):
@@ -208,6 +215,7 @@ def _unusual(
         yield checking.empty_problem(f"{folder}/{TRANSCRIPT}", backup.st_size if backup else 0)
     if not checking.ORDINARY.issuperset(names):
         yield from checking.problems_beside(fs, folder, stats, messages=messages, now=now)
+        yield from conflict_copies.problems(fs, folder, names, COPIED, os.path.basename(folder))
         from sessionary.disk import intent  # here, since few sessions are unusual, and it loads much
 
         if intent.UNDO in names:

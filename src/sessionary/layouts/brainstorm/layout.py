@@ -36,7 +36,7 @@ from sessionary.layouts.base import (
 )
 from sessionary.layouts.brainstorm.keeping import BACKUP
 from sessionary.layouts.brainstorm.moves import list_in
-from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, parse, refusal, row_of
+from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_here, parse, refusal, row_of
 from sessionary.layouts.brainstorm.talk import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Severity, Summary, health
@@ -154,6 +154,10 @@ class BrainstormLayout:
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from self.summary(ref).problems
 
+    def check_home(self) -> Iterator[Problem]:
+        """As `ChecksHome.check_home`: sessions whose files are not on this device."""
+        yield from not_here(self._fs, self._folder)
+
     def _ref(self, path: str) -> SessionRef:
         folder, name = os.path.split(path)
         project = self._project if folder == self._folder else None
@@ -177,7 +181,7 @@ class BrainstormLayout:
         except OSError as error:
             told: StorageFailed = storage_failed(error, "read", ref.folder, session=ref.session_id)
             return Row(ref.session_id, ref.folder, problems=(refusal(told, ref.folder),)), None
-        return row_of(data, ref.folder, ref.session_id), found
+        return row_of(data, ref.folder, ref.session_id, fs=self._fs), found
 
     def _holds(self, entry: Known, path: str) -> bool:
         try:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
-from sessionary.disk.fs import READ, Fs, read_all, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, placeholder_name, read_all, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.brainstorm.fields import faults_of
 from sessionary.layouts.brainstorm.migrations import Migrated, migrate
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.talk import counted
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX, VERSION, is_slug, is_whole
+from sessionary.layouts.conflict_copies import copy_of, copy_problem, is_there, not_downloaded
 from sessionary.model import Problem, Severity, health
 
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # to open a pipe waits for its writer, which may never come
@@ -182,7 +183,7 @@ def bytes_at(fs: Fs, path: str) -> bytes | None:
 
 
 def names(fs: Fs, folder: str) -> list[str]:
-    """The slugs of the session files in a folder, sorted; none if it is not there.
+    """The slugs of the session files in a folder, sorted; none if it is not there. Exact duplicates are left out.
 
     Raises:
         StorageFailed: it cannot be looked into.
@@ -193,7 +194,31 @@ def names(fs: Fs, folder: str) -> list[str]:
         return []
     except OSError as error:
         raise storage_failed(error, "look into", folder) from error
-    return sorted(name[: -len(SUFFIX)] for name in found if name.endswith(SUFFIX) and name[0] != ".")
+    files = {name for name in found if name.endswith(SUFFIX) and name[0] != "."}
+    return sorted(name[: -len(SUFFIX)] for name in files if not _is_duplicate(fs, folder, name, files))
+
+
+def _is_duplicate(fs: Fs, folder: str, name: str, files: Collection[str]) -> bool:
+    """True for a synchroniser's copy of a session that is the same, byte for byte."""
+    copy = copy_of(name, files, devices=False)
+    if copy is None:
+        return False
+    try:
+        return file_bytes(fs, f"{folder}/{name}")[0] == file_bytes(fs, f"{folder}/{copy.original}")[0]
+    except (OSError, Corrupt):
+        return False
+
+
+def not_here(fs: Fs, folder: str) -> Iterator[Problem]:
+    """Placeholders of sessions whose files are not on this device."""
+    try:
+        found = fs.listdir(folder)
+    except OSError:
+        return  # who lists the sessions reports it
+    for name in sorted(found):
+        original = name[1:].removesuffix(".icloud")
+        if original.endswith(SUFFIX) and name == placeholder_name(original) and original not in found:
+            yield not_downloaded(f"{folder}/{name}", original)
 
 
 def rows(fs: Fs, folder: str) -> Iterator[Row]:
@@ -207,7 +232,7 @@ def rows(fs: Fs, folder: str) -> Iterator[Row]:
 def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:
     """What a list shows of the session in a file; None if it is gone."""
     try:
-        return row_of(file_bytes(fs, path)[0], path, slug, strict=strict)
+        return row_of(file_bytes(fs, path)[0], path, slug, strict=strict, fs=fs)
     except FileNotFoundError:
         return None
     except Corrupt as error:
@@ -216,13 +241,14 @@ def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:
         return Row(slug, path, problems=(refusal(storage_failed(error, "read", path), path),))
 
 
-def row_of(data: bytes, path: str, slug: str, *, strict: bool = False) -> Row:
+def row_of(data: bytes, path: str, slug: str, *, strict: bool = False, fs: Fs = OS_FS) -> Row:
     """What a list shows of a session, whatever is wrong with it."""
+    original = _original(fs, path)
     try:
-        read = parse(data, path, slug, strict=strict)
+        read = parse(data, path, slug if original is None else original.removesuffix(SUFFIX), strict=strict)
     except (Corrupt, SchemaError, Unsupported) as error:
         return Row(slug, path, size=len(data), problems=(refusal(error, path),))
-    problems = [*read.faults.problems(), *_of_name(path, slug)]
+    problems = [*read.faults.problems(), *_of_name(fs, path, slug, original)]
     session = read.migrated.document.get("session")
     if not isinstance(session, dict):
         return Row(slug, path, size=len(data), problems=tuple(problems))
@@ -262,8 +288,17 @@ def refusal(error: Corrupt | SchemaError | Unsupported | StorageFailed, path: st
     return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)
 
 
-def _of_name(path: str, slug: str) -> Iterator[Problem]:
-    if not is_slug(slug):
+def _original(fs: Fs, path: str) -> str | None:
+    """The name of the session file of which the file at `path` is a synchroniser's copy; None if it is none."""
+    folder, name = os.path.split(path)
+    copy = copy_of(name, devices=False)
+    return copy.original if copy is not None and is_there(fs, f"{folder}/{copy.original}") else None
+
+
+def _of_name(fs: Fs, path: str, slug: str, original: str | None) -> Iterator[Problem]:
+    if original is not None:
+        yield copy_problem(fs, path, f"{os.path.dirname(path)}/{original}", original.removesuffix(SUFFIX))
+    elif not is_slug(slug):
         yield Problem(
             "odd_name",
             Severity.stops_resume,

@@ -328,6 +328,21 @@ def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
     return Crumb(crumb, (_elsewhere(found, crumb),) if crumb.depth_level != found.depth else ())
 
 
+class Distinct:
+    """Tells breadcrumbs from exact duplicates of others, as a synchroniser's copy of a file is one."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Breadcrumb]] = {}
+
+    def is_new(self, crumb: Breadcrumb) -> bool:
+        """False for a breadcrumb that equals one that was given before, its id included."""
+        seen = self._seen.setdefault(crumb.breadcrumb_id, [])
+        if crumb in seen:
+            return False
+        seen.append(crumb)
+        return True
+
+
 def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
     """Notes on a file that can be read; only `check` wants to know."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import Invalid
-from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
+from sessionary.layouts.maestro.crumbs import Distinct, crumb_files, read_crumb
 from sessionary.layouts.maestro.records import Breadcrumb, sort_key
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.model import Problem
@@ -53,11 +53,12 @@ def gather(
     first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
     found: list[Breadcrumb] = []
     problems: list[Problem] = []
+    distinct = Distinct()
     for folder in folders:
         for file in crumb_files(fs, folder, problems):
             crumb = read_crumb(fs, file)
             problems += crumb.problems
-            if crumb.breadcrumb is not None:
+            if crumb.breadcrumb is not None and distinct.is_new(crumb.breadcrumb):
                 found.append(crumb.breadcrumb)
     if depth is not None:
         found = [crumb for crumb in found if crumb.depth_level == depth]

@@ -14,15 +14,16 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, placeholder_name, size_of, storage_failed
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
+from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.maestro import checking
 from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
 from sessionary.layouts.maestro.documents import read_session, zone_in
 from sessionary.layouts.maestro.looking import Look, Read, look, read_all_crumbs, unreadable_summary
 from sessionary.layouts.maestro.lost import lost_problems
-from sessionary.layouts.maestro.names import BREADCRUMBS, LOG, ROOT, SESSION
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION
 from sessionary.layouts.maestro.placement import mailboxes, walk
 from sessionary.layouts.maestro.records import sort_key
 from sessionary.layouts.maestro.talk import messages_of
@@ -173,8 +174,12 @@ class MaestroLayout:
         yield from checking.neighbour_problems(self._fs, self._root, ref.folder, session)
 
     def check_home(self) -> Iterator[Problem]:
-        """As `ChecksHome.check_home`: breadcrumbs that belong to no session."""
+        """As `ChecksHome.check_home`: breadcrumbs that belong to no session, and sessions not on this device."""
         yield from lost_problems(self._fs, self._root)
+        for place in walk(self._fs, self._root, []):
+            placeholder = f"{place.folder}/{placeholder_name(SESSION)}"
+            if not place.is_session and is_there(self._fs, placeholder):
+                yield not_downloaded(placeholder, f"{place.name}/{SESSION}")
 
     def _ref(self, folder: str) -> SessionRef:
         return SessionRef(self.name, os.path.basename(folder), folder, self._project)
@@ -223,7 +228,8 @@ def _order(read: Read) -> tuple[str, int, str]:
 def _kind(name: str) -> PartKind:
     if name == SESSION:
         return PartKind.DOCUMENT
-    return PartKind.JOURNAL if name == LOG or name.endswith(".jsonl") else PartKind.KEPT
+    is_journal = name.endswith(".jsonl") and copy_of(name) is None
+    return PartKind.JOURNAL if is_journal else PartKind.KEPT
 
 
 def _raise_first(closed: list[StorageFailed]) -> None:

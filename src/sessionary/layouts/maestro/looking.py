@@ -14,16 +14,18 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
+from sessionary.layouts import conflict_copies
 from sessionary.layouts.base import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.maestro.crumbs import (
     Crumb,
     CrumbFile,
+    Distinct,
     crumb_of,
     unreadable,
     unreadable_crumb,
 )
 from sessionary.layouts.maestro.documents import parse_session
-from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, SESSION, depth_of, is_crumb_name
+from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, LOG, SESSION, depth_of, is_crumb_name
 from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.talk import messages_of
@@ -82,9 +84,11 @@ def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
     files: dict[str, os.stat_result] = {}
     problems: list[Problem] = []
     session, legacy = _document(fs, ref, files, problems)
-    for name in fs.listdir(ref.folder):
+    names = fs.listdir(ref.folder)
+    for name in names:
         if name[0] != "." and name not in files:
             _keep_stat(fs, ref.folder, name, files)
+    problems += conflict_copies.problems(fs, ref.folder, names, (SESSION, LOG), ref.session_id)
     reads = list(read_all_crumbs(fs, ref.folder, boxes, files, problems, now))
     unfinished = any(each.crumb.unfinished for each in reads)
     for each in reads:
@@ -114,7 +118,11 @@ def read_all_crumbs(
     problems: list[Problem],
     now: float,
 ) -> Iterator[Read]:
-    """Read every breadcrumb file below these folders; what was looked at goes to `files`, by its relative path."""
+    """Read every breadcrumb file below these folders; what was looked at goes to `files`, by its relative path.
+
+    Of exact duplicates one is given.
+    """
+    distinct = Distinct()
     for box in boxes:
         lead = f"{os.path.relpath(box, folder)}/" if box != folder else ""
         for depth, names in _depths(fs, folder, f"{lead}{BREADCRUMBS}", files, problems):
@@ -126,7 +134,8 @@ def read_all_crumbs(
                     problems.append(unreadable_crumb(file.path, read))
                 elif read is not None:
                     files[f"{lead}{BREADCRUMBS}/{depth}/{name}"] = read.found
-                    yield read
+                    if read.crumb.breadcrumb is None or distinct.is_new(read.crumb.breadcrumb):
+                        yield read
 
 
 def _depths(

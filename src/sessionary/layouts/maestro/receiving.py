@@ -20,6 +20,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import look
 from sessionary.errors import Corrupt, Invalid, SchemaError
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.maestro.crumbs import YOUNG, CrumbFile, crumb_of, read_crumb
 from sessionary.layouts.maestro.documents import locked, parse_session
@@ -72,6 +73,8 @@ class MaestroRecipient(MaestroLayout):
     def part_kind(self, name: str) -> PartKind | None:
         if name == SESSION or _is_crumb(name):
             return PartKind.DOCUMENT
+        if copy_of(name) is not None:
+            return None
         return PartKind.JOURNAL if _LEDGER.fullmatch(name) or _ATTEMPTS.fullmatch(name) else None
 
     def rule(self, name: str) -> Rule:

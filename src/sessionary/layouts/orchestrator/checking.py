@@ -9,6 +9,7 @@ from typing import Any
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.disk.pid_file import read_holder, way_out
 from sessionary.errors import StorageFailed
+from sessionary.layouts import conflict_copies
 from sessionary.layouts.orchestrator import names, planfile, rules
 from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries
 from sessionary.layouts.orchestrator.indexfile import IndexFile
@@ -36,6 +37,7 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     history = history_of(fs, folder)
     yield from history_problems(history)
     yield from _lost_entries(fs, folder)
+    yield from synchroniser_problems(fs, folder)
     if not is_folder(fs, f"{folder}/{names.ARTIFACTS}"):
         words = "there is no folder for artifacts"
         yield note(
@@ -43,6 +45,15 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         )
     if state.state is not None:
         yield from _between(folder, state.state, plan, history)
+
+
+def synchroniser_problems(fs: Fs, folder: str) -> Iterator[Problem]:
+    """Conflict copies and placeholders of the files of a feature."""
+    try:
+        found = fs.listdir(folder)
+    except OSError:
+        return  # who reads the files reports it
+    yield from conflict_copies.problems(fs, folder, found, names.FILES, os.path.basename(folder))
 
 
 def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
@@ -207,6 +218,10 @@ def store_problems(
         words = "there is no README.md"
         yield note("no_readme", f"{home}/{names.README}", words, "`sessionary feature repair` writes it")
     yield from _leftovers(fs, home)
+    remedy = "compare the two lists, and delete the copy"
+    for copy in conflict_copies.copies_in(fs.listdir(home) if ids else (), {names.INDEX}, devices=False):
+        found = conflict_copies.copy_problem(fs, f"{home}/{copy.name}", path, names.INDEX)
+        yield found._replace(repair=remedy)
 
 
 def _rows_and_folders(

@@ -173,6 +173,7 @@ class FeatureLayout:
         state, values = found.state, history.values
         problems = [*found.problems, *plan.problems]
         problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
+        problems += checking.synchroniser_problems(self._fs, ref.folder)
         head = plan.document.get("feature")
         head = head if isinstance(head, dict) else {}
         created = state.started_at if state else parse(head.get("created_at"))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sessionary.disk.fs import Fs, look, storage_failed
+from sessionary.disk.fs import Fs, look, placeholder_name, storage_failed
 from sessionary.disk.lock import shared
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.orchestrator import names, planfile, statefile
@@ -155,10 +155,11 @@ def folder_of(fs: Fs, home: str, feature_id: str) -> str | None:
 
 
 def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool:
-    """True for a folder that holds one of the files of a feature."""
+    """True for a folder that holds one of the files of a feature, or the placeholder of one."""
     if inside is not None:
         return any(name in inside for name in names.FILES)
-    return any(look_or_none(fs, f"{folder}/{name}") is not None for name in names.FILES)
+    every = (*names.FILES, *map(placeholder_name, names.FILES))
+    return any(look_or_none(fs, f"{folder}/{name}") is not None for name in every)
 
 
 def look_or_none(fs: Fs, path: str) -> os.stat_result | None:

@@ -1,0 +1,59 @@
+"""How `sessionary repair` shows the conflict copies of a file synchroniser that it has brought in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sessionary.cli import changing, phrases
+from sessionary.cli.changing import is_path
+from sessionary.cli.targets import AGENTS
+from sessionary.errors import NotFound
+from sessionary.layouts.base import Recipient
+from sessionary.model import SessionRef
+from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
+from sessionary.workspace import Workspace
+
+
+def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | None:
+    """The session that a word names, if it is not one of an agent; else None."""
+    try:
+        if is_path(word):
+            ref = workspace.at(Path(os.path.abspath(os.path.expanduser(word))))
+        else:
+            ref = workspace.find(word, kind=AGENTS)
+    except NotFound:
+        return None
+    return ref if ref.kind != AGENTS else None
+
+
+def recipient_of(workspace: Workspace, ref: SessionRef) -> Recipient:
+    """The layout of a session, as one that can be written to."""
+    return next(layout for layout in workspace.recipients() if layout.name == ref.kind)
+
+
+def lines(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
+    """What was done with each copy, and where it lies now."""
+    for one in brought:
+        name = os.path.basename(one.path)
+        if one.done == LEFT:
+            yield from changing.done(f"{name}: {_words(one, dry_run)}", "!", "yellow")
+        else:
+            yield from changing.done(f"{name}: {_words(one, dry_run)}")
+        if one.kept != one.path:
+            yield from changing.set_in(f"  kept as {os.path.basename(one.kept)}")
+
+
+def _words(one: BroughtIn, dry_run: bool) -> str:
+    unit = "line" if one.path.endswith(".jsonl") else "field"
+    more = phrases.count(one.more, unit)
+    if one.done == CONTAINED:
+        return f"{one.original} has all that it holds; {'would be' if dry_run else 'was'} put away"
+    if one.done == LEFT:
+        return f"has {more} that {one.original} lacks; compare the two, then delete the copy"
+    if one.done == SESSION:
+        return f"{'would become' if dry_run else 'is now'} a session of its own, {one.session}"
+    if one.done == MERGED:
+        return f"{'would be' if dry_run else 'was'} merged into {one.original} ({more})"
+    return f"{'would take' if dry_run else 'has taken'} the place of {one.original}, with {more} more"

@@ -1,0 +1,205 @@
+"""Files that file synchronisers leave in the folder of a session: conflict copies, and placeholders.
+
+Where two devices change a file, a synchroniser keeps one version under its name and the other beside it, under a name
+made from it: a *conflict copy*. Where it frees the space of a file, it leaves an empty *placeholder* with its name.
+
+    transcript.sync-conflict-20250131-120000-ABCDEFG.jsonl   Syncthing
+    transcript (Ada's conflicted copy 2025-01-31).jsonl      Dropbox, Nextcloud
+    transcript (1).jsonl, transcript 2.jsonl                 Google Drive, OneDrive in a browser, iCloud
+    transcript-LAPTOP.jsonl                                  OneDrive, with the name of the device
+    .transcript.jsonl.icloud                                 the placeholder of iCloud Drive
+
+Nothing here writes. `sync.conflict_copies` brings conflict copies in.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from sessionary.codec import Undecodable, decode
+from sessionary.codec.yaml_read import load_yaml
+from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
+from sessionary.disk.journal import lines_of
+from sessionary.errors import SessionaryError
+from sessionary.model import Problem, Severity
+
+CONFLICT_COPY = "conflict_copy"
+NOT_DOWNLOADED = "not_downloaded"
+
+_MARKED = re.compile(
+    r"(?s)(?P<stem>.+?)"
+    r"(?:\.sync-conflict-\d{8}-\d{6}(?:-[0-9A-Z]{7})?"
+    r"| \(.*(?:conflicted copy|conflict|Conflict).*\)"
+    r"|_conflict-\d{8}-\d{6}"
+    r"| \(\d{1,3}\)"
+    r"| \d{1,3})"
+    r"(?P<suffix>\.[A-Za-z]+)?"
+)
+_DEVICE = re.compile(
+    r"(?P<stem>[^-.]+(?:-plan)?)-(?P<device>[A-Za-z0-9][A-Za-z0-9-]{0,62})(?P<suffix>\.[a-z]+)"
+)
+
+
+class Copy(NamedTuple):
+    """A conflict copy.
+
+    Attributes:
+        name: the name of the file.
+        original: the name of the file that it is a version of.
+        label: what the synchroniser has put into the name; the same for all files that it copied at once.
+    """
+
+    name: str
+    original: str
+    label: str
+
+
+class Compared(NamedTuple):
+    """What a conflict copy holds beside its original.
+
+    Attributes:
+        more: the lines, or the fields of a document, that the original has not; 0 if it has all of them.
+        extends: True if the copy begins with all of the original.
+    """
+
+    more: int
+    extends: bool
+
+
+def copy_of(name: str, originals: Collection[str] | None = None, *, devices: bool = True) -> Copy | None:
+    """The conflict copy that a file of that name is; None if it is none.
+
+    Args:
+        name: the name of the file.
+        originals: the names of files that can have copies; None for any.
+        devices: take a name that ends in the name of a device for that of a copy, too. Only where `originals` are
+            given, and never where the user chooses the names of files.
+    """
+    found = _MARKED.fullmatch(name)
+    if found is not None:
+        original = found["stem"] + (found["suffix"] or "")
+        if originals is None or original in originals:
+            label = name[len(found["stem"]) : len(name) - len(found["suffix"] or "")]
+            return Copy(name, original, label.strip())
+    found = _DEVICE.fullmatch(name) if devices else None
+    if found is not None and found["stem"] + found["suffix"] in (originals or ()):
+        return Copy(name, found["stem"] + found["suffix"], found["device"])
+    return None
+
+
+def copies_in(names: Iterable[str], originals: Collection[str], *, devices: bool = True) -> list[Copy]:
+    """The conflict copies of these files among the names of a folder, in the order of the names; see `copy_of`."""
+    found = (copy_of(name, originals, devices=devices) for name in sorted(names))
+    return [copy for copy in found if copy is not None]
+
+
+def placeholders_in(names: Collection[str], originals: Collection[str]) -> list[str]:
+    """Which of these files are missing in a folder and have a placeholder there."""
+    return [name for name in sorted(originals) if name not in names and placeholder_name(name) in names]
+
+
+def compare(fs: Fs, original: str, copy: str) -> Compared:
+    """What a conflict copy holds that the file at `original` has not. A missing original holds nothing.
+
+    JSON Lines are compared by lines, documents by their fields at the top; what cannot be read as one by lines, too.
+
+    Raises:
+        OSError: one of them cannot be read.
+    """
+    if not copy.endswith(".jsonl"):
+        mine, other = _document(fs, original), _document(fs, copy)
+        if mine is not None and other is not None:
+            more = [key for key, value in other.items() if key not in mine or mine[key] != value]
+            return Compared(len(more), all(key in other for key in mine))
+    return compare_lines(_lines(fs, original), _lines(fs, copy))
+
+
+def compare_lines(original: Iterable[bytes], copy: Iterable[bytes]) -> Compared:
+    """As `compare`, of lines without newlines. Blank lines count for nothing. Keeps a hash of each line."""
+    order = [hash(line) for line in original if line.strip()]
+    had, more, at, begins = set(order), 0, 0, True
+    for line in copy:
+        if not line.strip():
+            continue
+        line_hash = hash(line)
+        more += line_hash not in had
+        if at < len(order):
+            begins = begins and order[at] == line_hash
+        at += 1
+    return Compared(more, begins and at >= len(order))
+
+
+def problems(
+    fs: Fs, folder: str, names: Collection[str], originals: Collection[str], session: str
+) -> Iterator[Problem]:
+    """What to report of conflict copies and placeholders in the folder of a session.
+
+    Args:
+        fs: the file system.
+        folder: the folder.
+        names: the names in it.
+        originals: the files of the session that can have copies or placeholders.
+        session: the id of the session.
+    """
+    for name in placeholders_in(names, originals):
+        yield not_downloaded(f"{folder}/{placeholder_name(name)}", name)
+    for copy in copies_in(names, originals):
+        yield copy_problem(fs, f"{folder}/{copy.name}", f"{folder}/{copy.original}", session)
+
+
+def copy_problem(fs: Fs, path: str, original: str, session: str) -> Problem:
+    """What to report of one conflict copy."""
+    name = original.rpartition("/")[2]
+    try:
+        compared = compare(fs, original, path)
+    except OSError as error:
+        message = f"a synchroniser's copy of {name} cannot be read: {reason_of(error)}"
+        return Problem(
+            CONFLICT_COPY, Severity.hides_data, path, None, None, message, "check its owner and mode"
+        )
+    if not compared.more:
+        message = f"a synchroniser's copy of {name}, which has all that it holds"
+        return Problem(CONFLICT_COPY, Severity.note, path, None, None, message, "delete it")
+    unit = "line" if path.endswith(".jsonl") else "field"
+    count = f"{compared.more:,} {unit}{'s' * (compared.more > 1)}"
+    message = f"a synchroniser's copy of {name} holds {count} that {name} lacks"
+    remedy = f"`sessionary repair {shlex.quote(session)}` brings them in"
+    return Problem(CONFLICT_COPY, Severity.hides_data, path, None, None, message, remedy)
+
+
+def is_there(fs: Fs, path: str) -> bool:
+    """True if there is a file of that name, also one that cannot be read."""
+    try:
+        fs.lstat(path)
+    except OSError:
+        return False
+    return True
+
+
+def not_downloaded(path: str, name: str) -> Problem:
+    """What to report of a placeholder."""
+    message = f"{name} is not on this device: iCloud Drive has left a placeholder for it"
+    remedy = "download it: open its folder in the Finder, or run `brctl download` on the folder"
+    return Problem(NOT_DOWNLOADED, Severity.hides_data, path, None, None, message, remedy)
+
+
+def _lines(fs: Fs, path: str) -> Iterator[bytes]:
+    try:
+        yield from lines_of(fs, path)
+    except FileNotFoundError:
+        return
+
+
+def _document(fs: Fs, path: str) -> dict[str, object] | None:
+    """The fields of a document; None if it cannot be read as one."""
+    data = read_bytes(fs, path)
+    if data is None:
+        return {}
+    try:
+        value = load_yaml(data, path=path) if path.endswith((".yaml", ".yml")) else decode(data)
+    except (Undecodable, SessionaryError):
+        return None
+    return value if isinstance(value, dict) else None
