@@ -8,6 +8,7 @@ from pathlib import Path
 from sessionary.codec.yaml_read import _REMEDIES
 from sessionary.layouts.brainstorm import messages, vocabulary
 from sessionary.layouts.brainstorm.fields import ENTRY, IDEA, PANEL, PARTY, SESSION, TECHNIQUE
+from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
 
 REPO = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ def section(heading: str) -> str:
 def codes() -> Iterator[str]:
     """The codes that the source gives to faults and problems, and those of files that are no YAML."""
     yield from _REMEDIES
+    yield from (CONFLICT_COPY, NOT_DOWNLOADED)
     yield from ("unknown_version", "unreadable")  # those of a refusal stand in the details of its error
     for path in sorted(SOURCE.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -8,6 +8,7 @@ from pathlib import Path
 from sessionary.codec import CODES
 from sessionary.codec.sanitize import __doc__ as forms
 from sessionary.layouts.amplifier.messages import SECRET_KEYS
+from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
 
 REPO = Path(__file__).resolve().parents[2]
@@ -41,7 +42,8 @@ def codes_of_the_layout() -> set[str]:
         source / "disk" / "mounts.py",
         source / "workspace.py",
     ]
-    return {code for path in files for code in codes_in(path.read_text("utf-8"))}
+    found = {code for path in files for code in codes_in(path.read_text("utf-8"))}
+    return found | {CONFLICT_COPY, NOT_DOWNLOADED}
 
 
 def rows() -> dict[str, tuple[str, str]]:

@@ -28,5 +28,6 @@ def test_every_screen_fits_and_the_telling_commands_are_there() -> None:
     screens = re.findall(r"```text\n\$ sessionary (\S+)(.*?)```", page, re.DOTALL)
     assert {name for name, _ in screens} >= {"list", "tree", "show", "search", "check", "stats", "mv"}
     for name, shown in screens:
-        wide = [line for line in shown.splitlines() if cells(line) > 80]
+        # A path is never cut: it is there to be copied.
+        wide = [line for line in shown.splitlines() if cells(line) > 80 and not re.fullmatch(r"/\S+", line)]
         assert not wide, f"{name}: {wide}"
