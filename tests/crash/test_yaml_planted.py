@@ -14,6 +14,7 @@ import pytest
 
 from sessionary import BrainstormStore
 from sessionary.disk import atomic
+from sessionary.disk.pid_file import PidFile
 from sessionary.layouts.brainstorm import keeping, moves
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.feature import Feature
@@ -142,12 +143,18 @@ def never_finished(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Feature, "settle", lambda self: None)
 
 
+def a_lock_that_stays(patch: pytest.MonkeyPatch) -> None:
+    """The lock of the scripts is not removed, so they stay locked out."""
+    patch.setattr(PidFile, "release", lambda self: self._fs.close(self._fd))
+
+
 FEATURES: dict[str, tuple[Plant | None, str, str]] = {
     "a line that is not flushed": (None, "update", "fdatasync"),
     "files that are not flushed": (None, "task", "fsync"),
     "the state before the line": (state_before_line, "update", ""),
     "what was cut off is left": (never_finished, "task", ""),
     "written in place": (write_in_place, "task", ""),
+    "a lock that stays": (a_lock_that_stays, "append", ""),
 }
 
 

@@ -70,11 +70,13 @@ class PidFile:
 
     Attributes:
         path: the file.
+        removed: True if one that a killed process of ours had left was removed by the last `acquire`.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
         self.path = path
         self._fs = fs
+        self.removed = False
         self._fd = -1
 
     def acquire(self, timeout: float, now: Callable[[], datetime]) -> None:
@@ -86,6 +88,7 @@ class PidFile:
             Locked: another program has it, or was killed while it had it; `details` has `pid`, `age` and `running`.
             StorageFailed: the file cannot be created.
         """
+        self.removed = False
         began = time.monotonic()
         seen: Holder | None = None
         first_seen = began
@@ -100,6 +103,7 @@ class PidFile:
             past_grace = time.monotonic() - first_seen >= GRACE
             if found.ours or (found.empty and past_grace):
                 if self._remove(found):
+                    self.removed = True
                     continue
             elif past_grace and not found.running:
                 raise self._locked(found, time.monotonic() - began, now())
@@ -109,10 +113,14 @@ class PidFile:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def release(self) -> None:
-        """Remove the file. Never raises: one that stays is removed by the next `acquire`."""
+        """Remove the file. Never raises: one that stays is removed by the next `acquire`.
+
+        Where somebody has removed ours meanwhile and a script has made its own, that one stays.
+        """
         fd, self._fd = self._fd, -1
         with suppress(OSError):
-            self._fs.unlink(self.path)
+            if self._fs.lstat(self.path).st_ino == self._fs.fstat(fd).st_ino:
+                self._fs.unlink(self.path)
         with suppress(OSError):
             self._fs.close(fd)
 

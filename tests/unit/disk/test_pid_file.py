@@ -56,6 +56,26 @@ def test_what_a_killed_process_of_ours_has_left_is_removed(path: Path, left: byt
     lock.release()
 
 
+def test_it_is_said_whether_one_was_removed(path: Path) -> None:
+    lock = PidFile(str(path))
+    path.write_bytes(b" 4194300\n")
+    lock.acquire(0, now)
+    assert lock.removed
+    lock.release()
+    lock.acquire(0, now)
+    assert not lock.removed
+    lock.release()
+
+
+def test_a_lock_that_a_script_made_in_the_place_of_ours_stays(path: Path) -> None:
+    lock = PidFile(str(path))
+    lock.acquire(0, now)
+    os.rename(path, path.with_name("ours"))
+    path.write_bytes(b"123\n")
+    lock.release()
+    assert path.read_bytes() == b"123\n"
+
+
 def test_one_of_ours_is_removed_though_its_process_id_is_in_use_again(path: Path) -> None:
     path.write_text(f" {os.getppid()}\n")
     PidFile(str(path)).acquire(0, now)

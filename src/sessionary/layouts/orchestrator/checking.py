@@ -45,6 +45,8 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
         )
     if state.state is not None:
         yield from _between(folder, state.state, plan, history)
+        if is_emptied(state.by_us, history) and not history.missing:
+            yield _emptied(history.path)
 
 
 def synchroniser_problems(fs: Fs, folder: str) -> Iterator[Problem]:
@@ -104,6 +106,11 @@ def _with_remedy(problem: Problem, feature_id: str) -> Problem:
     return problem._replace(repair=f"`sessionary feature repair {feature_id} --rewrite-history` {does}")
 
 
+def is_emptied(by_us: bool, history: History) -> bool:
+    """True if a history has no line, and the state says that it had one (`statefile.is_by_us`)."""
+    return by_us and not history.values and not history.problems
+
+
 def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
     """What earlier repairs could not bring back, as long as the histories that they replaced are kept."""
     try:
@@ -139,6 +146,12 @@ def _between(
     for name, behind in fields_behind(state, history.values).items():
         yield _behind(path, name, behind)
     yield from _backward_operations(history)
+
+
+def _emptied(path: str) -> Problem:
+    words = "the history is empty, though the state was changed since the feature began: its entries are gone"
+    remedy = "bring the file back from a backup; or `sessionary feature repair` begins it anew with the present state"
+    return Problem("emptied_history", Severity.lost_data, path, None, None, words, remedy)
 
 
 def _behind(path: str, name: str, behind: Behind) -> Problem:

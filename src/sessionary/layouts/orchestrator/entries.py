@@ -106,7 +106,7 @@ def faults_of(entry: Mapping[str, Any]) -> list[str]:
 
 def is_task_id(value: Any) -> bool:
     """True for what can name a task, and for None: a word or more, on one line."""
-    return value is None or (isinstance(value, str) and bool(value.strip()) and len(value.splitlines()) == 1)
+    return value is None or (isinstance(value, str) and bool(value.strip()) and value.splitlines() == [value])
 
 
 def _error_faults(entry: Mapping[str, Any]) -> list[str]:

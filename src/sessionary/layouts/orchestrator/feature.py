@@ -45,6 +45,7 @@ class Feature:
         lock: the kernel lock on `.sessionary.lock`; whoever writes holds it.
         script_lock: the lock of the contract's scripts, `.state.lock`; held along with `lock`.
         journal: the history.
+        finished: the operation of a killed writer that was finished when the lock was taken last, or None.
     """
 
     def __init__(self, fs: Fs, folder: str, index: Index, now: Callable[[], datetime]) -> None:
@@ -56,6 +57,7 @@ class Feature:
         self.script_lock = PidFile(f"{folder}/{names.SCRIPT_LOCK}", fs)
         self.journal = Journal(f"{folder}/{names.HISTORY}", Tail.SEAL, fs=fs, now=now)
         self._now = now
+        self.finished: str | None = None
         self._settled = -1
         self._plan: tuple[tuple[int, ...], planfile.PlanFile] | None = None
         self._state: statefile.StateFile | None = None
@@ -135,6 +137,7 @@ class Feature:
 
     def settle(self) -> None:
         """Finish the operation of a writer that was cut off, if there is one. Hold the lock."""
+        self.finished = None
         found = self.journal.look()
         if found is None or found.st_size == self._settled:
             return
@@ -147,6 +150,7 @@ class Feature:
             if is_behind(state, operation):
                 self._flush_history()
                 self._apply(operation, state, [])
+                self.finished = f"{operation.get('command')} of {operation['timestamp']}"
         self._settled = found.st_size
 
     def _last_operation(self) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sessionary.codec.yaml_write import dump_yaml
@@ -55,16 +56,20 @@ def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
                 if found.data is not None:
                     done.kept.append(atomic.keep_aside(index.path, "original", fs=fs, now=now))
                 index.write(found, rows)
-                done.actions += [*changed, f"wrote the list with {len(rows)} features"]
+                done.actions += [*changed, f"wrote the list with {_features(rows)}"]
         elif of_scripts and settled:
             done.kept.append(atomic.keep_aside(index.path, "original", fs=fs, now=now))
             index.write(IndexFile(None, {KEY: []}, {}, []), rows)
-            done.actions += [*changed, f"wrote the list as YAML with {len(rows)} features"]
+            done.actions += [*changed, f"wrote the list as YAML with {_features(rows)}"]
         else:
             data = dump_yaml({KEY: rows})
             place = atomic.save_aside(index.path, "candidate", data, fs=fs, now=now)
             done.actions.append(f"wrote a proposal: {place}")
             done.problems += found.problems
+
+
+def _features(rows: Sequence[Row]) -> str:
+    return f"{len(rows):,} feature" + "s" * (len(rows) != 1)
 
 
 def _rows(fs: Fs, home: str, found: IndexFile, now: datetime) -> tuple[list[Row], list[str]]:

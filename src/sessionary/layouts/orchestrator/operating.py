@@ -93,11 +93,12 @@ class FeatureOperator(FeatureReader):
         plan = readable_plan(feature.plan(), feature.folder)
         task = plan.tasks.get(task_id)
         if task is None:
-            known = ", ".join(list(plan.tasks)[:8]) or "no tasks"
+            known = ", ".join(list(plan.tasks)[:8])
+            empty = f"the plan has no tasks: `sessionary feature plan {feature.feature_id} --from FILE` gives it some"
             raise NotFound(
                 f"the plan of {feature.feature_id} has no task {task_id}",
                 path=f"{feature.folder}/{names.PLAN}",
-                hint=f"it has: {known}",
+                hint=f"it has: {known}" if known else empty,
             )
         return task
 

@@ -250,5 +250,8 @@ def _bad(path: str, message: str, line: int | None) -> Problem:
 
 
 def _fault(path: str, fault: str, line: int | None) -> Problem:
-    remedy = "`sessionary feature repair` fills in what is missing; correct anything else by hand"
+    remedy = (
+        "`sessionary feature repair` fills in what is missing, and sets a status that is known; "
+        "correct anything else by hand"
+    )
     return Problem("plan_schema", Severity.cosmetic, path, line, None, fault, remedy)

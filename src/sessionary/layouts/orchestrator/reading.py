@@ -26,11 +26,12 @@ from sessionary.model import Problem, Severity
 
 @dataclass(slots=True)
 class StateReading:
-    """The state of a feature, or why there is none."""
+    """The state of a feature, or why there is none; `by_us` is that of `statefile.is_by_us`."""
 
     state: FeatureState | None
     problems: list[Problem] = field(default_factory=list)
     error: SessionaryError | None = None
+    by_us: bool = False
 
 
 def read_state(fs: Fs, folder: str) -> StateReading:
@@ -42,7 +43,7 @@ def read_state(fs: Fs, folder: str) -> StateReading:
         return StateReading(None, [unreadable(error)], error)
     except (NotFound, Corrupt, Invalid, Unsupported) as error:
         return StateReading(None, _no_state(f"{folder}/{names.STATE}", error), error)
-    return StateReading(found.state, found.problems)
+    return StateReading(found.state, found.problems, by_us=statefile.is_by_us(found))
 
 
 def state_problems(data: bytes, path: str) -> list[Problem]:

@@ -43,6 +43,10 @@ def repair_feature(
 ) -> None:
     """Put one feature right, under its lock. See `FeatureStore.repair`."""
     fs, folder = feature.fs, feature.folder
+    if feature.script_lock.removed:
+        done.actions.append("removed the lock that a killed process had left")
+    if feature.finished:
+        done.actions.append(f"finished the {feature.finished}, which had been cut off")
     history = _repair_history(feature, now, done, rewrite_history, bad_bytes == "replace")
     told = replay(history.values)
     began = _began(feature, told, done)  # before a missing plan is made, which knows less than the history
@@ -80,7 +84,12 @@ def _repair_history(
                     "--bad-bytes drop leaves such entries out"
                 )
             if new.left_out:
-                words = f"{new.left_out:,} lines could not be read and are only in the kept file"
+                are = (
+                    "line could not be read and is"
+                    if new.left_out == 1
+                    else "lines could not be read and are"
+                )
+                words = f"{new.left_out:,} {are} only in the kept file"
                 remedy = "look there for what they held"
                 done.problems.append(Problem("left_out", Severity.note, kept, None, None, words, remedy))
             done.lost = new.lost
@@ -149,9 +158,10 @@ def _bring_together(
     done: Repaired,
     agent: str,
 ) -> statefile.FeatureState:
-    """Restore what another program has put back in the state, and log what it has set without a line."""
+    """Restore what another program has put back in the state, and log what no line tells of."""
     behind = fields_behind(state, history.values)
-    if not behind:
+    emptied = checking.is_emptied(statefile.is_by_us(feature.state()), history)
+    if not behind and not emptied:
         return state
     restored = {name: field.told for name, field in behind.items() if field.older}
     current = {"active_task": state.active_task, "model_in_use": state.model_in_use, **restored}
@@ -159,7 +169,7 @@ def _bring_together(
     entry = {
         "timestamp": state.last_updated and stamp(state.last_updated),
         "command": "repair",
-        "arguments": " ".join(f"{name}={current[name]}" for name in behind),
+        "arguments": " ".join(f"{name}={current[name]}" for name in behind or current),
         "model": current["model_in_use"],
         "agent": agent,
         "task_id": current["active_task"],
@@ -176,6 +186,8 @@ def _bring_together(
             done.kept.append(atomic.keep_aside(path, "before", fs=feature.fs, now=now))
         entry["timestamp"] = stamp(later(now, state.last_updated))
         feature.perform(entry, feature.state())
+    if emptied:
+        done.actions.append("began the history anew with the present state; what it held before is gone")
     for name, value in behind.items():
         done.actions.append(
             f"restored {name} to {value.told!r}, as the history says, from {value.found!r}"

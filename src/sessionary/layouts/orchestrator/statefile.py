@@ -38,6 +38,7 @@ _CANONICAL: Final = re.compile(
     f'version: "1\\.0"\nfeature_id: {_WORD}\ncurrent_state:\n  active_task: (?:null|{_WORD})\n'
     f"  model_in_use: {_WORD}\n  started_at: {_WORD}\n  last_updated: {_WORD}\n".encode()
 )
+_OUR_TIME: Final = re.compile(r"[\d-]+T[\d:]+\.\d{6}Z")
 # What the contract's scripts make of the file when they set a status: a line too far to the right.
 _STATUS_LINE: Final = re.compile(
     rb"^(feature_id:[^\n]*\n)[ \t]+status:[ \t]*\"?(\w+)\"?[ \t]*\n", re.MULTILINE
@@ -256,6 +257,16 @@ def known_state(found: StateFile, data: bytes, changes: dict[str, Any]) -> State
     return StateFile(
         data, {**found.document, CURRENT: current}, state, [], _CANONICAL.fullmatch(data) is not None
     )
+
+
+def is_by_us(found: StateFile) -> bool:
+    """True if we wrote the state last, and not when the feature began: then the history has a line of that.
+
+    The scripts log nothing when they set a state, and write whole seconds.
+    """
+    state, text = found.state, found.document[CURRENT].get("last_updated")
+    changed = state.started_at and state.last_updated and state.last_updated > state.started_at
+    return bool(changed) and _OUR_TIME.fullmatch(str(text)) is not None
 
 
 def _in_form(document: dict[str, Any]) -> bytes | None:

@@ -18,6 +18,7 @@ from sessionary.errors import (
     TransitionError,
 )
 from sessionary.layouts.orchestrator import FeatureStore
+from sessionary.model import Severity
 from tests.unit.layouts.orchestrator.conftest import ID, NOON
 
 STATE = (
@@ -483,3 +484,62 @@ def test_an_error_names_the_file_at_fault(store: Any, make: Any, feature: Path, 
             call()
         assert caught.value.error_context is not None
         assert caught.value.error_context["file"] == str(path)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_history_that_was_emptied_is_found_and_begun_anew(
+    store: Any, make: Any, feature: Path, gone: bool
+) -> None:
+    """Section "Updating State", 3: each change is logged, so a state that was changed has lines."""
+    assert "emptied_history" not in {problem.code for problem in make().validate(ID)}, "nothing was done yet"
+    store.update(ID, model_in_use="opus")
+    state = make().load(ID)
+    (feature / "history.jsonl").write_bytes(b"")
+    if gone:
+        (feature / "history.jsonl").unlink()
+    (found,) = [one for one in make().validate(ID) if one.code in ("emptied_history", "no_history")]
+    assert found.severity >= Severity.hides_data
+    assert "`sessionary feature repair`" in str(found.repair)
+    actions = make().repair(ID).actions
+    assert "began the history anew with the present state; what it held before is gone" in actions
+    (entry,) = make().history(ID)
+    assert entry["state"]["model_in_use"] == "opus"
+    assert make().load(ID).started_at == state.started_at
+    assert [one for one in make().validate(ID) if one.severity > Severity.note] == []
+    assert make().repair(ID).actions == []
+
+
+def test_a_state_that_scripts_set_needs_no_line(make: Any, feature: Path) -> None:
+    path = feature / "state.yaml"
+    path.write_text(
+        f'version: "1.0"\nfeature_id: "{ID}"\ncurrent_state:\n  active_task: null\n  model_in_use: "opus"\n'
+        '  started_at: "2025-01-09T10:00:00Z"\n  last_updated: "2025-01-09T15:30:45Z"\n'
+    )
+    (feature / "history.jsonl").write_bytes(b"")
+    assert "emptied_history" not in {problem.code for problem in make().validate(ID)}
+
+
+def test_a_repair_says_that_it_finished_an_operation(store: Any, make: Any, feature: Path) -> None:
+    old = (feature / "state.yaml").read_bytes()
+    store.update(ID, model_in_use="opus")
+    (feature / "state.yaml").write_bytes(old)
+    assert "unfinished_operation" in {problem.code for problem in make().validate(ID)}
+    (action,) = make().repair(ID).actions
+    assert (action.startswith("finished the update-state of "), make().load(ID).model_in_use) == (
+        True,
+        "opus",
+    )
+    assert make().repair(ID).actions == []
+
+
+def test_an_entry_may_hold_a_command_of_several_lines(store: Any, make: Any, feature: Path) -> None:
+    store.append(ID, {"command": "git commit -m 'a\n\nb'"})
+    assert make().history(ID)[-1]["command"] == "git commit -m 'a\n\nb'"
+    assert (feature / "history.jsonl").read_bytes().count(b"\n") == len(make().history(ID))
+
+
+def test_a_task_of_a_plan_without_tasks_names_what_gives_it_some(make: Any, feature: Path) -> None:
+    (feature / "implementation-plan.yaml").write_bytes(b"")
+    with pytest.raises(NotFound) as caught:
+        make().task(ID, "T1", "in_progress")
+    assert f"`sessionary feature plan {ID} --from FILE`" in str(caught.value.hint)
