@@ -131,6 +131,24 @@ def test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too(
     assert files(planned) == before
 
 
+def test_a_plan_without_end_is_refused(run: Run, store: FeatureStore) -> None:
+    store.create(FEATURE)
+    said = run("plan", FEATURE, "--from", "/dev/zero")
+    assert said.code == 13
+    assert "more than 33,554,432" in said.err
+
+
+def test_an_error_about_a_plan_has_its_whole_path(
+    run: Run, store: FeatureStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create(FEATURE)
+    (tmp_path / "plan.yaml").write_text("phases:\n\t- a\n")
+    monkeypatch.chdir(tmp_path)
+    error = json.loads(run("plan", FEATURE, "--from", "plan.yaml", "--json").err)
+    assert error["path"] == error["error_context"]["file"] == str(tmp_path / "plan.yaml")
+    assert "put blanks in place of the tab" in error["hint"]
+
+
 def test_tasks_move_as_the_contract_says(run: Run, planned: FeatureStore) -> None:
     """Section "Updating State", 4: transitions."""
     assert run("task", FEATURE, "T1", "in_progress", "--json").json["changed"] is True

@@ -63,7 +63,7 @@ Example:
 @given.feature
 @given.writing
 def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Mark a feature as completed."""
+    """Mark a feature as completed. What it prints to undo that makes it active, also if it rested."""
     undo = ["resume", feature_id, "--reopen"]
     return _tell(store, feature_id, "completed", undo, changed=store.complete(feature_id), json_=json_)
 
@@ -97,7 +97,10 @@ Examples:
 @click.option("--reopen", is_flag=True, help="Make it active again.")
 @given.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
-    """Bring a feature back from the archive. It is still completed, unless --reopen."""
+    """Bring a feature back from the archive. It is still completed, unless --reopen.
+
+    After --reopen, `complete` and then `archive` put it back there.
+    """
     place = str(store.unarchive(feature_id))
     if reopen:
         store.resume(feature_id, reopen=True)

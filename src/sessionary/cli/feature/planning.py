@@ -12,7 +12,7 @@ from sessionary.cli import in_project, output
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
-from sessionary.codec.yaml_read import load_yaml
+from sessionary.codec.yaml_read import LIMITS, load_yaml
 from sessionary.errors import SchemaError
 from sessionary.layouts.orchestrator.home import Telling
 from sessionary.layouts.orchestrator.planfile import tasks_of
@@ -57,8 +57,9 @@ def plan_command(
             raise click.UsageError("--name and --description go with --from")
         plan = store.plan(feature_id)
     else:
-        with Telling(str(store.home), "update", os.path.abspath(source.name), feature_id):
-            phases = _phases(source.read(), source.name)
+        path = source.name if source.name == "<stdin>" else os.path.abspath(source.name)
+        with Telling(str(store.home), "update", path, feature_id):
+            phases = _phases(source.read(LIMITS.size + 1), path)
         plan = store.save_plan(feature_id, phases, name=name, description=description)
     if json_:
         output.value(plan)

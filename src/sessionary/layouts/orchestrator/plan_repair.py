@@ -66,7 +66,7 @@ def completed(
     logged = _logged_statuses(history)
     filled = [_complete_task(task, logged, words) for _, task in planfile.walk(plan)]
     if any(filled):
-        words.append(f"filled in missing fields of {sum(filled)} tasks")
+        words.append(f"filled in missing fields of {sum(filled)} task" + "s" * (sum(filled) != 1))
     return plan, words
 
 

@@ -134,7 +134,7 @@ def _rebuild_state(
         done.problems.append(_assumed(path, words))
     model = told.model_in_use or DEFAULT_MODEL
     feature.write_state(statefile.new_state(feature.feature_id, model, task, began, updated))
-    done.actions.append(f"restored the state from {told.entries:,} entries of the history")
+    done.actions.append(f"restored the state from {_entries(told.entries)} of the history")
     return statefile.FeatureState(feature.feature_id, task, model, began, updated)
 
 
