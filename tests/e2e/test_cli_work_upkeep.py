@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,48 @@ def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: s
     assert (code, out.count("ledger_went_back")) == (13, 1)
 
 
+@pytest.mark.parametrize("consumer", ["work", "audit"])
+def test_a_log_that_is_gone_altogether_is_told_by_all_that_look(
+    consumer: str, run: Run, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `git stash -u` leaves it: nothing in the folder of the session names the consumer."""
+    leave(session, "one")
+    run("work", "consume", session, "--consumer", consumer)
+    for path in (ROOT / session).glob("*.jsonl"):
+        path.unlink()
+    for words in (
+        ["check"],
+        ["work", "status"],
+        ["work", "show"],
+        ["work", "pending", "--consumer", consumer],
+    ):
+        code, out, err = run(*words, session)
+        assert (code, (out + err).count("ledger_went_back")) == (13, 1), words
+    project = Path.cwd()
+    monkeypatch.chdir(tmp_path.parent)  # where the remedy needs the root
+    (found,) = run("check", "--home", str(project), session, "--json").json["problems"]
+    command = found["repair"].split("`")[1].split()
+    assert command[:4] == ["sessionary", "work", "ledger", "restore"]
+    assert run(*command[1:]).out == f"✓ 1 message put back into the log of {session}\n"
+    assert run("check", "--home", str(project), session).code == 0
+
+
+def test_the_remedies_for_a_mailbox_elsewhere_work_as_they_are_printed(
+    run: Run, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(session, "one")
+    run("work", "consume", session, "--exec", "exit 1", "--max-attempts", "1")
+    with open(ROOT / session / "log.jsonl", "ab") as file:
+        file.write(b'{"note": \0}\n')
+    project = Path.cwd()
+    monkeypatch.chdir(tmp_path.parent)
+    for _ in range(2):
+        found = run("check", "--home", str(project), session, "--json").json["problems"]
+        command = found[0]["repair"].split("`")[1].split()
+        assert run(*command[1:]).code == 0
+    assert run("check", "--home", str(project), session).code == 0
+
+
 # the life of a session
 
 
@@ -311,6 +354,11 @@ def test_maestro_work_polls_the_latest_session(session: str) -> None:
         leave(session, "two")
         while "Prompt: two" not in polling.stdout.readline():
             assert polling.poll() is None
+        log = ROOT / session / "log.jsonl"
+        end = time.monotonic() + 60
+        while not log.exists() or log.read_bytes().count(b"\n") < 2:  # printed first, acknowledged then
+            assert time.monotonic() < end
+            time.sleep(0.01)
         polling.send_signal(signal.SIGTERM)
         assert polling.wait(60) == 130
     assert len(run_json("pending", session)["messages"]) == 0

@@ -19,17 +19,17 @@ from sessionary.disk.lock import FileLock
 from sessionary.errors import InvalidId
 from sessionary.layouts.maestro.crumbs import Crumb, CrumbFile, read_crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, is_crumb_name
+from sessionary.layouts.maestro.placement import top_of
 from sessionary.mailbox.attempts import Attempts, Mark
 from sessionary.mailbox.folders import Folders, Place, Surroundings
 from sessionary.mailbox.following import beside
 from sessionary.mailbox.ledger import Entry, Ledger
 from sessionary.mailbox.ledger_copy import LedgerCopy
 from sessionary.mailbox.notices import Notices, notices
-from sessionary.mailbox.problems import ledger_went_back
+from sessionary.mailbox.problems import WORK, ledger_went_back, words_for
 from sessionary.mailbox.strays import roots_of
 from sessionary.model import Problem
 
-WORK = "work"
 _CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -52,6 +52,7 @@ class Box:
     """What one consumer of one session knows and has open.
 
     Attributes:
+        named: the session and the consumer, as a command line names them.
         met: when each message that others had during the last round was first met as theirs, by its path (monotonic).
 
     Raises:
@@ -79,14 +80,18 @@ class Box:
         self._check_folder()
         self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
         self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
+        root = top_of(fs, folder)
+        self.named = words_for(folder, consumer, root)
         self.folders = Folders(
-            roots_of(fs, folder),
+            roots_of(folder, root),
             is_crumb_name,
             depth_of,
             Surroundings(fs, seconds, self.notices),
         )
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
-        self.ledger = Ledger(log, self.session_lock, fs, self.now, self.folders.done, self._copy_down)
+        self.ledger = Ledger(
+            log, self.session_lock, fs, self.now, self.folders.done, self._copy_down, self.named
+        )
         self.copy = None if state is None else LedgerCopy(state, self.ledger, self.session_lock, fs)
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
         self.met: dict[str, float] = {}
@@ -135,15 +140,14 @@ class Box:
             Conflict: it has gone back.
         """
         if self.copy is not None:
-            self.copy.check(os.path.basename(self.folder), self.consumer)
+            self.copy.check(self.named)
 
     def ledger_problems(self) -> list[Problem]:
         """What is wrong with the ledger."""
         missing = self.copy.missing() if self.copy is not None else ()
         if not missing:
             return self.ledger.problems
-        name = os.path.basename(self.folder)
-        return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), name, self.consumer)]
+        return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), self.named)]
 
     def new_damage(self) -> list[Problem]:
         """The lines of the ledger that cannot be read and that this consumer has not been told of yet.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
-from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, look, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
-from sessionary.mailbox.box import WORK
-from sessionary.mailbox.mailbox import Mailbox, Status
-from sessionary.mailbox.problems import dead_letter
+from sessionary.layouts.maestro.placement import top_of
+from sessionary.mailbox.ledger_copy import FOLDER, copied
+from sessionary.mailbox.mailbox import Mailbox, Status, state_folder
+from sessionary.mailbox.problems import WORK, dead_letter, words_for
 from sessionary.model import Problem, Severity
 
 _FILE = re.compile(r"(?:log|attempts)\.([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.jsonl")
@@ -20,7 +22,10 @@ _OF_LEDGER = frozenset({"bad_ledger_line", "ledger_went_back"})
 
 
 def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
-    """The names of the consumers that have left a log or an attempt in the folder of a session, ``work`` first.
+    """The names of the consumers of a session, ``work`` first.
+
+    They have left a log or an attempt in its folder, or a copy of a log in the state of the user: where a log has gone
+    back to before its first line, nothing in the folder names its consumer.
 
     Raises:
         StorageFailed: the folder cannot be looked into.
@@ -29,10 +34,29 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
         names = fs.listdir(folder)
     except OSError as error:
         raise storage_failed(error, "look into", folder) from error
+    names += _copied().get(os.path.realpath(folder), ())
     found = {match[1] for name in names if (match := _FILE.fullmatch(name)) and copy_of(name) is None}
     if LOG in names:
         found.add(WORK)
     return sorted(found, key=lambda name: (name != WORK, name))
+
+
+def _copied() -> dict[str, list[str]]:
+    """The names of the logs that have copies, by the folder in which they lie."""
+    state = state_folder()
+    if state is None or (found := look(OS_FS, os.path.join(state, FOLDER))) is None:
+        return {}
+    return _copied_at(state, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=1)
+def _copied_at(state: str, *version: int) -> dict[str, list[str]]:
+    """The same, for a version of the folder of copies: `check` asks for each session, and there may be many copies."""
+    logs: dict[str, list[str]] = {}
+    for path in copied(state):
+        folder, name = os.path.split(path)
+        logs.setdefault(folder, []).append(name)
+    return logs
 
 
 def statuses_of(folder: str) -> list[Status]:
@@ -57,7 +81,6 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
     Raises:
         StorageFailed: something cannot be read.
     """
-    session = os.path.basename(folder)
     for name in consumers_of(folder):
         try:
             status = status_of(folder, name)
@@ -70,4 +93,4 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
         yield from (problem for problem in status.problems if problem.code in _OF_LEDGER)
         for dead in status.dead:
             path = os.path.join(folder, "breadcrumbs", dead.file)
-            yield dead_letter(path, dead.attempts, dead.error, session, name)
+            yield dead_letter(path, dead.attempts, dead.error, words_for(folder, name, top_of(OS_FS, folder)))

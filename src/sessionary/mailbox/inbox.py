@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sessionary.layouts.maestro.names import default_root
 from sessionary.layouts.maestro.store import WorkStore
-from sessionary.mailbox.box import WORK
 from sessionary.mailbox.mailbox import INTERVAL, Mailbox, Report
+from sessionary.mailbox.problems import WORK
 from sessionary.mailbox.round import Handler
 from sessionary.mailbox.watching import Stop
 

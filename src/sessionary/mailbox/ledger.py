@@ -81,6 +81,7 @@ class Ledger:
         now: the time, for the name of torn bytes.
         applied: is told the names, and the label, of the messages that the ledger turns out to hold.
         written: is given the entries that this process has appended, once they are durable.
+        named: the session and the consumer, as a command line names them.
 
     Attributes:
         path: the file.
@@ -98,6 +99,7 @@ class Ledger:
         now: Callable[[], datetime] | None = None,
         applied: Callable[[str, Sequence[str]], object] = lambda label, names: None,
         written: Callable[[Sequence[Entry]], object] = lambda entries: None,
+        named: str = "ID",
     ) -> None:
         self.path = path
         self.ids: set[str] = set()
@@ -105,6 +107,7 @@ class Ledger:
         self.problems: list[Problem] = []
         self._applied = applied
         self._written = written
+        self._named = named
         self._fs = fs
         self._lock = lock
         self._followed = Follower(path, fs, unended=True)
@@ -267,7 +270,7 @@ class Ledger:
         try:
             record = decode(line.raw)
         except Undecodable as error:
-            self.problems.append(_damaged(self.path, line, str(error)))
+            self.problems.append(_damaged(self.path, line, str(error), self._named))
             return _Applied()
         if not isinstance(record, dict):
             return _Applied()
@@ -275,7 +278,7 @@ class Ledger:
         return _Applied(known if isinstance(known, str) else None, file if isinstance(file, str) else None)
 
 
-def _damaged(path: str, line: Line, why: str) -> Problem:
+def _damaged(path: str, line: Line, why: str, named: str) -> Problem:
     return Problem(
         "bad_ledger_line",
         Severity.lost_data,
@@ -283,6 +286,6 @@ def _damaged(path: str, line: Line, why: str) -> Problem:
         line.number,
         line.byte,
         f"a line of the log cannot be read ({why}); if it acknowledged a message, that one is delivered again",
-        "`sessionary work ledger restore` sets it aside, and puts back what the copy of the log has",
+        f"`sessionary work ledger restore {named}` sets it aside, and puts back what the copy of the log has",
         len(line.raw),
     )

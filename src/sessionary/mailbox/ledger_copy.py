@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs
+from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, regular
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Conflict, StorageFailed
@@ -25,7 +25,34 @@ from sessionary.mailbox.ledger import Entry, Ledger
 from sessionary.mailbox.problems import ledger_went_back
 
 FOLDER = "ledgers"
+_FIRST_LINE = 1 << 15
 _log = logging.getLogger(__name__)
+
+
+def copied(state: str, fs: Fs = OS_FS) -> list[str]:
+    """The paths of the ledgers that have a copy here. A copy that cannot be read names none."""
+    folder = os.path.join(state, FOLDER)
+    try:
+        names = fs.listdir(folder)
+    except OSError:
+        return []
+    found = (_ledger_of(os.path.join(folder, name), fs) for name in names if name.endswith(".jsonl"))
+    return [path for path in found if path is not None]
+
+
+def _ledger_of(path: str, fs: Fs) -> str | None:
+    """The ledger of which a file is the copy, by its first line."""
+    try:
+        fd = fs.open(path, READ)
+        try:
+            regular(fs.fstat(fd))
+            record = decode(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0])
+        finally:
+            fs.close(fd)
+    except (OSError, Undecodable):
+        return None
+    ledger = record.get("ledger") if isinstance(record, dict) else None
+    return ledger if isinstance(ledger, str) else None
 
 
 class LedgerCopy:
@@ -85,7 +112,7 @@ class LedgerCopy:
             missing = self._known.ids - self._ledger.ids
         return missing
 
-    def check(self, session: str, consumer: str) -> None:
+    def check(self, named: str) -> None:
         """Refuse a ledger that knows less than its copy. One that knows more is copied; once for each state of it.
 
         Raises:
@@ -96,11 +123,11 @@ class LedgerCopy:
             return
         missing = self.missing()
         if missing:
-            problem = ledger_went_back(self._ledger.path, len(missing), session, consumer)
+            problem = ledger_went_back(self._ledger.path, len(missing), named)
             raise Conflict(
                 f"{self._ledger.path}: {problem.message}",
                 operation="consume",
-                session=session,
+                session=os.path.basename(os.path.dirname(self._ledger.path)),
                 path=self._ledger.path,
                 details={"missing": len(missing), "copy": self.path},
                 hint=problem.repair,

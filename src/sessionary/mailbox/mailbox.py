@@ -22,8 +22,9 @@ from sessionary.layouts.maestro.crumbs import Crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, depth_of
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.attempts import DeadLetter
-from sessionary.mailbox.box import WORK, Box, concerns, mark_of
+from sessionary.mailbox.box import Box, concerns, mark_of
 from sessionary.mailbox.folders import Place
+from sessionary.mailbox.problems import WORK
 from sessionary.mailbox.round import Failure, Handler, Round, check_delivery
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
@@ -106,8 +107,7 @@ class Mailbox:
     def __init__(
         self, session_dir: str | os.PathLike[str], consumer: str = WORK, *, shared: bool = False
     ) -> None:
-        state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
-        self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared, state=state)
+        self._box = Box(OS_FS, _folder(session_dir), consumer, shared=shared, state=state_folder())
         self._told: set[Problem] = set()
 
     @classmethod
@@ -437,6 +437,11 @@ class Mailbox:
         fresh = [found for found in lasting if found not in self._told]
         self._told.update(fresh)
         return fresh
+
+
+def state_folder() -> str | None:
+    """Our folder in the state of the user, where the copies of ledgers lie; None if there is no place for it."""
+    return xdg_folder("XDG_STATE_HOME", "~/.local/state")
 
 
 def _folder(session_dir: str | os.PathLike[str]) -> str:

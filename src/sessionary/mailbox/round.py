@@ -14,7 +14,6 @@ nobody waits for.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
@@ -245,8 +244,7 @@ class Round:
     def _give_up(self, place: Place, known: str, attempts: int, error: str) -> None:
         self._box.attempts.give_up(known, place.file, attempts, error)
         self._box.folders.ignore(place)
-        session = os.path.basename(self._box.folder)
-        self.problems.append(dead_letter(place.path, attempts, error, session, self._box.consumer))
+        self.problems.append(dead_letter(place.path, attempts, error, self._box.named))
 
     def _set_down(self, place: Place, crumb: Crumb) -> None:
         """A file that is no message: waited for while it is young or may not be read, told of once when it is not."""

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import os
 
-from sessionary.disk.fs import Fs
 from sessionary.layouts.maestro.names import BREADCRUMBS
-from sessionary.layouts.maestro.placement import top_of
 from sessionary.mailbox.folders import Root
 
 
-def roots_of(fs: Fs, folder: str) -> list[Root]:
+def roots_of(folder: str, top: str) -> list[Root]:
     """The `breadcrumbs` folders of the session in a folder: its own, and where it is nested the stray one.
 
-    Raises:
-        StorageFailed: the system does not tell where the session lies.
+    `top` is the folder that holds all sessions of its tree.
     """
     own = os.path.join(folder, BREADCRUMBS)
-    stray = os.path.join(top_of(fs, folder), os.path.basename(folder), BREADCRUMBS)
+    stray = os.path.join(top, os.path.basename(folder), BREADCRUMBS)
     if stray == own:
         return [Root(own)]
     return [Root(own), Root(stray, os.path.relpath(stray, own).replace(os.sep, "/") + "/")]

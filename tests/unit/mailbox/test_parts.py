@@ -11,6 +11,7 @@ from sessionary import Mailbox
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import depth_of, is_crumb_name
+from sessionary.layouts.maestro.placement import top_of
 from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
 from sessionary.mailbox.following import Follower
 from sessionary.mailbox.strays import roots_of
@@ -277,4 +278,5 @@ def test_a_grandchild_in_a_stub_of_its_parent_has_its_messages_at_the_top(tmp_pa
 def test_a_session_at_the_top_has_one_place_whatever_its_document_says(text: str, tmp_path: Path) -> None:
     (tmp_path / "S").mkdir()
     (tmp_path / "S" / "session.json").write_text(text)
-    assert roots_of(OS_FS, str(tmp_path / "S")) == [Root(str(tmp_path / "S" / "breadcrumbs"))]
+    top = top_of(OS_FS, str(tmp_path / "S"))
+    assert roots_of(str(tmp_path / "S"), top) == [Root(str(tmp_path / "S" / "breadcrumbs"))]

@@ -22,8 +22,8 @@ from sessionary.cli.work import entries, places
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.records import Breadcrumb, crumb_document
-from sessionary.mailbox.box import WORK
 from sessionary.mailbox.mailbox import ATTEMPTS, TIMEOUT
+from sessionary.mailbox.problems import WORK
 from sessionary.model import Problem
 
 Handler = Callable[[Breadcrumb], dict[str, Any] | None]

@@ -33,7 +33,7 @@ Examples:
 def pending_command(session: str, root: Path | None, consumer: str, limit: int | None, json_: bool) -> int:
     """Show the messages that wait, in the order in which they will be applied. Nothing is applied.
 
-    Exit code 13: some files are no messages, or the log is damaged.
+    Exit code 13: some files are no messages, or the log is damaged or has gone back.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -70,7 +70,7 @@ Examples:
 def status_command(session: str, root: Path | None, json_: bool) -> int:
     """Show how the mailbox of a work session stands: for each consumer what was applied, what waits, what failed.
 
-    Exit code 13: some files are no messages, or a log is damaged.
+    Exit code 13: some files are no messages, or a log is damaged or has gone back.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)

@@ -25,7 +25,15 @@ PARTLY = 3
 DAMAGED = Corrupt.exit_code
 _TOLD = 5  # of each kind: a project may hold hundreds of sessions of the older kind
 _DAMAGE = frozenset(
-    {"bad_breadcrumb", "no_breadcrumb", "no_file", "too_large", "unreadable_file", "bad_ledger_line"}
+    {
+        "bad_breadcrumb",
+        "no_breadcrumb",
+        "no_file",
+        "too_large",
+        "unreadable_file",
+        "bad_ledger_line",
+        "ledger_went_back",
+    }
 )
 _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
 
@@ -86,7 +94,7 @@ def tell(problems: Iterable[Problem]) -> int:
 
 
 def is_damage(problem: Problem) -> bool:
-    """True if a message or a line of a log cannot be read; `check` ends with the same code for it."""
+    """True if a message or a line of a log cannot be read, or is gone; `check` ends with the same code for it."""
     return problem.code in _DAMAGE and os.path.basename(problem.path) != SESSION
 
 
