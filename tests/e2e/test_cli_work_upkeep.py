@@ -72,6 +72,14 @@ def test_check_tells_of_breadcrumbs_of_no_session_and_its_command_brings_them_in
     assert [each["prompt"] for each in run("work", "breadcrumbs", session, "--json").json] == ["lost"]
 
 
+def test_check_names_the_project_in_which_breadcrumbs_of_no_session_lie(run: Run, session: str) -> None:
+    lose("late")
+    code, out, _ = run("check")
+    lines = out.splitlines()
+    assert (code, lines[0]) == (13, f"! {Path.cwd()}")
+    assert "docs/sessions/late" in lines[1].split()
+
+
 def test_moving_as_json_and_what_it_refuses(run: Run, session: str) -> None:
     lose("late")
     moved = run("work", "breadcrumb", "move", "late", "latest", "--json").json

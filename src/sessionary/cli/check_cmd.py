@@ -98,8 +98,20 @@ def _each_at(workspace: Workspace, word: str) -> Iterator[_Checked]:
 
 def _each_of(workspace: Workspace) -> Iterator[_Checked]:
     yield from (_check(workspace, ref) for ref in workspace.refs())
-    if place := workspace.check_place():
-        yield _Checked("place", str(workspace.home), str(workspace.home), place)
+    places: dict[str, list[Problem]] = {}
+    for problem in workspace.check_place():
+        places.setdefault(_place_of(problem, workspace.home), []).append(problem)
+    for place, problems in places.items():
+        yield _Checked("place", place, place, problems)
+
+
+def _place_of(problem: Problem, home: Path) -> str:
+    """The home or the project in which something lies that belongs to no session."""
+    path = Path(problem.path).absolute()
+    for place in (home, Path()):
+        if path.is_relative_to(place.absolute()):
+            return str(place if place == home else place.absolute())
+    return str(path.parent)
 
 
 def _check(workspace: Workspace, target: Target) -> _Checked:

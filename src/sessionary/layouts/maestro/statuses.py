@@ -93,7 +93,7 @@ def refusal(session: WorkSession, status: str) -> TransitionError:
 def open_below(session_id: str, still_open: list[str]) -> TransitionError:
     """The error for a session that is to be completed while those with these ids, which it began, are open."""
     return TransitionError(
-        f"the session {session_id} has {len(still_open)} open below it: {', '.join(still_open[:3])}",
+        f"the session {session_id} has open sessions below it ({len(still_open)}): {', '.join(still_open[:3])}",
         session=session_id,
         details={"open": still_open},
         hint="close those first",

@@ -362,7 +362,9 @@ class WorkStore:
         def change(session: WorkSession) -> None:
             if session.is_closed:
                 raise TransitionError(
-                    f"the session {session_id} is closed already ({session.status})", session=session_id
+                    f"the session {session_id} is closed already ({session.status})",
+                    session=session_id,
+                    hint="resume it first" if session.status == "interrupted" else None,
                 )
             statuses.move(session, "completed", now=self.now())
 

@@ -118,7 +118,7 @@ def resume_parent(store: WorkStore, child: str) -> WorkSession:
     _let_go_on(store, done)
     if done.still_open:
         raise TransitionError(
-            f"the session {session.parent} has {len(done.still_open)} open below it:"
+            f"the session {session.parent} has open sessions below it ({len(done.still_open)}):"
             f" {', '.join(done.still_open[:3])}",
             session=session.parent,
             details={"open": done.still_open},

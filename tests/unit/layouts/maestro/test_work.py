@@ -88,10 +88,21 @@ def test_children_nest_in_the_real_folder_of_their_parent(tmp_path: Path) -> Non
         (middle, 1),
         (low, 2),
     ]
-    with pytest.raises(TransitionError, match="open below it"):
+    with pytest.raises(TransitionError, match=r"open sessions below it \(1\)"):
         store.complete(top)
     with pytest.raises(NotFound):
         store.create("fix", "nobody")
+
+
+def test_an_interrupted_session_names_the_way_to_close_it(tmp_path: Path) -> None:
+    store = WorkStore(tmp_path)
+    session_id = store.create("fix").session_id
+    store.interrupt(session_id)
+    with pytest.raises(TransitionError) as caught:
+        store.close(session_id)
+    assert caught.value.hint == "resume it first"
+    store.resume(session_id)
+    assert store.close(session_id).status == "completed"
 
 
 def test_what_has_ended_stays_ended(tmp_path: Path) -> None:
