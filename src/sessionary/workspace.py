@@ -107,6 +107,25 @@ def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
     return _IN_PROJECTS[kind].made(root, fs)
 
 
+def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:
+    """Refuse a folder that a user named and that is missing. For commands that begin a store in it.
+
+    Args:
+        folder: the folder.
+        named_by: how it was named, for the message: ``--home``.
+        fs: the file system.
+
+    Raises:
+        NotFound: it is missing.
+    """
+    if not _may_be(fs, folder):
+        raise NotFound(
+            f"{named_by}: there is no folder {folder}",
+            path=folder,
+            hint="check the path for a typing error, or make the folder",
+        )
+
+
 def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
     """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
 
@@ -119,10 +138,7 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
     Raises:
         NotFound: it is missing, or holds no store of that kind.
     """
-    if not _may_be(fs, folder):
-        raise NotFound(
-            f"{named_by}: there is no folder {folder}", path=folder, hint="check the path for a typing error"
-        )
+    check_folder(folder, named_by=named_by, fs=fs)
     kinds = _IN_PROJECTS if kind is None else {kind: _IN_PROJECTS[kind]}
     if any(one.is_there(folder, fs) for one in kinds.values()):
         return

@@ -397,10 +397,11 @@ def test_the_setting_can_come_from_the_surroundings(
 def test_what_cannot_name_a_feature_is_refused(
     run: Run, store: FeatureStore, command: str, name: str
 ) -> None:
+    store.home.mkdir()
     said = run(command, name, "--json")
     assert said.code == 12
     assert json.loads(said.err)["error"] == "InvalidId"
-    assert not store.home.exists()
+    assert not any(store.home.iterdir())
 
 
 @pytest.mark.parametrize("name", ["Sign-in-2025-01-09", "sign-in", "sign-in-2025-02-30", "../x-2025-01-09"])
@@ -427,8 +428,11 @@ def test_an_id_against_the_contract_is_refused(run: Run, store: FeatureStore, na
         (("validate",), "read"),
     ],
 )
-def test_an_unknown_feature_is_not_found(run: Run, words: tuple[str, ...], operation: str) -> None:
+def test_an_unknown_feature_is_not_found(
+    run: Run, store: FeatureStore, words: tuple[str, ...], operation: str
+) -> None:
     """Section "Required Error Information", all five fields."""
+    store.home.mkdir()
     command, *rest = words
     said = run(command, FEATURE, *rest, "--json")
     assert (said.code, said.out) == (10, "")

@@ -7,6 +7,7 @@ import pytest
 from sessionary import WorkStore
 from sessionary.cli import main
 from tests.e2e.driving import ROOT, Result, Run, put
+from tests.e2e.every_command import commands, options, required
 
 
 @pytest.fixture
@@ -33,24 +34,86 @@ def test_a_default_home_without_sessions_is_named(
     assert result.err == f"no sessions in {place}: there is no projects/ in it; --home names another place\n"
 
 
-READING = ("list", "tree", "stats", "check", "search x", "show x", "events x", "undo --list", "trash --list")
-CHANGING = ("fork x", "rewind x 1", "repair x", "restore-backup x", "trash x", "undo x", "mv a b")
+PLACED = [
+    (name, option)
+    for name, command in commands()
+    for option in ("--home", "--root")
+    if option in options(command)
+]
+BEGINNING = {"work start", "brainstorm start", "feature create", "feature ack"}
+"""What may be the first of its kind in a folder."""
+FILLED = {
+    "brainstorm update": "x --ems 5",
+    "brainstorm cleanup": "",
+    "feature ack": "x x",
+    "sync restore": "x --generation 1",
+    "sync project bind": "x --new",
+    "rename": "x y",
+    "search": "x",
+    "brainstorm start": "x",
+    "feature create": "x",
+    "undo": "x",
+    "trash": "x",
+}
 
 
-@pytest.mark.parametrize("command", [*READING, *CHANGING])
-def test_a_home_that_was_named_and_is_not_there_is_an_error(
-    run: Run, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+def filled(name: str) -> list[str]:
+    words = FILLED[name].split() if name in FILLED else required(dict(commands())[name])
+    return [*name.split(), *words]
+
+
+@pytest.mark.parametrize(("name", "option"), PLACED, ids=map(" ".join, PLACED))
+def test_a_folder_that_was_named_and_is_missing_is_an_error_of_every_command(
+    run: Run, tmp_path: Path, name: str, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone, empty = tmp_path / "gone", tmp_path / "empty"
-    empty.mkdir()
-    missing = run(*command.split(), "--home", str(gone))
-    assert (missing.code, missing.out) == (10, "")
-    assert missing.err.startswith(f"sessionary: --home: there is no folder {gone}\n")
-    other = run(*command.split(), "--home", str(empty))
-    assert (other.code, other.out) == (10, "")
-    assert f"--home: {empty} holds no sessions; looked for projects/, docs/sessions/" in other.err
-    monkeypatch.setenv("SESSIONARY_HOME", str(empty))
-    assert run(*command.split()).err.startswith(f"sessionary: SESSIONARY_HOME: {empty} holds no")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    result = run(*filled(name), option, str(tmp_path / "gone"))
+    assert (result.code, result.out) == (10, "")
+    assert result.err.startswith(f"sessionary: {option}: there is no folder {tmp_path / 'gone'}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        pytest.param(name, option, id=f"{name} {option}")
+        for name, option in PLACED
+        if name not in BEGINNING and not name.startswith("sync ")
+    ],
+)
+def test_a_folder_that_was_named_and_holds_no_store_is_an_error_of_every_command(
+    run: Run, tmp_path: Path, name: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "empty").mkdir()
+    result = run(*filled(name), option, str(tmp_path / "empty"))
+    assert (result.code, result.out) == (10, "")
+    assert f"sessionary: {option}: {tmp_path / 'empty'} holds no sessions; looked for " in result.err
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+    if option == "--home":
+        monkeypatch.setenv("SESSIONARY_HOME", str(tmp_path / "empty"))
+        assert run(*filled(name)).err.startswith(
+            f"sessionary: SESSIONARY_HOME: {tmp_path / 'empty'} holds no"
+        )
+
+
+@pytest.mark.parametrize("name", sorted(BEGINNING))
+def test_what_begins_a_store_makes_it_where_it_is_looked_for(
+    run: Run, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").touch()
+    monkeypatch.chdir(tmp_path)
+    words = ["feature", "ack", "opus", "README.md"] if name == "feature ack" else filled(name)
+    assert run(*words, "--root", str(tmp_path)).code == 0
+    store = {"work": "docs", "brainstorm": ".project-memory", "feature": ".ai-session"}[
+        name.split(maxsplit=1)[0]
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"README.md", store}
+    if name == "work start":  # the same project by its two names, and from inside
+        for place in (str(tmp_path), str(tmp_path / "docs" / "sessions"), None):
+            words = ["--root", place] if place else []
+            assert len(run("work", "list", "--json", *words).json) == 1
 
 
 def test_sessionary_home_takes_the_place_of_the_home_of_the_agent(
@@ -90,15 +153,6 @@ def test_a_root_that_was_named_and_holds_no_store_is_an_error(
         assert str(tmp_path / name) in result.err
     assert f"looked for {looked_for} in it" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
-
-
-@pytest.mark.parametrize("command", ["brainstorm start sign-in", "feature create login"])
-def test_a_command_that_begins_a_session_makes_the_store_but_no_project(
-    run: Run, tmp_path: Path, command: str
-) -> None:
-    assert run(*command.split(), "--root", str(tmp_path / "gone")).code == 10
-    assert list(tmp_path.iterdir()) == []
-    assert run(*command.split(), "--root", str(tmp_path)).code == 0
 
 
 @pytest.mark.parametrize("group", ["brainstorm", "feature"])

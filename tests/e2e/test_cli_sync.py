@@ -62,6 +62,7 @@ class Machine:
         self.home = self.root / "home"
         self._patch = patch
         self._read = read
+        self.home.mkdir(parents=True)
         (self.project / ".git").mkdir(parents=True)
         (self.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (self.project / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')

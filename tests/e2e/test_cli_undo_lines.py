@@ -1,32 +1,45 @@
 """Every command that changes something says how to take it back: in its help, and where there is a way, when it ran."""
 
 import json
+import re
 from pathlib import Path
 
+import click
 import pytest
 
-from scripts.gen_cli_docs import commands
 from sessionary.cli import main
-from sessionary.cli.app import cli
 from tests.e2e.driving import ROOT, Result, Run, lines, put
+from tests.e2e.every_command import CALLS, READING, commands, running
 
-READING = {
-    "", "list", "show", "search", "events", "tree", "stats", "check", "demo",
-    "work", "work list", "work show", "work tree", "work breadcrumbs", "work breadcrumb", "work timeline", "work stats",
-    "work status", "work ledger", "work subwork", "work subwork list", "work subwork show", "work pending",
-    "sync", "sync status", "sync check", "sync history", "sync project", "sync project list", "sync demo",
-}  # fmt: skip
-"""What changes nothing that a user keeps, and groups."""
+CHANGING = [(name, command) for name, command in commands() if name not in READING]
+NOTHING_TO_DO = {"feature migrate"}
+"""What has nothing to do in a home of the present format."""
+_NO_WAY_BACK = re.compile(r"no undo|only undo")
 
-_HELPS = {name.removeprefix("sessionary").strip(): text for name, text in commands(cli)}
-_ELSEWHERE = ("brainstorm", "feature")  # their pages say it
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*one, id=one[0]) for one in CHANGING])
+def test_the_help_of_what_changes_something_says_how_to_take_it_back(
+    name: str, command: click.Command
+) -> None:
+    assert "undo" in (command.help or "").lower(), name
 
 
 @pytest.mark.parametrize(
-    "name", sorted(name for name in _HELPS.keys() - READING if not name.startswith(_ELSEWHERE))
+    "call",
+    [
+        CALLS[name][-1]
+        for name, command in CHANGING
+        if CALLS.get(name)
+        and name not in NOTHING_TO_DO
+        and not _NO_WAY_BACK.search(" ".join((command.help or "").split()))
+    ],
 )
-def test_the_help_of_what_changes_something_says_how_to_take_it_back(name: str) -> None:
-    assert "undo" in _HELPS[name].lower()
+def test_what_has_an_undo_prints_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], call: str
+) -> None:
+    done = running(tmp_path, monkeypatch, capsys)(call)
+    assert done.code in (0, 3, 13), done.err
+    assert re.search(r"^(undo|forward): sessionary ", done.err, re.MULTILINE)
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -55,7 +57,7 @@ def _run(arguments: Sequence[str], program: click.Command, name: str) -> int:
 
 def _tell(error: SessionaryError, as_json: bool) -> int:
     if as_json:
-        output.problem(error.as_dict() | {"exit_code": error.exit_code})
+        output.problem(_document(error))
     else:
         output.aside(harmless(f"sessionary: {error.message}"))
         for match in error.details.get("matches", ()):
@@ -66,6 +68,17 @@ def _tell(error: SessionaryError, as_json: bool) -> int:
         if error.hint:
             output.aside(harmless(f"  {error.hint}"))
     return error.exit_code
+
+
+def _document(error: SessionaryError) -> dict[str, Any]:
+    """The error as docs/cli-json.md says, where every path is absolute."""
+    document = error.as_dict() | {"exit_code": error.exit_code}
+    context = document.get("error_context")
+    if document.get("path"):
+        document["path"] = os.path.abspath(document["path"])
+    if context is not None and context.get("file"):
+        document["error_context"] = context | {"file": os.path.abspath(context["file"])}
+    return document
 
 
 def _tell_usage(error: click.ClickException, as_json: bool) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sessionary.layouts.amplifier.ids import HOME
 from sessionary.model import Summary
-from sessionary.workspace import Workspace, check_store
+from sessionary.workspace import Workspace, check_folder, check_store
 
 VARIABLE = "SESSIONARY_HOME"
 
@@ -16,6 +16,16 @@ VARIABLE = "SESSIONARY_HOME"
 def folder(home: Path | None) -> Path:
     """The folder of the home, whether it is there or not."""
     return Path(os.path.expanduser(home or os.environ.get(VARIABLE) or HOME)).absolute()
+
+
+def check_named(home: Path | None) -> None:
+    """Refuse a home that was named and is missing.
+
+    Raises:
+        NotFound: it is missing.
+    """
+    if home is not None or os.environ.get(VARIABLE):
+        check_folder(folder(home), named_by=VARIABLE if home is None else "--home")
 
 
 def workspace(

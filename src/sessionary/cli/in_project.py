@@ -18,29 +18,25 @@ from sessionary.cli.problems import item, told
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt, NotFound
 from sessionary.model import Problem, Severity
-from sessionary.workspace import check_store
+from sessionary.workspace import check_folder, check_store
 
 DAMAGED = Corrupt.exit_code
 
 KINDS = frozenset({"brainstorm", "feature"})
 """The groups of commands that take these options, named as the kinds of their sessions."""
-_BEGINS = frozenset({"start", "create"})
+_BEGINS = frozenset({"start", "create", "ack"})
 
 
 def _check_root(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
     """Refuse a folder that was named and holds no store of the kind that the group of the command is for.
 
-    Commands that begin a session need only the folder of the project. Those that take an ID report that there is no
-    such session, unless it is left out; see `resolving`.
+    Commands that begin a store need only the folder of the project.
     """
     if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE and ctx.parent is not None:
         place = Path(os.path.expanduser(value))
         if ctx.command.name in _BEGINS:
-            if not place.is_dir():
-                raise NotFound(
-                    f"--root: there is no folder {value}", path=value, hint="make it, or name another"
-                )
-        elif not any(isinstance(one, click.Argument) for one in ctx.command.params):
+            check_folder(place, named_by="--root")
+        else:
             check_store(place, ctx.parent.info_name, named_by="--root")
     if ctx.parent is not None and ctx.parent.info_name in KINDS:
         tell_afterwards(ctx, ctx.parent.info_name, Path(os.path.expanduser(value)))
@@ -63,8 +59,6 @@ def resolving(find: Callable[[Path, str], str]) -> Callable[[click.Context, clic
                 return find(root, value)
             except NotFound:
                 return value
-        if ctx.get_parameter_source("root") is ParameterSource.COMMANDLINE and ctx.parent is not None:
-            check_store(Path(os.path.expanduser(root)), ctx.parent.info_name, named_by="--root")
         return None
 
     return callback
@@ -143,11 +137,14 @@ def exit_code(problems: Iterable[Problem]) -> int:
     return DAMAGED if any(problem.severity > Severity.note for problem in problems) else 0
 
 
-def report(problems: list[Problem], base: str, *, checked: int, json_: bool, with_notes: bool) -> int:
+def report(
+    problems: list[Problem], base: str, *, checked: int, json_: bool, jsonl: bool, with_notes: bool
+) -> int:
     """Print what a check of so many sessions has found; its exit code."""
-    if json_:
+    if json_ or jsonl:
         found = [problem.as_dict() for problem in problems]
-        output.value({"ok": exit_code(problems) == 0, "checked": checked, "problems": found})
+        document = {"ok": exit_code(problems) == 0, "checked": checked, "problems": found}
+        output.holding(document, "problems", jsonl=jsonl)
     elif not checked and not problems:
         output.aside(f"there is nothing to check in {one_line(base)}")
     else:

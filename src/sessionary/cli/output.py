@@ -286,6 +286,14 @@ def items(documents: Iterable[Any], *, jsonl: bool) -> None:
         value(list(documents))
 
 
+def holding(document: dict[str, Any], name: str, *, jsonl: bool) -> None:
+    """An object as one JSON document, or with `jsonl` one item of the list of that name per line."""
+    if jsonl:
+        values(document[name])
+    else:
+        value(document)
+
+
 def problem(document: Any) -> None:
     """One JSON document on standard error."""
     aside(_encode(document, sys.stderr))

@@ -62,7 +62,7 @@ Examples:
 @given.lang
 @in_project.as_json
 def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
-    """Complete a session, or give it up; `reopen` takes that back."""
+    """Complete a session, or give it up. Undo: `reopen`, whose line is printed."""
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))
     session = store.abandon(slug) if abandon else store.finish(slug)
@@ -89,7 +89,7 @@ Example:
 def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     """Go on with a session that was completed or given up.
 
-    One in archive/ is brought back first: `restore --archived`.
+    One in archive/ is brought back first: `restore --archived`. Undo: `finish`, whose line is printed.
     """
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))

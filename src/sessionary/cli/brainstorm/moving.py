@@ -85,8 +85,8 @@ def continue_command(
 ) -> int:
     """Go on to the next iteration.
 
-    After a step back that is the one that is stored, else a new one. `back` takes it back, and leaves persona and
-    mode as they are then.
+    After a step back that is the one that is stored, else a new one. Undo: `back`, whose line is printed; it leaves
+    persona and mode as they are then.
     """
     store = given.store_in(root)
     before = store.load(slug, store_migration=False)
@@ -181,6 +181,7 @@ def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> i
     """Go back N iterations, 1 to 5 (default 1).
 
     No answer is lost: `continue` goes forward again, and a new answer begins a branch.
+    Undo: the line of `continue` that is printed.
     """
     jump = given.store_in(root).back(slug, steps)
     if json_:

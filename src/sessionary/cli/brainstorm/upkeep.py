@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, in_project, output, phrases
+from sessionary.cli import changing, in_project, options, output, phrases
 from sessionary.cli.brainstorm import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
@@ -31,16 +31,21 @@ Examples:
 @in_project.root
 @click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
 @in_project.notes
-@in_project.as_json
-def validate_command(slug: str | None, root: Path, strict: bool, notes: bool, json_: bool) -> int:
+@options.as_json("the findings", "one problem")
+def validate_command(
+    slug: str | None, root: Path, strict: bool, notes: bool, json_: bool, jsonl: bool
+) -> int:
     """Find what is wrong with sessions; nothing is changed.
 
     The exit code is 13 if anything is found that is worse than a note.
     """
+    options.one_format(json_, jsonl)
     store = given.store_in(root)
     problems = store.validate(slug, strict=strict)
     checked = 1 if slug is not None else len(list(store.list()))
-    return in_project.report(problems, store.folder, checked=checked, json_=json_, with_notes=notes)
+    return in_project.report(
+        problems, store.folder, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes
+    )
 
 
 @click.command(
@@ -62,6 +67,7 @@ def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bo
     """Move sessions that ended long ago to .trash/.
 
     Those that have not changed for more than so many days of 24 hours; what is in progress stays.
+    Undo: `restore`, whose line is printed; there is no undo of --erase.
     """
     done = given.store_in(root).cleanup(days, dry_run=dry_run, erase=erase)
     failed = [one.problem for one in done if one.problem]
@@ -89,7 +95,8 @@ def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool
         output.lines(item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}"))
     output.lines(changing.done(f"{phrases.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
     if not dry_run and not erase:
-        changing.tell("bring back", in_project.command_line("brainstorm", root, "restore", done[0].row.slug))
+        for one in done:
+            changing.tell("undo", in_project.command_line("brainstorm", root, "restore", one.row.slug))
 
 
 @click.command(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from sessionary.cli import in_project, output
+from sessionary.cli import in_project, options, output
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
@@ -26,7 +27,8 @@ Examples:
 @in_project.root
 @click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
 @in_project.as_json
-def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool) -> int:
+@click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
+def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, jsonl: bool) -> int:
     """Acknowledge the contract for an agent.
 
     It is written down that AGENT has read CONTRACT, with the checksum of its bytes. With --verify the exit code
@@ -35,21 +37,24 @@ def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool) -
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):
         raise click.UsageError("give AGENT and CONTRACT")
+    options.one_format(json_, jsonl)
+    if jsonl and not verify:
+        raise click.UsageError("--jsonl goes with --verify")
     if verify:
-        return _verify(root, agent, contract, json_)
+        return _verify(root, agent, contract, json_, jsonl)
     assert agent is not None
     store = given.store_in(root)
     place = str(store.acknowledge(agent, contract))
-    document: dict[str, object] = {"agent": agent, "contract": contract, "path": place}
+    document: dict[str, object] = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
     return given.told(
         store, f"{one_line(agent)} has acknowledged {one_line(contract)}", document, json_=json_
     )
 
 
-def _verify(root: Path, agent: str | None, contract: str, json_: bool) -> int:
+def _verify(root: Path, agent: str | None, contract: str, json_: bool, jsonl: bool) -> int:
     verdicts = given.store_in(root).verify_acknowledgment(agent, spec_path=contract)
-    if json_:
-        output.value([verdict._asdict() for verdict in verdicts])
+    if json_ or jsonl:
+        output.items((verdict._asdict() for verdict in verdicts), jsonl=jsonl)
     else:
         for verdict in verdicts:
             sign, words = ("✓ ", "holds") if verdict.holds else ("✗ ", str(verdict.reason))

@@ -29,7 +29,7 @@ Example:
 @given.feature
 @given.writing
 def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Let a feature rest."""
+    """Let a feature rest. Undo: `resume`, whose line is printed."""
     undo = ["resume", feature_id]
     return _tell(store, feature_id, "paused", undo, changed=store.pause(feature_id), json_=json_)
 
@@ -46,7 +46,10 @@ Examples:
 @click.option("--reopen", is_flag=True, help="Go on with a completed feature.")
 @given.writing
 def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
-    """Go on with a feature that rests, or with --reopen with one that is completed."""
+    """Go on with a feature that rests, or with --reopen with one that is completed.
+
+    Undo: `pause` or `complete`, whose line is printed.
+    """
     before = given.before(lambda: {row.feature_id: row.status for row in store.list_features()})
     changed = store.resume(feature_id, reopen=reopen)
     undo = ["complete" if (before or {}).get(feature_id) == COMPLETED else "pause", feature_id]
@@ -63,7 +66,10 @@ Example:
 @given.feature
 @given.writing
 def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Mark a feature as completed. What it prints to undo that makes it active, also if it rested."""
+    """Mark a feature as completed.
+
+    Undo: `resume --reopen`, whose line is printed; it makes the feature active, also if it rested.
+    """
     undo = ["resume", feature_id, "--reopen"]
     return _tell(store, feature_id, "completed", undo, changed=store.complete(feature_id), json_=json_)
 
@@ -78,7 +84,10 @@ Example:
 @given.feature
 @given.writing
 def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Put a completed feature away, whole, under .archive/. Its row stays in the list."""
+    """Put a completed feature away, whole, under .archive/. Its row stays in the list.
+
+    Undo: `unarchive`, whose line is printed.
+    """
     place = str(store.archive(feature_id))
     text = f"{feature_id} lies in {harmless(in_project.short_path(place))}"
     document: dict[str, object] = {"feature_id": feature_id, "path": place}
@@ -99,7 +108,7 @@ Examples:
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
     """Bring a feature back from the archive. It is still completed, unless --reopen.
 
-    After --reopen, `complete` and then `archive` put it back there.
+    Undo: `archive`, whose line is printed; after --reopen, `complete` and then `archive` put it back there.
     """
     place = str(store.unarchive(feature_id))
     if reopen:

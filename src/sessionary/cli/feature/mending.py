@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, in_project, options, output
 from sessionary.cli.feature import given
 from sessionary.layouts.orchestrator.repaired import Repaired
 
@@ -27,9 +27,9 @@ Examples:
 @in_project.root
 @given.require_ack
 @in_project.notes
-@in_project.as_json
+@options.as_json("the findings", "one problem")
 def validate_command(
-    feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool
+    feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool, jsonl: bool
 ) -> int:
     """Find what is wrong with features; nothing is changed.
 
@@ -37,11 +37,12 @@ def validate_command(
 
     The exit code is 13 if anything is found that is worse than a note.
     """
+    options.one_format(json_, jsonl)
     store = given.store_in(root, require_ack=require_ack)
     problems = store.validate(feature_id)
     checked = 1 if feature_id is not None else len(store.list_features())
     home = str(store.home.resolve())
-    return in_project.report(problems, home, checked=checked, json_=json_, with_notes=notes)
+    return in_project.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
 
 
 @click.command(

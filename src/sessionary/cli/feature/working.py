@@ -72,7 +72,10 @@ def update_command(
     arguments: str | None,
     json_: bool,
 ) -> int:
-    """Set what is given of the state. Each update is one line of the history, even if nothing changes."""
+    """Set what is given of the state. Each update is one line of the history, even if nothing changes.
+
+    Undo: the line of `update` that is printed; the history keeps both.
+    """
     if no_task and task is not None:
         raise click.UsageError("--task and --no-task exclude each other")
     fields: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sessionary.cli import options
 from sessionary.cli.sync import places
 from sessionary.cli.sync.telling import tell, together
 from sessionary.sync.engine import QUIET
@@ -87,14 +88,17 @@ Examples:
 @places.root
 @places.settings_file
 @click.option("--all", "all_", is_flag=True, help="Print the sessions that are in step, too.")
-@places.as_json
-def status_command(home: Path | None, root: Path, settings_path: Path | None, all_: bool, json_: bool) -> int:
+@options.as_json("the sessions", "one session")
+def status_command(
+    home: Path | None, root: Path, settings_path: Path | None, all_: bool, json_: bool, jsonl: bool
+) -> int:
     """Tell how every session stands: in step, ahead, behind, diverged, never synced or held back.
 
     Changes nothing, here or there. Exit code 3: as for `sync push`.
     """
+    options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path, QUIET)
     with places.connected(here, "looking") as line:
         found = ((engine.layout.name, engine.status()) for engine in here.engines(line, keep=False))
         result = together(chain(found, here.strangers(line)), line.spared)
-    return tell(result, here, json_=json_, all_=all_)
+    return tell(result, here, json_=json_, jsonl=jsonl, all_=all_)

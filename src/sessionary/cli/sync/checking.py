@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import output, phrases
+from sessionary.cli import options, output, phrases
 from sessionary.cli.changing import set_in
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import places
@@ -40,9 +40,9 @@ Examples:
 @places.root
 @places.settings_file
 @click.option("--repair", is_flag=True, help="Put again what is missing or damaged, from the files here.")
-@places.as_json
+@options.as_json("the sessions", "one session")
 def check_command(
-    home: Path | None, root: Path, settings_path: Path | None, repair: bool, json_: bool
+    home: Path | None, root: Path, settings_path: Path | None, repair: bool, json_: bool, jsonl: bool
 ) -> int:
     """Read what the remote has of the sessions here, and compare it by hash with what was put.
 
@@ -56,6 +56,7 @@ def check_command(
 
     There is no undo, and none is needed: what is put again is what was there.
     """
+    options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
     found: list[_Found] = []
     cost = Cost()
@@ -68,8 +69,8 @@ def check_command(
             cost += engine.remote.cost
     cost.requests -= line.spared.requests
     cost.bytes_down -= line.spared.bytes_down
-    if json_:
-        output.value(_document(found, device, cost))
+    if json_ or jsonl:
+        output.holding(_document(found, device, cost), "sessions", jsonl=jsonl)
     else:
         output.lines(_lines(found, device))
         if not repair and any(not one.checked.is_right for one in found):

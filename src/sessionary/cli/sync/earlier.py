@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, output, phrases
+from sessionary.cli import changing, options, output, phrases
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import AmbiguousId, NotFound
@@ -31,21 +31,23 @@ Examples:
 @places.home
 @places.root
 @places.settings_file
-@places.as_json
+@options.as_json("the versions", "one version")
 def history_command(
-    session: str, home: Path | None, root: Path, settings_path: Path | None, json_: bool
+    session: str, home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool
 ) -> int:
     """List the versions of a session that the remote has: the present one, and those from before a rewind.
 
     Of a brainstorm each pushed change is a version. The remote keeps the last eight; older ones, and those that
     `sync gc --remove` has removed, are listed as gone. Changes nothing.
     """
+    options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "looking") as line:
         engine, ref = _session(here.engines(line, keep=False), session)
         found = engine.earlier.generations(ref)
-    if json_:
-        output.value({"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))})
+    if json_ or jsonl:
+        document = {"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))}
+        output.holding(document, "generations", jsonl=jsonl)
     else:
         output.lines(_lines(found))
         if any(not one.is_gone and not one.present for one in found):

@@ -39,7 +39,7 @@ from sessionary.sync.settings import (
     state_folder,
 )
 from sessionary.sync.strangers import strangers
-from sessionary.workspace import Workspace
+from sessionary.workspace import Workspace, check_folder
 
 _OF_AGENTS = "amplifier"
 
@@ -194,9 +194,15 @@ class Here:
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:
     """What lies here, by the options of a command.
 
+    A folder that was named must be there. It need not hold sessions yet: a pull may bring the first ones.
+
     Raises:
         Corrupt, Invalid, NotFound, StorageFailed: as `chosen`.
+        NotFound: a folder that was named is missing.
     """
+    homes.check_named(home)
+    if root != Path():
+        check_folder(root, named_by="--root")
     state = _remembered()
     named = (("--home", home), ("--root", None if root == Path() else root), ("--settings", settings_path))
     given = tuple(word for name, path in named if path is not None for word in (name, str(path)))

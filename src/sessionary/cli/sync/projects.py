@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.changing import done, tell
 from sessionary.cli.changing import set_in as indented
 from sessionary.cli.suggesting import SuggestingGroup
@@ -67,14 +67,15 @@ Examples:
 @places.home
 @places.root
 @places.settings_file
-@places.as_json
-def list_command(home: Path | None, root: Path, settings_path: Path | None, json_: bool) -> int:
+@options.as_json("the projects", "one project")
+def list_command(home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool) -> int:
     """List the projects here, with their folders, and those that only the remote has. Changes nothing."""
+    options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "looking") as line:
         rows = list(_rows(here.projects(line, keep=False)))
-    if json_:
-        output.value([_object(row) for row in rows])
+    if json_ or jsonl:
+        output.items(map(_object, rows), jsonl=jsonl)
     else:
         output.lines(_lines(rows))
     return 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import in_project, output, phrases
+from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.changing import done
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import pending, places
@@ -36,6 +36,7 @@ Examples:
 @places.quiet
 @click.option("--keep", type=click.Choice(_KEEP), help="Which version stays; the other goes to the trash.")
 @places.as_json
+@click.option("--jsonl", is_flag=True, help="Print what waits as JSON Lines: one session or file per line.")
 def resolve_command(
     session: str | None,
     home: Path | None,
@@ -44,6 +45,7 @@ def resolve_command(
     quiet: float,
     keep: str | None,
     json_: bool,
+    jsonl: bool,
 ) -> int:
     """List what waits for you, with the commands that settle it, or decide which version stays.
 
@@ -62,9 +64,12 @@ def resolve_command(
     """
     if (session is None) != (keep is None):
         raise click.UsageError("name a session and say --keep, or neither to see what there is")
+    options.one_format(json_, jsonl)
+    if jsonl and session is not None:
+        raise click.UsageError("--jsonl is for the list; say --json")
     here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
-        return _list(here, json_)
+        return _list(here, json_, jsonl)
     known, unknown = pending.pairs(here.layouts())
     pair = _named(known, session)
     if pair is None:
@@ -74,7 +79,7 @@ def resolve_command(
     return _part(here, pair, keep, home, root, json_)
 
 
-def _list(here: places.Here, json_: bool) -> int:
+def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
     line = partial(here.command, "resolve")
     layouts = here.layouts()
     known, unknown = pending.pairs(layouts)
@@ -85,16 +90,16 @@ def _list(here: places.Here, json_: bool) -> int:
             held = [one for engine in here.engines(remote) for one in pending.held_back(engine, line)]
     except SessionaryError:
         if parted or beside:  # these lie here: whoever cannot ask the remote can settle them all the same
-            _show([*parted, *beside], json_)
+            _show([*parted, *beside], json_, jsonl)
         raise
     found = [*parted, *held, *beside]
-    _show(found, json_)
+    _show(found, json_, jsonl)
     return PARTLY if any(one.what == pending.UNKNOWN for one in found) else 0
 
 
-def _show(found: list[Pending], json_: bool) -> None:
-    if json_:
-        output.value(list(map(pending.as_object, found)))
+def _show(found: list[Pending], json_: bool, jsonl: bool) -> None:
+    if json_ or jsonl:
+        output.items(map(pending.as_object, found), jsonl=jsonl)
     else:
         output.lines(pending.lines(found))
         output.aside(pending.summary(found))

@@ -97,10 +97,10 @@ def cost_line(cost: Cost) -> str:
     return f"{phrases.count(cost.requests, 'request')}, {up} up, {down} down{units}"
 
 
-def tell(result: Result, here: Here, *, json_: bool, all_: bool = False) -> int:
+def tell(result: Result, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
     """Print a result; returns the exit code."""
-    if json_:
-        output.value(document(result, here))
+    if json_ or jsonl:
+        output.holding(document(result, here), "sessions", jsonl=jsonl)
     else:
         output.lines(lines(result, here, all_=all_))
         output.aside(cost_line(result.cost))

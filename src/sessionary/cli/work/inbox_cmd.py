@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.phrases import count
 from sessionary.cli.text import one_line
 from sessionary.cli.work import delivering, entries, places, standing
@@ -29,24 +29,30 @@ Examples:
 @places.root
 @delivering.consumer
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the first N messages only.")
-@places.as_json
-def pending_command(session: str, root: Path | None, consumer: str, limit: int | None, json_: bool) -> int:
+@options.as_json("them", "one message")
+def pending_command(
+    session: str, root: Path | None, consumer: str, limit: int | None, json_: bool, jsonl: bool
+) -> int:
     """Show the messages that wait, in the order in which they will be applied. Nothing is applied.
 
     Exit code 13: some files are no messages, or the log is damaged or has gone back.
     """
+    options.one_format(json_, jsonl)
     store = places.store_at(root)
     session_id = store.resolve(session)
-    return show_pending(store.folder(session_id), session_id, consumer, limit, json_)
+    return show_pending(store.folder(session_id), session_id, consumer, limit, json_, jsonl)
 
 
-def show_pending(folder: str, session_id: str, consumer: str, limit: int | None, json_: bool) -> int:
+def show_pending(
+    folder: str, session_id: str, consumer: str, limit: int | None, json_: bool, jsonl: bool = False
+) -> int:
     """Print what waits for a consumer, and how it stands; the exit code."""
     with Mailbox(folder, consumer) as box:
         status, waiting = box.status(), box.pending()[:limit]
-    if json_:
+    if json_ or jsonl:
         messages = [crumb_document(crumb) for crumb in waiting]
-        output.value({"session_id": session_id, **standing.as_object(status), "messages": messages})
+        document = {"session_id": session_id, **standing.as_object(status), "messages": messages}
+        output.holding(document, "messages", jsonl=jsonl)
         return code_of(status)
     with output.paged():
         output.lines(line for crumb in waiting for line in (*entries.whole(crumb), ""))
@@ -66,18 +72,19 @@ Examples:
 )
 @places.session
 @places.root
-@places.as_json
-def status_command(session: str, root: Path | None, json_: bool) -> int:
+@options.as_json("them", "one consumer")
+def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) -> int:
     """Show how the mailbox of a work session stands: for each consumer what was applied, what waits, what failed.
 
     Exit code 13: some files are no messages, or a log is damaged or has gone back.
     """
+    options.one_format(json_, jsonl)
     store = places.store_at(root)
     session_id = store.resolve(session)
     statuses = statuses_of(store.folder(session_id))
-    if json_:
+    if json_ or jsonl:
         found = [standing.as_object(status) for status in statuses]
-        output.value({"session_id": session_id, "consumers": found})
+        output.holding({"session_id": session_id, "consumers": found}, "consumers", jsonl=jsonl)
     else:
         output.lines(standing.lines(statuses))
         places.tell([problem for status in statuses for problem in status.problems])

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
+from sessionary.cli.changing import tell
 from sessionary.cli.text import harmless
 from sessionary.cli.work import places
 from sessionary.cli.work.subwork_cmd import Context
@@ -115,10 +116,10 @@ Example:
 def pause_command(session: str, root: Path | None, json_: bool) -> int:
     """Pause a running work session.
 
-    Undo: `work resume` lets it go on.
+    Undo: `work resume` lets it go on; the line is printed.
     """
     store = places.store_at(root)
-    return _told(store.pause(store.resolve(session)), json_)
+    return _told(store.pause(store.resolve(session)), json_, "resume", root)
 
 
 @click.command(
@@ -134,10 +135,12 @@ Example:
 def resume_command(session: str, root: Path | None, json_: bool) -> int:
     """Let a paused or interrupted work session go on.
 
-    Undo: `work pause` or `work interrupt`.
+    Undo: `work pause` or `work interrupt`, whose line is printed.
     """
     store = places.store_at(root)
-    return _told(store.resume(store.resolve(session)), json_)
+    session_id = store.resolve(session)
+    undo = "interrupt" if store.load(session_id).status == "interrupted" else "pause"
+    return _told(store.resume(session_id), json_, undo, root)
 
 
 @click.command(
@@ -154,10 +157,10 @@ Example:
 def interrupt_command(session: str, root: Path | None, reason: str | None, json_: bool) -> int:
     """Interrupt a work session.
 
-    Undo: `work resume` lets it go on.
+    Undo: `work resume` lets it go on; the line is printed.
     """
     store = places.store_at(root)
-    return _told(store.interrupt(store.resolve(session), reason), json_)
+    return _told(store.interrupt(store.resolve(session), reason), json_, "resume", root)
 
 
 @click.command(
@@ -179,9 +182,12 @@ def fail_command(session: str, root: Path | None, json_: bool) -> int:
     return _told(store.fail(store.resolve(session)), json_)
 
 
-def _told(session: WorkSession, json_: bool) -> int:
+def _told(session: WorkSession, json_: bool, undo: str | None = None, root: Path | None = None) -> int:
     if json_:
         output.value(document_of(session))
     else:
         places.done(f"{session.session_id} is {session.status}")
+        if undo is not None:
+            where = [] if root is None else ["--root", str(root)]
+            tell("undo", shlex.join(["sessionary", "work", undo, session.session_id, *where]))
     return 0

@@ -12,14 +12,16 @@ import click
 from sessionary.cli import completing, output
 from sessionary.cli.ignoring import tell_afterwards
 from sessionary.cli.text import one_line, wrap
+from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.family import Node, forest, latest_key
-from sessionary.layouts.maestro.names import ROOT, SESSION, default_root
+from sessionary.layouts.maestro.layout import root_in
+from sessionary.layouts.maestro.names import SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
 from sessionary.model import Problem
-from sessionary.workspace import check_store
+from sessionary.workspace import check_folder, check_store
 
 PARTLY = 3
 DAMAGED = Corrupt.exit_code
@@ -39,11 +41,17 @@ _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
 
 
 def _check_root(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse a folder that was named and holds no work sessions, but for the command that begins the first one."""
+    """Refuse a folder that was named and holds no work sessions.
+
+    The command that begins the first one needs only the folder.
+    """
     if value is not None:
         begins = ctx.command.name == "start" and ctx.parent is not None and ctx.parent.info_name != "subwork"
-        if not begins:
-            check_store(Path(os.path.expanduser(value)), "work", named_by="--root")
+        place = Path(os.path.expanduser(value))
+        if begins:
+            check_folder(place, named_by="--root")
+        else:
+            check_store(place, "work", named_by="--root")
     tell_afterwards(ctx, "work", Path() if value is None else Path(os.path.expanduser(value)))
     return value
 
@@ -69,12 +77,11 @@ session = click.argument("session", metavar="ID", shell_complete=completing.ids(
 
 
 def store_at(folder: Path | None) -> WorkStore:
-    """The store in this folder or in the `docs/sessions` of it, by default in that of the current one."""
+    """The store that this folder means; see `root_in`. By default that of the current one."""
     naive_zone()  # a setting that names no zone is refused whether a time needs it or not
     if folder is None:
         return WorkStore(default_root())
-    place = Path(os.path.expanduser(folder)).absolute()
-    return WorkStore(place / ROOT if (place / ROOT).is_dir() else place)
+    return WorkStore(root_in(OS_FS, Path(os.path.expanduser(folder)).absolute()))
 
 
 def tell(problems: Iterable[Problem]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.text import one_line
 from sessionary.cli.work import entries, places, words
 from sessionary.cli.work.breadcrumbs_cmd import Found, cut
@@ -30,15 +30,22 @@ Examples:
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest.")
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest.")
 @click.option("--include-children", is_flag=True, help="What happened in all sessions below it too.")
-@places.as_json
+@options.as_json("them", "one event")
 def timeline_command(
-    session: str, root: Path | None, limit: int | None, tail: int | None, include_children: bool, json_: bool
+    session: str,
+    root: Path | None,
+    limit: int | None,
+    tail: int | None,
+    include_children: bool,
+    json_: bool,
+    jsonl: bool,
 ) -> int:
     """Show what happened in a work session, and when.
 
     At the right stands how long after the event before it each one was. The line at the top shows when the events
     lie: each mark is one or more of them.
     """
+    options.one_format(json_, jsonl)
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")
     store = places.store_at(root)
@@ -46,8 +53,9 @@ def timeline_command(
     found, problems = places.chosen(store, top, include_children=include_children)
     found = cut(found, limit, tail)
     times = [parse_time(crumb.timestamp, session_zone(owner.created)) for crumb, owner in found]
-    if json_:
-        output.value({"session_id": top.session_id, "events": _events(found, times)})
+    if json_ or jsonl:
+        document = {"session_id": top.session_id, "events": _events(found, times)}
+        output.holding(document, "events", jsonl=jsonl)
     else:
         with output.paged():
             output.lines(_told(top, found, times, include_children))

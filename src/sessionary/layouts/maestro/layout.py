@@ -242,12 +242,15 @@ def _raise_first(closed: list[StorageFailed]) -> None:
 def root_in(fs: Fs, folder: Path) -> Path:
     """The root that a folder means.
 
-    That is `docs/sessions` in it if that is there; else the folder itself if a folder in it holds a session.json; else
-    the place where `docs/sessions` would be. Only names one level down are looked at: a home may be large.
+    That is `docs/sessions` in it if that is there; else the folder itself if it is a `docs/sessions`, or a folder in it
+    holds a session.json; else the place where `docs/sessions` would be. Only names one level down are looked at: a home
+    may be large.
     """
     custom = folder / ROOT
     if os.path.isdir(custom):
         return custom
+    if folder.absolute().as_posix().endswith(f"/{ROOT}"):
+        return folder
     try:
         names = fs.listdir(str(folder))
     except OSError:
