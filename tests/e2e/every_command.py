@@ -57,7 +57,10 @@ def _filler(one: click.Parameter) -> str:
 
 
 ACK = "feature ack opus .ai-session/README.md"
-STRAY = "docs/sessions/0b0b0b0b-0000-4000-8000-000000000001"
+STRAY = "0b0b0b0b-0000-4000-8000-000000000001"
+STRAY_MADE = (
+    f"! mkdir docs/sessions/{STRAY} ; ! cp -r docs/sessions/{{work}}/breadcrumbs docs/sessions/{STRAY}/"
+)
 REWOUND = "sync push ; rewind {agent} 1 ; sync push"
 
 CALLS = {
@@ -81,10 +84,7 @@ CALLS = {
     "work tree": ["work tree", "work tree --show-breadcrumbs"],
     "work breadcrumbs": ["work breadcrumbs {work}", "work breadcrumbs {work} --summary"],
     "work breadcrumb add": ["work breadcrumb add --cookie {work} --prompt x"],
-    "work breadcrumb move": [
-        f"! mkdir -p {STRAY} ; ! cp -r docs/sessions/{{work}}/breadcrumbs {STRAY}/"
-         f" ; work breadcrumb move {STRAY[14:]} {{work}}"
-    ],
+    "work breadcrumb move": [f"{STRAY_MADE} ; work breadcrumb move {STRAY} {{work}}"],
     "work timeline": ["work timeline {work} --include-children"],
     "work stats": ["work stats", "work stats {work}"],
     "work start": ["work start --purpose p", "work start --mode 2770"],
