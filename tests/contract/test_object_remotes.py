@@ -2,10 +2,9 @@
 
 import itertools
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_s
 from sessionary.testing.remote_suite import RemovalTests  # noqa: E402
 from tests.servers import objects  # noqa: E402
 from tests.servers.double_gcs import GcsDouble  # noqa: E402
+from tests.servers.refusing import RefusingHttp  # noqa: E402
 
 
 class TestInMemory(RemovalTests):
@@ -122,37 +122,9 @@ def test_what_will_not_pass_is_not_retryable(double: GcsDouble, status: int) -> 
     assert not caught.value.retryable
 
 
-class Refusing:
-    """A server that refuses everything in the words of S3."""
-
-    def __init__(self, status: int, code: str) -> None:
-        text = f"<Error><Code>{code}</Code><Message>as S3 says it</Message></Error>".encode()
-
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_PUT = do_DELETE = answer  # noqa: N815 - the names that the base class looks for
-
-            def log_message(self, *arguments: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def __enter__(self) -> ObjectStoreRemote:
-        endpoint = f"http://127.0.0.1:{self.server.server_port}"
-        options: dict[str, Any] = {"region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
-        return ObjectStoreRemote("s3://bucket", tenant="me", endpoint=endpoint, **options)
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+def refused_by(server: RefusingHttp) -> ObjectStoreRemote:
+    options: dict[str, Any] = {"region": "us-east-1", "access_key_id": "a", "secret_access_key": "b"}
+    return ObjectStoreRemote("s3://bucket", tenant="me", endpoint=server.endpoint, **options)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +144,11 @@ class Refusing:
 def test_each_refusal_says_what_leads_out_of_it(
     status: int, code: str, retryable: bool, what: str, hint: str, verb: str
 ) -> None:
-    with Refusing(status, code) as remote, pytest.raises(RemoteError, match=what) as caught:
-        remote.put_block("s", "a", b"x") if verb == "put_block" else remote.list_heads()
+    with RefusingHttp(status, code) as server:
+        remote = refused_by(server)
+        asks = partial(remote.put_block, "s", "a", b"x") if verb == "put_block" else remote.list_heads
+        with pytest.raises(RemoteError, match=what) as caught:
+            asks()
     assert caught.value.retryable is retryable
     assert hint in (caught.value.hint or "")
     assert ("AWS_ACCESS_KEY_ID" in str(caught.value.hint)) is (code == "SignatureDoesNotMatch")

@@ -19,6 +19,7 @@ import pytest
 
 from sessionary import CosmosConfig, FeatureStore, HybridSessionStore
 from sessionary.cli import main
+from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.ids import project_slug
 from sessionary.sync.heads import decode, head_name
 from sessionary.sync.remote import collectable, heads_of, stats_of
@@ -30,6 +31,7 @@ from sessionary.sync.settings import load_settings
 from sessionary.testing.cosmos_double import CosmosDouble
 from sessionary.testing.s3_server import S3Server
 from tests.servers import objects
+from tests.servers.refusing import RefusingHttp, RefusingPostgres
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
 ORIGIN = "https://github.com/example/shop.git"
@@ -73,7 +75,7 @@ class Machine:
         self._patch.setenv("XDG_STATE_HOME", str(self.root / "state"))
         place = (
             []
-            if command in ("init", "gc", "demo")
+            if command.split(maxsplit=1)[0] in ("init", "gc", "demo")
             else ["--home", str(self.home), "--root", str(self.project)]
         )
         code = main(["sync", *shlex.split(command), *place, *arguments])
@@ -846,6 +848,62 @@ def test_a_kind_of_session_that_this_version_does_not_know_is_told(on_s3: tuple[
         assert "does not know sessions of the kind 'zed'" in stranger["note"]
         assert document["cost"]["requests"] > 0
     assert "newer Sessionary" in desk.run("pull").out
+
+
+ASKING = [
+    "push",
+    "pull",
+    "status",
+    "check",
+    "gc",
+    "gc --remove",
+    f"resolve {SESSION} --keep mine",
+    f"history {SESSION}",
+    f"restore {SESSION} --generation 0 --quiet 0",
+]
+
+
+def refusing(kind: str) -> tuple[Any, Callable[[Any], str], str]:
+    """A server that knows no password, its address, and what the hint must name."""
+    if kind == "postgres":
+        return RefusingPostgres(), lambda server: f"postgresql://ada@127.0.0.1:{server.port}/db", "PGPASSWORD"
+    if kind == "s3":
+        return RefusingHttp(403, "InvalidAccessKeyId"), lambda server: "s3://bucket", "AWS_ACCESS_KEY_ID"
+    address = "cosmos+http://127.0.0.1:{}/db/box"
+    return (
+        RefusingHttp(401, "Unauthorized"),
+        lambda server: address.format(server.port),
+        "SESSIONARY_COSMOS_KEY",
+    )
+
+
+@pytest.mark.parametrize("kind", ["postgres", "s3", "cosmos"])
+def test_a_wrong_password_has_one_exit_code_and_one_hint_in_every_command(
+    kind: str, on_s3: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, _ = on_s3
+    desk.say("hello")
+    desk.json("push")
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    monkeypatch.setenv("SESSIONARY_COSMOS_KEY", "d3Jvbmc=")
+    server, address, remedy = refusing(kind)
+    settings = desk.root / "config" / "sessionary" / "sync.json"
+    with server:
+        told = json.loads(settings.read_text()) | {"remote": address(server)}
+        told["options"] = {"endpoint": server.endpoint, "region": "us-east-1"} if kind == "s3" else {}
+        settings.write_text(json.dumps(told))
+        found = {command: desk.run(command) for command in ASKING}
+        init = desk.run(
+            "init", told["remote"], "--tenant", "ada", "--replace", *option_words(told["options"])
+        )
+    for command, result in {**found, "init": init}.items():
+        assert result.code == RemoteError.exit_code, (command, result)
+        assert remedy in result.err, (command, result)
+        assert result.out == "", (command, result)
+
+
+def option_words(options: dict[str, str]) -> list[str]:
+    return [word for name, value in options.items() for word in ("--option", f"{name}={value}")]
 
 
 @pytest.mark.lane("postgres")

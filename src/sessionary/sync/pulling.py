@@ -22,7 +22,7 @@ from sessionary.disk.spool import Spool
 from sessionary.errors import Locked
 from sessionary.layouts.base import Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import activity, age_cleanup
+from sessionary.sync import activity, age_cleanup, rewinds
 from sessionary.sync.assuring import named
 from sessionary.sync.blocks import Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest, moved
@@ -182,15 +182,19 @@ class Puller:
             writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
             undo, taken = self._taken_back(head, found, mine, agreed)
+            taken = taken or rewinds.met(self._layout, found, mine, agreed)
             noted = writer.write(found, mine, agreed)
+            taken = taken or self._come_back(record.name, ref, found)
             beside = writer.lay_beside(found, mine, judged.refused)
             self._set_times(ref, self._active(head, found, mine))
         changed = {Verdict.THEIRS, Verdict.MERGE} & set(found.verdicts.values()) or noted
-        outcome = outcome_of(head, Standing.PULLED if changed else Standing.IN_STEP, noted)
+        unchanged = Standing.AHEAD if taken else Standing.IN_STEP  # what is in step is not printed
+        outcome = outcome_of(head, Standing.PULLED if changed else unchanged, noted)
         held = {**judged.held, **writer.held}
         if judged.waits:
             return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
         self._agree(record, head, ref, found, agreed, held)
+        self._remember_taken(record.name, undo, taken, agreed)
         holds = holds_of(self._layout, ref, head, device, held, judged.refused, beside.get)
         return with_holds(with_undo(outcome, undo, taken), holds)
 
@@ -211,6 +215,16 @@ class Puller:
             self._states.agree(name, noted)
         holds = holds_of(self._layout, ref, head, device, judged.held, judged.refused, beside.get)
         return with_holds(outcome, holds)
+
+    def _come_back(self, name: str, ref: SessionRef, found: Comparison) -> str:
+        before = self._states.taken(name)
+        return rewinds.come_back(self._fs, found, self._surveyor.survey(ref), before) if before else ""
+
+    def _remember_taken(self, name: str, undo: Undo | None, words: str, agreed: Agreed | None) -> None:
+        if undo is not None and agreed is not None:
+            self._states.note_taken(name, undo.file, agreed.pieces[undo.file])
+        elif words:
+            self._states.forget_taken(name)
 
     def _taken_back(
         self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None

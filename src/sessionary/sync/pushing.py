@@ -22,7 +22,7 @@ from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync import activity, assuring, owners
+from sessionary.sync import activity, assuring, owners, rewinds
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.comparing import Comparison, Verdict, compare, moved
 from sessionary.sync.drafts import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
@@ -51,11 +51,13 @@ class _Basis(NamedTuple):
         agreed: what was agreed.
         shared: pieces that lie in the same space anyway.
         again: what was agreed was sent again just now.
+        note: what is to be reported of how it came about.
     """
 
     agreed: Agreed
     shared: Mapping[str, list[Piece]]
     again: bool = False
+    note: str = ""
 
     @property
     def etag(self) -> str | None:
@@ -207,8 +209,7 @@ class Pusher:
         head = decode(name, record.data)
         if basis.etag and is_older(head, agreed.head):
             return self.put_back(name, ref, agreed, record.etag, head)
-        found = self.adopt(name, ref, agreed if basis.etag else None, record)
-        return found if isinstance(found, Outcome) else _Basis(found, {})
+        return self.adopt(name, ref, agreed if basis.etag else None, record)
 
     def put_back(
         self, name: str, ref: SessionRef, agreed: Agreed, etag: str | None, held: Head | None
@@ -343,7 +344,7 @@ class Pusher:
     ) -> Outcome | None:
         """Round after round, until the other side has all of it; None if it has gone another way."""
         standing, sent, undo = (Standing.PUSHED if basis.again else Standing.IN_STEP), False, None
-        note = SENT_AGAIN if basis.again else ""
+        note = SENT_AGAIN if basis.again else basis.note
         while True:
             agreed = basis.agreed
             mine = self._surveyor.survey(ref)
@@ -383,6 +384,7 @@ class Pusher:
             )
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
+            self._remember_taken(name, undo, agreed, basis.agreed)
             owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
             standing, sent = Standing.PUSHED, sent or intended.head.parts != agreed.head.parts
 
@@ -437,6 +439,15 @@ class Pusher:
                 return Undo(name, new.history[-1].gen), words
         return None, ""
 
+    def _remember_taken(self, name: str, undo: Undo | None, before: Agreed, after: Agreed) -> None:
+        if undo is not None:
+            if after.head.gen > before.head.gen:
+                self._states.note_taken(name, undo.file, before.pieces[undo.file])
+            return
+        old, new = ({part.name: part.chain for part in one.head.parts} for one in (before, after))
+        if any(old.get(file) != new.get(file) for file in self._states.taken(name)):
+            self._states.forget_taken(name)
+
     def _versioned(self, names: Iterable[str]) -> list[str]:
         """The documents whose earlier versions are kept: those that are a conversation."""
         kind = self._layout.part_kind
@@ -484,7 +495,7 @@ class Pusher:
 
     def adopt(
         self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
-    ) -> Agreed | Outcome:
+    ) -> _Basis | Outcome:
         """The other side has a head that this machine has not seen: go on from it if all of it is here too.
 
         Returns:
@@ -510,7 +521,7 @@ class Pusher:
         pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         adopted = Agreed(head, record.etag, pieces, ref.folder, held=judged.held)
         self._states.agree(name, adopted)
-        return adopted
+        return _Basis(adopted, {}, note=rewinds.met(self._layout, found, mine, agreed))
 
     def _refused(self, found: Comparison, head: Head, *, waits: bool) -> Outcome | None:
         """Why a push does not go on from a head; None if it does."""

@@ -33,7 +33,7 @@ from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
 _STATE, _INTENT, _MOVE, _SPENT = ".state.json", ".intent.json", ".move.json", ".spent.json"
-_HOLE = ".hole.json"
+_HOLE, _TAKEN = ".hole.json", ".taken.json"
 
 
 class Held(Struct, frozen=True):
@@ -125,6 +125,7 @@ class States:
         self._moving = msgspec.json.Decoder(Moving).decode
         self._spent = msgspec.json.Decoder(_Spent).decode
         self._hole = msgspec.json.Decoder(Hole).decode
+        self._taken = msgspec.json.Decoder(dict[str, list[Piece]]).decode
         self._above: dict[str, int] = {}
         self.copies = Copies(fs, os.path.join(folder, "copies"))
 
@@ -253,6 +254,19 @@ class States:
         if look(self._fs, os.path.join(self.folder, name + _HOLE)) is not None:
             self._remove(name + _HOLE)
 
+    def taken(self, name: str) -> dict[str, list[Piece]]:
+        """How far journals of a session had come before they were taken back, by this device or as it has heard."""
+        return self._read(name + _TAKEN, self._taken) or {}
+
+    def note_taken(self, name: str, file: str, pieces: list[Piece]) -> None:
+        """Remember how far a journal had come that was taken back just now."""
+        self._write(name + _TAKEN, {file: pieces})
+
+    def forget_taken(self, name: str) -> None:
+        """What was taken back is back, or the journal has gone on."""
+        if look(self._fs, os.path.join(self.folder, name + _TAKEN)) is not None:
+            self._remove(name + _TAKEN)
+
     def moving(self, name: str) -> Moving | None:
         """The session that was giving way when the last pull was cut off; None if none was."""
         return self._read(name + _MOVE, self._moving)
@@ -279,7 +293,7 @@ class States:
         except msgspec.MsgspecError:
             return None  # derived data: what cannot be read is worked out anew
 
-    def _write(self, file: str, value: Struct) -> None:
+    def _write(self, file: str, value: Struct | dict[str, list[Piece]]) -> None:
         data = with_proof(msgspec.json.encode(value))
         atomic.replace(os.path.join(self.folder, file), (data,), fs=self._fs)
 

@@ -71,7 +71,13 @@ def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -
             "a session and its forks share one; see docs/scaling.md",
         )
     return {
-        401: ("refused: the key is not that of the account", "az cosmosdb keys list prints it"),
+        401: (
+            "refused: the key is not that of the account",
+            (
+                "`az cosmosdb keys list` prints it; set it as SESSIONARY_COSMOS_KEY, or as AMPLIFIER_COSMOS_KEY or in "
+                "settings.yaml where that is used"
+            ),
+        ),
         403: (
             "refused: this identity may not do that",
             "give it a data role, and let the firewall pass this machine",
