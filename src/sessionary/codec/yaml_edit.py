@@ -136,8 +136,9 @@ def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
         if b"\r\n" in data:
             edited = edited.replace(b"\n", b"\r\n")
         head = _BLANK_HEAD.match(data)
-        if head is not None and not edited.startswith(head[0]):
-            edited = head[0] + edited  # which ruamel.yaml drops
+        if head is not None:  # of which ruamel.yaml drops some
+            left = _BLANK_HEAD.match(edited)
+            edited = head[0] + edited[left.end() if left else 0 :]
         return edited if same(load_yaml(edited), new) else None
     except (YAMLError, Corrupt, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
         return None  # whatever it stumbled over, the other way holds all values

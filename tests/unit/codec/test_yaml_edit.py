@@ -86,6 +86,14 @@ def test_blank_lines_stay_in_a_file_without_comments(end: str) -> None:
     assert edited == wanted.replace("\n", end).encode()
 
 
+@pytest.mark.parametrize("head", ["\n", "\n\n", "\n\n\n", "# head\n\n", "\n# head\n\n\n"])
+def test_blank_lines_at_the_head_neither_go_nor_grow(head: str) -> None:
+    data = f"{head}a: 1\n\nb: 2\n".encode()
+    for number in (2, 3, 4):
+        data = edit_yaml(data, {"a": number, "b": 2})
+        assert data == f"{head}a: {number}\n\nb: 2\n".encode()
+
+
 TABS = b"""\
 # head\there
 name:\t"a\tb"\t# a\tname
