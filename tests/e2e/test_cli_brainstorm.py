@@ -309,7 +309,7 @@ def test_the_json_is_as_documented(run: Run, talk: BrainstormStore) -> None:
         assert set(told) == session - {"document"} | more, words
     started = session - {"document"} | {"action", "found"}
     assert set(run("start", "feature-auth", "--resume", "--json").json) == started
-    assert set(run("start", "b", "--json").json) == started | {"archived"}
+    assert set(run("start", "b", "--json").json) == started | {"archived", "undo"}
     [_, row] = run("list", "--json").json
     known = (
         "slug path id status phase mode persona ems iteration ems_line last_question created updated problems"
@@ -399,6 +399,7 @@ def test_new_archives_the_present_one(run: Run, talk: BrainstormStore) -> None:
     """Section "Load Session (Auto-detect)", 2 begins anew."""
     done = run("start", "feature-auth", "--new", "--json").json
     assert (done["action"], done["archived"]) == ("created", "feature-auth-2026-01-09")
+    assert done["undo"].startswith("sessionary brainstorm restore feature-auth --archived --replace")
     (kept,) = Path(talk.folder, "archive").iterdir()
     assert "OAuth2" in kept.read_text()
     assert 'status: "abandoned"' in kept.read_text()

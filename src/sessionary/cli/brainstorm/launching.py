@@ -149,16 +149,18 @@ def _begin(
     ended = bool(before) and before[0].status != IN_PROGRESS
     session = store.create(slug, new=bool(before) and (agreed or ended), **settings)
     archived = before[0].id if before else None
+    back = in_project.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
+    undo = back if before else None
     if json_:
         found = drawn.found_object(before[0], datetime.now(UTC)) if before else None
-        output.value({"action": "created", "archived": archived, "found": found, **drawn.as_object(session)})
+        began = {"action": "created", "archived": archived, "found": found, "undo": undo}
+        output.value({**began, **drawn.as_object(session)})
         return 0
     if archived is not None:
         output.aside(harmless(say(lang, "archived", id=archived)))
     output.line(harmless(saved(in_project.short_path(session.path), lang)))
-    if archived is not None:
-        back = in_project.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
-        changing.tell(say(lang, "undo"), back)
+    if undo:
+        changing.tell(say(lang, "undo"), undo)
     return 0
 
 

@@ -266,7 +266,10 @@ def _no_entry(session: Session, wanted: int, there: list[int]) -> NotFound:
     else:
         missing = "the file has no session.history" if not there else f"session.history has none before {at}"
         message = f"cannot go back from iteration {at}: {missing}, which holds what each iteration restores"
-        hint = "continue, and from then on each iteration has its entry; earlier ones can be added to the file by hand"
+        hint = (
+            f"`sessionary brainstorm continue {session['slug']}` gives this iteration its entry, and each later one; "
+            "earlier ones can be added to the file by hand"
+        )
     return NotFound(message, details={"iteration": at, "entries": there, "missing": wanted}, hint=hint)
 
 

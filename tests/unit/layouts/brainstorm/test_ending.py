@@ -147,6 +147,7 @@ def test_back_on_the_examples_without_history_says_what_is_missing(
     assert f"cannot go back from iteration {at}: the file has no session.history" in caught.value.message
     assert caught.value.details == {"iteration": at, "entries": [], "missing": at - 1}
     assert path.read_bytes() == data
+    assert f"`sessionary brainstorm continue {slug}`" in str(caught.value.hint)
     # As the hint says.
     ems, phase = store.load(slug).ems, store.load(slug).phase
     store.continue_(slug, ["And now?"], ems=90, now=START)

@@ -104,7 +104,9 @@ def test_a_broken_history_is_read_and_repaired_as_far_as_it_goes(case: Path | No
     assert path.read_bytes() == data
     (store.home / ID / "state.yaml").unlink()
     store.repair(ID, rewrite_history=True)
-    long_number = "number_too_long" in {problem.code for problem in store.validate(ID)}  # stays, and is not read
+    long_number = "number_too_long" in {
+        problem.code for problem in store.validate(ID)
+    }  # stays, and is not read
     after = before if long_number else before | {f"R{number}" for number in expect.get("salvage", ())}
     assert _marks(store) == after
     assert path.read_bytes() == data or data in {
