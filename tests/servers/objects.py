@@ -56,9 +56,8 @@ def _s3(port: int, key: str) -> dict[str, Any]:
 @cache
 def moto() -> dict[str, Any]:
     """A running moto with a bucket; the options that lead to it."""
-    port = process.start(
-        lambda port, _: [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", f"-p{port}"]
-    )
+    serve = "import sys; from sessionary.testing.s3_server import serve; serve(int(sys.argv[1]))"
+    port = process.start(lambda port, _: [sys.executable, "-c", serve, str(port)])
     request = urllib.request.Request(f"http://127.0.0.1:{port}/{BUCKET}", method="PUT")
     urllib.request.urlopen(request, timeout=30).close()
     return _s3(port, "testing")

@@ -1,6 +1,7 @@
 """An S3 server in this process that tells which requests it got: what a remote costs is counted there, not guessed.
 
-It is moto, of the extra for tests. It ends with the process, and keeps nothing.
+It is moto, of the extra for tests. It ends with the process, and keeps nothing. Moto looks whether a condition of a
+write is met, and writes later: of two clients at once both may win. So its writes come one after another here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,31 @@ from types import TracebackType
 from typing import Any, Self
 
 BUCKET = "sessions"
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_READS = ("GET", "HEAD")
+
+
+def application() -> Application:
+    """Moto as a WSGI application in which a write is one step."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+    inner: Application = DomainDispatcherApplication(create_backend_app)
+    one_at_a_time = threading.Lock()
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in _READS:
+            return inner(environ, start)
+        with one_at_a_time:
+            return inner(environ, start)
+
+    return answer
+
+
+def serve(port: int) -> None:
+    """Serve an empty store on a port of the loopback for as long as the process lives."""
+    from werkzeug.serving import run_simple
+
+    run_simple("127.0.0.1", port, application(), threaded=True)
 
 
 class S3Server:
@@ -23,7 +49,6 @@ class S3Server:
     """
 
     def __init__(self) -> None:
-        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
         from werkzeug.serving import WSGIRequestHandler, make_server
 
         class Silent(WSGIRequestHandler):
@@ -31,7 +56,7 @@ class S3Server:
                 """Say nothing: it is counted."""
 
         self.requests: list[tuple[str, str]] = []
-        self._inner = DomainDispatcherApplication(create_backend_app)
+        self._inner = application()
         self._server = make_server("127.0.0.1", 0, self._counted, threaded=True, request_handler=Silent)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.options: dict[str, Any] = {
@@ -57,5 +82,4 @@ class S3Server:
 
     def _counted(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         self.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
-        answer: Iterable[bytes] = self._inner(environ, start)
-        return answer
+        return self._inner(environ, start)
