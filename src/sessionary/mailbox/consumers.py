@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from sessionary.disk.fs import OS_FS, Fs, look, storage_failed
@@ -75,6 +76,24 @@ def status_of(folder: str, consumer: str) -> Status:
         return box.status()
 
 
+def ledger_problems(folder: str) -> Iterator[Problem]:
+    """What is wrong with the logs of a session. A folder that cannot be looked into has none: its readers report it."""
+    names: list[str] = []
+    with suppress(StorageFailed):
+        names = consumers_of(folder)
+    for name in names:
+        try:
+            with Mailbox(folder, name) as box:
+                yield from box.ledger_problems()
+        except StorageFailed as error:
+            yield _unreadable(folder, error)
+
+
+def _unreadable(folder: str, error: StorageFailed) -> Problem:
+    path = error.path or folder
+    return Problem("unreadable_ledger", Severity.hides_data, path, None, None, error.message, error.hint)
+
+
 def mailbox_problems(folder: str) -> Iterator[Problem]:
     """What is wrong with the mailbox of a session, but for the messages themselves: dead letters, damaged logs.
 
@@ -85,10 +104,7 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
         try:
             status = status_of(folder, name)
         except StorageFailed as error:
-            path = error.path or folder
-            yield Problem(
-                "unreadable_ledger", Severity.hides_data, path, None, None, error.message, error.hint
-            )
+            yield _unreadable(folder, error)
             continue
         yield from (problem for problem in status.problems if problem.code in _OF_LEDGER)
         for dead in status.dead:

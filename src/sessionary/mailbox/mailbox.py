@@ -233,6 +233,16 @@ class Mailbox:
             ],
         )
 
+    def ledger_problems(self) -> list[Problem]:
+        """What is wrong with the log of this consumer. Takes no lock and changes nothing; looks at no message.
+
+        Raises:
+            NotFound: the session has been moved or removed.
+            StorageFailed: the log cannot be read.
+        """
+        self._box.learn()
+        return list(self._box.ledger_problems())
+
     def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Generator[Breadcrumb, None, None]:
         """The messages that wait, and then each new one as it comes, each once. Nothing is applied by this.
 

@@ -35,6 +35,7 @@ _DAMAGE = frozenset(
         "unreadable_file",
         "bad_ledger_line",
         "ledger_went_back",
+        "unreadable_ledger",
     }
 )
 _NOT_SEEN = frozenset({"unreadable_file", "unreadable_folder"})
@@ -138,13 +139,19 @@ def family_of(store: WorkStore, top: WorkSession) -> tuple[list[WorkSession], li
 def crumbs_of(
     store: WorkStore, sessions: Iterable[WorkSession], *, depth: int | None = None
 ) -> tuple[list[tuple[Breadcrumb, WorkSession]], list[Problem]]:
-    """The breadcrumbs of several sessions in one order, each with its session; and what could not be read."""
+    """The breadcrumbs of several sessions in one order, each with its session; and what could not be read.
+
+    That includes the logs of their consumers: what acknowledges a breadcrumb is read with it.
+    """
+    from sessionary.mailbox.consumers import ledger_problems  # here, as lists of sessions need no mailbox
+
     found: list[tuple[Breadcrumb, WorkSession]] = []
     problems: list[Problem] = []
     for each in sessions:
         look = store.breadcrumbs(each.session_id, depth=depth)
         found += [(crumb, each) for crumb in look.breadcrumbs]
         problems += look.problems
+        problems += ledger_problems(store.folder(each.session_id))
     found.sort(key=lambda pair: sort_key(pair[0]))
     return found, problems
 
