@@ -2,6 +2,9 @@
 
 Python hands such bytes over as halves of surrogate pairs, which no file that others read can hold. They are refused
 before a command begins, with one message, whatever the command is.
+
+What takes a path says so by its type or its metavar: DIR, FILE, FOLDER, NEWPATH, PROJECT, CONTRACT. So does what looks
+for something by the name that it has on the disk, since that name may be any bytes, too.
 """
 
 from __future__ import annotations
@@ -14,14 +17,13 @@ from typing import Any
 
 import click
 
-_BYTES = re.compile("[\udc80-\udcff]")
-_PATH = re.compile(r"\b(?:DIR|FILE|NEWPATH)\b")
-_PATH_OR_NAME = frozenset({"project"})
+_HALVES = re.compile("[\ud800-\udfff]")
+_PATH = re.compile(r"\b(?:DIR|FILE|FOLDER|NEWPATH|PROJECT|CONTRACT)\b")
 
 
 def text_only(command: click.Command, words: Sequence[str]) -> click.Command:
     """The command, refusing text that is not valid UTF-8; the command itself where all words are."""
-    if isinstance(command, click.Group) or not any(map(_BYTES.search, words)):
+    if isinstance(command, click.Group) or not any(map(_HALVES.search, words)):
         return command
     strict = copy.copy(command)
     strict.params = [_strict(param) for param in command.params]
@@ -29,33 +31,40 @@ def text_only(command: click.Command, words: Sequence[str]) -> click.Command:
 
 
 def _strict(param: click.Parameter) -> click.Parameter:
-    if isinstance(param.type, click.Path | click.File) or _PATH.search(str(param.metavar or "")):
+    if takes_path(param):
         return param
     strict = copy.copy(param)
     strict.callback = _refusing(param.callback)
     return strict
 
 
+def takes_path(param: click.Parameter) -> bool:
+    """True if the value names something on the disk."""
+    return isinstance(param.type, click.Path | click.File) or bool(_PATH.search(str(param.metavar or "")))
+
+
 def _refusing(then: Callable[..., Any] | None) -> Callable[..., Any]:
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        try:
-            text = _text(value, param.name in _PATH_OR_NAME)
-        except UnicodeDecodeError as error:
-            shown = error.object.decode("utf-8", "backslashreplace")
-            raise click.BadParameter(f"{shown} is not valid UTF-8.", ctx=ctx, param=param) from None
+        text = checked(ctx, param, value)
         return text if then is None else then(ctx, param, text)
 
     return callback
 
 
-def _text(value: Any, is_path: bool) -> Any:
-    """The value with its words as text, also where the locale has another encoding.
+def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """The value of a parameter with its words as text, also where the locale has another encoding.
 
     Raises:
-        UnicodeDecodeError: one of them is not valid UTF-8.
+        BadParameter: one of them is not valid UTF-8.
     """
     if isinstance(value, tuple | list):
-        return type(value)(_text(one, is_path) for one in value)
-    if not isinstance(value, str) or not _BYTES.search(value) or (is_path and os.sep in value):
+        return type(value)(checked(ctx, param, one) for one in value)
+    if not isinstance(value, str) or not _HALVES.search(value):
         return value
-    return os.fsencode(value).decode("utf-8")
+    try:
+        return os.fsencode(value).decode("utf-8")
+    except UnicodeDecodeError as error:
+        shown = error.object.decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # a half that stands for no byte
+        shown = value.encode("utf-8", "backslashreplace").decode()
+    raise click.BadParameter(f"{shown} is not valid UTF-8.", ctx=ctx, param=param)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from click.core import ParameterSource
 from sessionary.cli import output, phrases
 from sessionary.cli.ignoring import tell_afterwards
 from sessionary.cli.problems import item, told
-from sessionary.cli.text import fit, harmless, one_line, wrap
+from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
 from sessionary.errors import Corrupt, NotFound
 from sessionary.model import Problem, Severity
 from sessionary.workspace import check_folder, check_store
@@ -89,7 +88,7 @@ def command_line(group: str, place: Path, *words: str) -> str:
     """A command line that can be copied, for the same project."""
     where = [] if place == Path() else ["--root", str(place)]
     name, *rest = words
-    return shlex.join(["sessionary", group, name, *rest, *where])
+    return shell_line(["sessionary", group, name, *rest, *where])
 
 
 def label(name: str, text: str, width: int = 11) -> Iterator[str]:

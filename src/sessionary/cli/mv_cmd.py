@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import click
 from sessionary.cli import homes, options, output, phrases
 from sessionary.cli.choice import PARTLY, all_refs, among_found, projects
 from sessionary.cli.progress import Progress
-from sessionary.cli.text import fit, harmless, one_line
+from sessionary.cli.text import fit, harmless, one_line, shell_line
 from sessionary.errors import AmbiguousId
 from sessionary.layouts.amplifier.ids import PROJECTS, path_slug
 from sessionary.layouts.amplifier.moving import Move, Step, carry_out, plan
@@ -52,7 +51,7 @@ Examples:
   sessionary mv ~/code/shop ~/code/app
 """,
 )
-@click.argument("project")
+@click.argument("project", metavar="PROJECT")
 @click.argument("newpath", metavar="NEWPATH")
 @options.home
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
@@ -161,7 +160,7 @@ def _way_back(move: Move, home: Path | None) -> str:
     words = ["sessionary", "mv", move.new, move.old or "OLDPATH"]
     if home is not None:
         words += ["--home", str(home)]
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def _object(move: Move, dry_run: bool, back: str) -> dict[str, Any]:

@@ -65,6 +65,8 @@ until = click.option(
     "--until", type=When(end=True), metavar="TIME", help="Nothing newer: the same words; the day is included."
 )
 project = click.option(
-    "--project", metavar="NAME", help="Only this project: its path, its folder name, or the end of that."
+    "--project",
+    metavar="NAME | DIR",
+    help="Only this project: its path, its folder name, or the end of that.",
 )
 top_level = click.option("--top-level", is_flag=True, help="Leave the sessions of sub-agents out.")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from sessionary.cli.text import shell_line
 from sessionary.model import Severity
 
 _WEEK = 7 * 24 * 60
@@ -121,7 +122,5 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 def command(home: Path | None, name: str, *words: str) -> str:
     """A command line that can be copied, for the same home."""
-    import shlex  # here, as most results need none
-
     place = [] if home is None else ["--home", str(home)]
-    return shlex.join(["sessionary", name, *place, *words])
+    return shell_line(["sessionary", name, *place, *words])

@@ -72,7 +72,7 @@ Examples:
 @options.project
 @click.option(
     "--session",
-    metavar="ID",
+    metavar="ID | DIR",
     shell_complete=completing.sessions(),
     help="Only this session: its id or the beginning of that, its name, or the path of its folder.",
 )

@@ -27,6 +27,7 @@ _NARROW = (
     "\u20a0-\u20bf\u2190-\u2193\u2500-\u25fc\u2713\u2717]*"
 )
 _TAB = 4
+_QUOTED = {ord("'"): "\\'", ord("\\"): "\\\\"}
 _WORDS = r"\S+|\s+"
 
 
@@ -45,6 +46,20 @@ def one_line(text: str) -> str:
 def one_lines(texts: list[str]) -> list[str]:
     """`one_line` of each; of many texts that need nothing done, nearly for nothing."""
     return texts if "".join(texts).isprintable() else [one_line(text) for text in texts]
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """A command line that can be copied. A word that is not UTF-8 is written by its bytes, as bash and zsh read it."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    import shlex  # here, as most results need none
+
+    if not re.search("[\udc80-\udcff]", word):
+        return shlex.quote(word)
+    raw = word.translate(_QUOTED).encode("utf-8", "surrogateescape")
+    return "$'" + "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in raw) + "'"
 
 
 def _shown(match: re.Match[str]) -> str:

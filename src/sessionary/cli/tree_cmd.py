@@ -27,7 +27,7 @@ Examples:
   sessionary tree --json | jq '.[] | select(.relation == "fork") | .id'
 """,
 )
-@click.argument("session", metavar="[ID]", required=False, shell_complete=completing.sessions())
+@click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.sessions())
 @options.home
 @options.project
 @options.as_json("the sessions", "one session")

@@ -7,6 +7,7 @@ clones it to a store of theirs.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from hashlib import sha256
@@ -15,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from sessionary.codec import encode_document
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, storage_failed
 from sessionary.errors import Invalid, NotFound
@@ -95,8 +97,8 @@ def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
             "session_storage in ~/.amplifier/settings.yaml do, too, unless it is turned off there",
         )
     try:
-        settings = msgspec.json.decode(data, type=Settings)
-    except msgspec.MsgspecError as error:
+        settings = msgspec.convert(json.loads(data), Settings)  # `json` reads paths that are not UTF-8, too
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Invalid(
             f"{os.fspath(path)}: {error}", path=path, hint="put it right, or run `sync init` anew"
         ) from None
@@ -115,14 +117,15 @@ def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = 
         make_dirs(fs, str(place.parent))
     except OSError as error:
         raise storage_failed(error, "make", str(place.parent)) from error
-    data = msgspec.json.format(msgspec.json.encode(settings), indent=2)
+    data = encode_document(msgspec.to_builtins(settings))  # paths may be any bytes: escaped
     atomic.replace(str(place), (data, b"\n"), fs=fs)
 
 
 def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], layout: str) -> str:
     """Where this machine remembers what was agreed: one folder for each remote, tenant, home and layout."""
-    words = (_address(settings), settings.tenant, os.path.realpath(home), layout)
-    digest = sha256("\0".join(words).encode()).hexdigest()[:20]
+    words = (_address(settings), settings.tenant, layout)
+    first, second, last = (word.encode() for word in words)
+    digest = sha256(b"\0".join((first, second, os.fsencode(os.path.realpath(home)), last))).hexdigest()[:20]
     return os.path.join(base, f"{layout}-{digest}")
 
 

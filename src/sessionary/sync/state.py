@@ -13,6 +13,7 @@ The files of the sessions are the only queue; nothing waits here to be sent.
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -121,11 +122,11 @@ class States:
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
         self.folder = folder
         self._fs = fs
-        self._agreed = msgspec.json.Decoder(Agreed).decode
-        self._moving = msgspec.json.Decoder(Moving).decode
-        self._spent = msgspec.json.Decoder(_Spent).decode
-        self._hole = msgspec.json.Decoder(Hole).decode
-        self._taken = msgspec.json.Decoder(dict[str, list[Piece]]).decode
+        self._agreed = msgspec.json.Decoder(Agreed)
+        self._moving = msgspec.json.Decoder(Moving)
+        self._spent = msgspec.json.Decoder(_Spent)
+        self._hole = msgspec.json.Decoder(Hole)
+        self._taken = msgspec.json.Decoder(dict[str, list[Piece]])
         self._above: dict[str, int] = {}
         self.copies = Copies(fs, os.path.join(folder, "copies"))
 
@@ -284,18 +285,26 @@ class States:
         self._write(name + _SPENT, _Spent(self.above(name)))
         self._remove(name + _STATE)
 
-    def _read(self, file: str, decode: Callable[[bytes], _T]) -> _T | None:
+    def _read(self, file: str, decoder: msgspec.json.Decoder[_T]) -> _T | None:
         data, _, proof = (read_bytes(self._fs, os.path.join(self.folder, file)) or b"").partition(b"\n")
         if proof and proof != _proof(data):  # an earlier version wrote none
             return None
         try:
-            return decode(data)
+            return decoder.decode(data)
         except msgspec.MsgspecError:
+            pass
+        try:
+            found: _T = msgspec.convert(json.loads(data), decoder.type)  # a path that is not UTF-8
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             return None  # derived data: what cannot be read is worked out anew
+        return found
 
     def _write(self, file: str, value: Struct | dict[str, list[Piece]]) -> None:
-        data = with_proof(msgspec.json.encode(value))
-        atomic.replace(os.path.join(self.folder, file), (data,), fs=self._fs)
+        try:
+            data = msgspec.json.encode(value)
+        except UnicodeEncodeError:  # a path that is not UTF-8
+            data = json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+        atomic.replace(os.path.join(self.folder, file), (with_proof(data),), fs=self._fs)
 
     def _remove(self, file: str) -> None:
         atomic.forget_file(os.path.join(self.folder, file), fs=self._fs)

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import in_project, options, output
+from sessionary.cli import arguments, in_project, options, output
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
 from sessionary.errors import Invalid
+
+
+def _agent_is_text(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    return (*arguments.checked(ctx, param, words[:-1]), *words[-1:])
 
 
 @click.command(
@@ -23,7 +27,7 @@ Examples:
   sessionary feature ack --verify docs/contract.md      of every agent
 """,
 )
-@click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True)
+@click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
 @in_project.root
 @click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
 @in_project.as_json

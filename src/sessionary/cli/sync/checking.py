@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from sessionary.cli.changing import set_in
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import places
 from sessionary.cli.sync.telling import PARTLY, cost_line
-from sessionary.cli.text import one_line
+from sessionary.cli.text import one_line, shell_line
 from sessionary.errors import Corrupt
 from sessionary.sync.calls import Cost
 from sessionary.sync.checking import Checked, Fault
@@ -74,7 +73,7 @@ def check_command(
     else:
         output.lines(_lines(found, device))
         if not repair and any(not one.checked.is_right for one in found):
-            tell_command("next", shlex.join(["sessionary", "sync", "check", "--repair", *here.given]))
+            tell_command("next", shell_line(["sessionary", "sync", "check", "--repair", *here.given]))
         output.aside(cost_line(cost))
     return _code(found)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from sessionary.cli import output, phrases
-from sessionary.cli.text import harmless, one_line
+from sessionary.cli.text import harmless, one_line, shell_line
 from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import Problem, SessionRef, Severity
@@ -215,11 +214,11 @@ def kept_beside(layout: Recipient) -> Iterator[Pending]:
 def ways_of(layout: Recipient, one: Beside) -> list[Way]:
     """How a person settles a file beside which another version lies: these are files, and theirs to move."""
     assert one.other is not None
-    ways = [Way(STANDING, shlex.join(["rm", one.other]))]
+    ways = [Way(STANDING, shell_line(["rm", one.other]))]
     if (
         layout.rule(one.file).policy is not Policy.LEDGER
     ):  # there, only lines that are told already lie beside
-        ways.append(Way(OTHER, shlex.join(["mv", one.other, one.path])))
+        ways.append(Way(OTHER, shell_line(["mv", one.other, one.path])))
     return ways
 
 

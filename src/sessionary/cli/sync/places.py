@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.chosen import Chosen, chosen
 from sessionary.cli.sync.line import Line
-from sessionary.cli.text import harmless
+from sessionary.cli.text import harmless, shell_line
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
 from sessionary.layouts.base import Recipient
 from sessionary.model import SessionRef
@@ -97,14 +96,14 @@ class Here:
 
     def command(self, name: str, session: str, *words: str) -> str:
         """A line of `sessionary sync` that can be copied, for the same place."""
-        return shlex.join(["sessionary", "sync", name, session, *words, *self.given])
+        return shell_line(["sessionary", "sync", name, session, *words, *self.given])
 
     def repair(self, kind: str, session: str) -> str | None:
         """The command that repairs a session of this kind; None if there is none."""
         if kind == _OF_AGENTS:
-            return shlex.join(["sessionary", "repair", session, *self._option("--home")])
+            return shell_line(["sessionary", "repair", session, *self._option("--home")])
         if kind == "feature":
-            return shlex.join(["sessionary", "feature", "repair", session, *self._option("--root")])
+            return shell_line(["sessionary", "feature", "repair", session, *self._option("--root")])
         return None
 
     def _option(self, name: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from sessionary.cli.changing import done, tell
 from sessionary.cli.changing import set_in as indented
 from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.sync import places
-from sessionary.cli.text import column, one_line
+from sessionary.cli.text import column, one_line, shell_line
 from sessionary.errors import AlreadyExists, Invalid, NotFound
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import PREFIX, base_of, without_way
@@ -199,6 +198,6 @@ def _say(folder: str, bound: str, before: str | None, place: list[str], json_: b
         return
     output.lines(done(f"{one_line(folder)} is {one_line(bound)} now"))
     if before not in (None, bound):
-        back = shlex.join(["sessionary", "sync", "project", "bind", folder, before or "", *place])
+        back = shell_line(["sessionary", "sync", "project", "bind", folder, before or "", *place])
         tell("undo", back)
     output.aside("next: sessionary sync pull")

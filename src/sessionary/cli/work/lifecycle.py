@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
 from sessionary.cli import output
 from sessionary.cli.changing import tell
-from sessionary.cli.text import harmless
+from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
 from sessionary.cli.work.subwork_cmd import Context
 from sessionary.layouts.maestro.records import WorkSession, document_of
@@ -98,7 +97,7 @@ def start_command(
         output.aside(harmless(store.folder(session.session_id)))
         if closed:
             output.aside(
-                f"Other accounts cannot reach it yet: {harmless(shlex.join(['chmod', 'a+x', *closed]))}"
+                f"Other accounts cannot reach it yet: {harmless(shell_line(['chmod', 'a+x', *closed]))}"
             )
     return 0
 

@@ -244,6 +244,8 @@ def _rows_and_folders(
         if feature_id not in index.rows:
             words = f"{feature_id} is not in the list"
             remedy = f"`sessionary feature repair {feature_id}` adds it"
+            if not names.is_text(feature_id):
+                words, remedy = f"{words}, and cannot be: its name is not UTF-8", "rename the folder"
             yield Problem("missing_row", Severity.hides_data, path, None, None, words, remedy)
     for feature_id in index.rows:
         archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")

@@ -18,6 +18,7 @@ from sessionary.layouts.orchestrator.repaired import Repaired
 from sessionary.layouts.orchestrator.replaying import status_of
 from sessionary.layouts.orchestrator.rules import ACTIVE, DEFAULT_MODEL, FEATURE_STATUSES
 from sessionary.layouts.orchestrator.times import stamp
+from sessionary.model import Problem, Severity
 
 
 def repair_row(feature: Feature, state: statefile.FeatureState, now: datetime, done: Repaired) -> None:
@@ -48,7 +49,7 @@ def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
     """Write the list from the folders and from what can be read of it. See `FeatureStore.rebuild_index`."""
     with index.held():
         found = index.load()
-        rows, changed = _rows(fs, index.home, found, now)
+        rows, changed = _rows(fs, index.home, found, now, done)
         of_scripts = any(problem.code == "index_of_scripts" for problem in found.problems)
         settled = not any(problem.code == "index_conflict" for problem in found.problems)
         if found.error is None:
@@ -72,13 +73,19 @@ def _features(rows: Sequence[Row]) -> str:
     return f"{len(rows):,} feature" + "s" * (len(rows) != 1)
 
 
-def _rows(fs: Fs, home: str, found: IndexFile, now: datetime) -> tuple[list[Row], list[str]]:
+def _rows(fs: Fs, home: str, found: IndexFile, now: datetime, done: Repaired) -> tuple[list[Row], list[str]]:
     """The rows as they should be, and what differs from the present ones, each in a sentence."""
     ids = feature_ids(fs, home)
     rows: list[Row] = []
     changed: list[str] = []
     for feature_id in ids:
-        if feature_id not in found.rows:
+        if not names.is_text(feature_id):
+            words = "the name of the folder is not UTF-8: the list cannot hold it"
+            path = f"{home}/{feature_id}"
+            done.problems.append(
+                Problem("missing_row", Severity.hides_data, path, None, None, words, "rename the folder")
+            )
+        elif feature_id not in found.rows:
             rows.insert(0, _read_row(fs, home, feature_id, found, now))
             changed.append(f"added {feature_id} to the list")
     for feature_id, row in found.rows.items():
