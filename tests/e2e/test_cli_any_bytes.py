@@ -16,7 +16,7 @@ from sessionary.cli.app import cli
 from sessionary.cli.arguments import takes_path
 from sessionary.cli.maestro import maestro
 from sessionary.cli.maestro import main as maestro_main
-from tests.e2e.test_cli_sync import Machine, begin, machines, of_s3
+from tests.e2e.test_cli_sync import SESSION, Machine, begin, machines, of_s3
 
 __all__ = ["machines"]  # a fixture
 
@@ -323,7 +323,8 @@ def test_sessions_and_projects_of_any_name_are_synchronised(
         (machine.project / ".git").mkdir(parents=True)
         (machine.project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
         (machine.project / ".git" / "config").write_text('[remote "origin"]\n\turl = https://x.y/z.git\n')
-    desk, laptop = begin(machines, of_s3(), "--project", str(machines[0].project))
+    desk, laptop = begin(machines, place := of_s3())
+    laptop.json("init", *place.words, "--tenant", "ada", "--project", str(laptop.project), "--replace")
     desk.say("one")
     desk.json("push")
     laptop.sessions.mkdir(exist_ok=True)
@@ -335,7 +336,17 @@ def test_sessions_and_projects_of_any_name_are_synchronised(
         assert desk.run(command).code == 0
         desk.json(command)
     desk.say("odd", session=f"s-{BAD}")
-    for command in ("push", "status", "pull"):
-        for more in ([], ["--json"]):
-            done = desk.run(command, *more)
-            assert "bug" not in done.err.lower(), done.err
+    FeatureStore(desk.project).create("one-thing-2026-01-01")
+    (desk.project / ".ai-session" / "one-thing-2026-01-01" / "artifacts" / BAD).write_text("x")
+    for command in ("push", "status"):
+        done = desk.run(command, "--json")
+        rows = {row["id"]: (row["standing"], row["note"]) for row in done.json["sessions"]}
+        assert rows[SESSION][0] == "in_step", rows
+        odd = [rows[name] for name in (f"s-{BAD}", "one-thing-2026-01-01")]
+        assert {standing for standing, _ in odd} <= {"failed", "never"}, rows
+        if command == "push":
+            assert all("not UTF-8" in note for _, note in odd), rows
+            assert done.code == 3
+        assert desk.run(command).err.count("bug") == 0
+    laptop.run("pull")
+    assert laptop.names() == [SESSION, "l"]

@@ -41,7 +41,7 @@ from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Hold, Outcome, Report, Standing, outcome_of
+from sessionary.sync.report import Hold, Outcome, Report, Standing, is_text, no_text, outcome_of
 from sessionary.sync.restoring import Earlier, Place
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same, is_whole, shown, standing_of
@@ -345,7 +345,9 @@ class Engine:
             except (NotFound, RemoteError, Unsupported) as error:
                 report.outcomes.append(self._failed(ref.session_id, ref.project, error))
                 continue
-            if self.rules.admits(project):
+            if not is_text(ref.session_id):
+                report.outcomes.append(self._failed(ref.session_id, project, no_text(ref)))
+            elif self.rules.admits(project):
                 found[head_name(self.layout.name, project, ref.session_id)] = ref
         return found
 
@@ -356,6 +358,8 @@ class Engine:
             return [Outcome(ref.session_id, project, Standing.HELD_BACK, "the other side does not answer")]
         try:
             outcome = work()
+        except UnicodeEncodeError:
+            return [self._failed(ref.session_id, project, no_text(ref))]
         except SessionaryError as error:
             self._unanswered += isinstance(error, RemoteError) and error.retryable
             return [self._failed(ref.session_id, project, error)]

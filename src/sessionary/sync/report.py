@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from sessionary.errors import Invalid
+from sessionary.model import SessionRef
 from sessionary.sync.calls import Cost
 from sessionary.sync.heads import Head
 
@@ -121,3 +123,18 @@ def outcome_of(head: Head, standing: Standing, note: str = "") -> Outcome:
 def joined(first: Report, second: Report) -> Report:
     """Two reports as one."""
     return Report([*first.outcomes, *second.outcomes], first.cost + second.cost)
+
+
+def is_text(name: str) -> bool:
+    """False for a name that has bytes that are not UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def no_text(ref: SessionRef) -> Invalid:
+    """The report of a session that cannot be carried: heads are UTF-8, and the names in them too."""
+    return Invalid(
+        "its name, or that of a file in it, is not UTF-8: it is not carried",
+        session=ref.session_id,
+        path=ref.path,
+        hint="give it a name in UTF-8",
+    )

@@ -188,5 +188,5 @@ def _told(session: WorkSession, json_: bool, undo: str | None = None, root: Path
         places.done(f"{session.session_id} is {session.status}")
         if undo is not None:
             where = [] if root is None else ["--root", str(root)]
-            tell("undo", shlex.join(["sessionary", "work", undo, session.session_id, *where]))
+            tell("undo", shell_line(["sessionary", "work", undo, session.session_id, *where]))
     return 0

@@ -61,6 +61,16 @@ def check_new_id(session_id: str) -> str:
     return session_id
 
 
+def check_project(name: str) -> str:
+    """Refuse names under which the folder of a project could not be found; bytes that are not UTF-8 may be in them.
+
+    Raises:
+        InvalidId: as `check_new_id`, but for half a surrogate pair: a path may be any bytes, and so may its name.
+    """
+    check_new_id(os.fsencode(name).decode("utf-8", "replace"))
+    return check_id(name)
+
+
 def _why_unfindable(session_id: str) -> str | None:
     if session_id != session_id.strip():
         return "begins or ends with a blank, which look-ups strip"

@@ -17,7 +17,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.faults import faults_in
-from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, check_project
 from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
 from sessionary.layouts.amplifier.session import pool_of
@@ -37,7 +37,7 @@ class AmplifierRecipient(AmplifierLayout):
         check_new_id(session_id)
         if project is None:
             raise Invalid("a session of this layout lies in a project", session=session_id)
-        check_new_id(project)
+        check_project(project)
         folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
         return SessionRef(self.name, session_id, folder, project)
 
