@@ -271,7 +271,7 @@ def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: s
 
 
 @pytest.mark.parametrize("consumer", ["work", "audit"])
-def test_a_log_that_is_gone_altogether_is_told_by_all_that_look(
+def test_a_log_that_is_gone_altogether_is_reported_everywhere(
     consumer: str, run: Run, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `git stash -u` leaves it: nothing in the folder of the session names the consumer."""
