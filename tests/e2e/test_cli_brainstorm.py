@@ -353,6 +353,24 @@ def test_a_tab_that_indents_is_named_and_its_remedy_leads_out(run: Run, talk: Br
     assert on_disk(talk, "feature-auth")["ems"] == 70
 
 
+@pytest.mark.parametrize("place", [".project-memory", ".project-memory/brainstorm-sessions"])
+def test_a_file_where_a_folder_is_wanted_is_named(run: Run, tmp_path: Path, place: str) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_bytes(b"")
+    said = run("start", "a")
+    assert said.code == 16
+    assert "Not a directory" in said.err
+    assert "a file stands where a folder is wanted" in said.err
+
+
+def test_a_file_in_the_place_of_the_archive_is_named(run: Run, talk: BrainstormStore) -> None:
+    Path(talk.folder, "archive").write_bytes(b"")
+    before = files(talk.folder)
+    said = run("start", "feature-auth", "--new")
+    assert (said.code, "a file stands where a folder is wanted" in said.err) == (16, True)
+    assert files(talk.folder) == before
+
+
 def test_nothing_that_a_terminal_obeys_is_printed(run: Run, store: BrainstormStore) -> None:
     store.create("a", questions=[HOSTILE])
     store.answer("a", [HOSTILE])

@@ -131,6 +131,12 @@ def test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too(
     assert files(planned) == before
 
 
+def test_a_file_where_a_folder_is_wanted_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".ai-session").write_bytes(b"")
+    said = run("create", "x")
+    assert (said.code, "a file stands where a folder is wanted" in said.err) == (16, True)
+
+
 def test_a_plan_without_end_is_refused(run: Run, store: FeatureStore) -> None:
     store.create(FEATURE)
     said = run("plan", FEATURE, "--from", "/dev/zero")

@@ -200,6 +200,7 @@ _HINTS = {
     errno.EPERM: "you may not do that there: check owner and mode of the file and of its folder",
     errno.EIO: "the device reports an I/O error: check the disk before going on",
     errno.ENAMETOOLONG: "the name is longer than this file system allows",
+    errno.ENOTDIR: "a file stands where a folder is wanted: move it away, or name another place",
     errno.EMFILE: "this process has too many files open: raise its limit (ulimit -n)",
 }
 
@@ -483,6 +484,18 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = N
     if durable:
         name_folders(fs, path)
     return bool(made)
+
+
+def make_folder(fs: Fs, path: str) -> bool:
+    """As `make_dirs`, durably, for callers that report it.
+
+    Raises:
+        StorageFailed: it cannot be made.
+    """
+    try:
+        return make_dirs(fs, path)
+    except OSError as error:
+        raise storage_failed(error, "make", path) from error
 
 
 def not_found(path: str, message: str, hints: Sequence[str] = ()) -> NotFound:

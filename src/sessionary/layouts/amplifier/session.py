@@ -19,7 +19,7 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, intent
-from sessionary.disk.fs import READ, Fs, look, make_dirs, read_at, read_bytes, storage_failed
+from sessionary.disk.fs import READ, Fs, look, make_folder, read_at, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import StorageFailed
@@ -345,10 +345,7 @@ class Session:
         return is_session(self.fs, self.folder)
 
     def _make(self) -> None:
-        try:
-            make_dirs(self.fs, self.folder)
-        except OSError as error:
-            raise storage_failed(error, "make", self.folder) from error
+        make_folder(self.fs, self.folder)
 
     def loaded(self, found: os.stat_result | None, stored: StoredTranscript) -> None:
         """Remember what a load gave to the caller. Without the lock: a reader never waits for a writer."""

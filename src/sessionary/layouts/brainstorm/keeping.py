@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_dirs, read_bytes
+from sessionary.disk.fs import Fs, look, make_folder, read_bytes
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm.vocabulary import SUFFIX
@@ -42,7 +42,7 @@ def keep_backup(fs: Fs, path: str, data: bytes) -> str:
 def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
     """Store a session that another one is about to replace under `archive/`; returns the path. Durable on return."""
     where = os.path.join(folder, ARCHIVE)
-    make_dirs(fs, where)
+    make_folder(fs, where)
     for path in _numbered(os.path.join(where, name), SUFFIX):
         if read_bytes(fs, path) == data:
             return path  # an earlier attempt got as far as this

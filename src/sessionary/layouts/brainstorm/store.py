@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 from sessionary.codec.yaml_edit import same
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
 from sessionary.layouts.base import LATEST, one_named
@@ -224,7 +224,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             moves.rescore(session, ems=None if axes else ems, axes=axes, phase=phase, entry_too=False)
             moves.begin(session, 1, questions=questions, last_question=last_question, now=now)
             data = dump_yaml(_ordered(document))
-            make_dirs(self._fs, self.folder)
+            make_folder(self._fs, self.folder)
             with self._shelf.held(slug):
                 self._shelf.make_room(slug, new=new, now=now)
                 path = self.path(slug)
@@ -252,7 +252,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
         inner = session.document.get("session")
         slug = check_slug(inner.get("slug") if isinstance(inner, dict) else None)
         with self._shelf.telling("save", slug):
-            make_dirs(self._fs, self.folder)
+            make_folder(self._fs, self.folder)
             with self._shelf.held(slug):
                 return self._save(session, slug, now or datetime.now(UTC))
 

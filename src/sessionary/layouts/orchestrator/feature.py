@@ -21,7 +21,7 @@ from typing import Any
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import READ, Fs, look, make_dirs, storage_failed
+from sessionary.disk.fs import READ, Fs, look, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.disk.pid_file import PidFile
@@ -303,15 +303,3 @@ class Pool:
             feature = self._open.pop(folder, None)
         if feature is not None:
             feature.journal.close()
-
-
-def make_folder(fs: Fs, path: str) -> None:
-    """Make a folder that may be there; durable.
-
-    Raises:
-        StorageFailed: it cannot be made.
-    """
-    try:
-        make_dirs(fs, path)
-    except OSError as error:
-        raise storage_failed(error, "make", path) from error

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import Fs, make_folder, read_bytes
 from sessionary.disk.lock import FileLock
 from sessionary.errors import StorageFailed
 from sessionary.layouts.orchestrator import names
@@ -66,10 +66,7 @@ class Index:
         except FileNotFoundError:
             if not make:
                 raise
-            try:
-                make_dirs(self._fs, self.home)
-            except OSError as error:
-                raise storage_failed(error, "make", self.home) from error
+            make_folder(self._fs, self.home)
             self._lock.acquire(self.timeout)
         try:
             yield

@@ -10,10 +10,10 @@ from typing import Any
 
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import look, read_bytes
+from sessionary.disk.fs import look, make_folder, read_bytes
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.orchestrator import checking, creating, entries, names, statefile
-from sessionary.layouts.orchestrator.feature import Feature, make_folder
+from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.history import History, mended, read_history
 from sessionary.layouts.orchestrator.index_repair import repair_row
 from sessionary.layouts.orchestrator.plan_repair import repair_plan
