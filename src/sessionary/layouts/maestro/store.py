@@ -233,7 +233,11 @@ class WorkStore:
         if name == LATEST:
             found = self.latest()
             if found is None:
-                raise NotFound("there is no work session", path=self._root, hint="begin one")
+                raise NotFound(
+                    f"there is no work session in {self._root}",
+                    path=self._root,
+                    hint="`sessionary work start` begins one; `--root` names another place",
+                )
             return found
         return self.load(self.resolve(name))
 

@@ -82,8 +82,9 @@ def test_a_name_that_no_session_has_is_refused_and_nothing_is_made(
 
 
 def test_without_any_session_latest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match=str(tmp_path)) as caught:
         write_breadcrumb(note(), "latest", tmp_path)
+    assert "sessionary work start" in (caught.value.hint or "")
     assert os.listdir(tmp_path) == []
 
 
