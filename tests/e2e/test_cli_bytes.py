@@ -60,7 +60,8 @@ def test_a_path_may_be_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", str(home / "projects" / "-p" / "sessions" / "s1")]) == 0
 
 
-def test_the_cache_of_lists_survives_a_change_of_locale(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["utf8", "ascii"])
+def test_the_cache_of_lists_survives_a_change_of_locale(first: str, tmp_path: Path) -> None:
     path = transcript(tmp_path / "home" / "projects" / "-日本" / "sessions" / "é1")
     long_ago = 1_600_000_000
     for place in (path, path.parent):
@@ -78,7 +79,8 @@ def test_the_cache_of_lists_survives_a_change_of_locale(tmp_path: Path) -> None:
     ).entries() as known:
         assert [one.title for one in layout.summaries(known)] == ["hello"]
         assert len(known) == 1
-    for environment in (utf8, ascii_only, utf8):
+    order = (utf8, ascii_only, utf8) if first == "utf8" else (ascii_only, utf8, ascii_only)
+    for environment in order:
         done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
         assert [one["title"] for one in json.loads(done.stdout)] == ["hello"]
@@ -98,31 +100,46 @@ def test_a_repair_says_last_what_it_could_not_bring_back(
     assert "llo" not in path.read_text()
 
 
+PLACES = {
+    "transcript.jsonl": "home/projects/-p/sessions/s1",
+    "metadata.json": "home/projects/-p/sessions/s1",
+    "session.json": "docs/sessions/*",
+    "log.jsonl": "docs/sessions/*",
+    "2*.json": "docs/sessions/*/breadcrumbs/0",
+    "*.yaml": ".project-memory/brainstorm-sessions",
+    "state.yaml": ".ai-session/one-*",
+    "history.jsonl": ".ai-session/one-*",
+    "implementation-plan.yaml": ".ai-session/one-*",
+    "active-features.yaml": ".ai-session",
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
 def test_markers_are_named_in_the_files_of_every_layout(
-    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Each by the same words and with its line, whatever the format and the layout."""
     FeatureStore(tmp_path).create("one-thing-2026-01-01")
+    FeatureStore(tmp_path).update("one-thing-2026-01-01", model_in_use="opus")
     BrainstormStore(tmp_path).create("idea")
-    work = tmp_path / "docs" / "sessions" / "w1"
-    work.mkdir(parents=True)
-    broken = [
-        next((tmp_path / ".ai-session").glob("*/state.yaml")),
-        next((tmp_path / ".project-memory" / "brainstorm-sessions").glob("*.yaml")),
-        work / "session.json",
-        home / "projects" / "-p" / "sessions" / "s1" / "metadata.json",
+    (tmp_path / "docs" / "sessions").mkdir(parents=True)
+    main(["work", "start", "--type", "t", "--root", str(tmp_path)])
+    session = json.loads(next(tmp_path.glob("docs/sessions/*/session.json")).read_bytes())["session_id"]
+    main(["work", "breadcrumb", "add", "--cookie", session, "--prompt", "p", "--root", str(tmp_path)])
+    main(["work", "consume", session, "--root", str(tmp_path)])
+    path = next(tmp_path.glob(f"{PLACES[name]}/{name}"), home / "projects/-p/sessions/s1" / name)
+    text = path.read_text() if path.exists() else "{\n}\n"
+    first, _, rest = text.partition("\n")
+    sides = (first, first) if path.suffix == ".jsonl" else ('"a": 1,', '"a": 2,')
+    path.write_text(first + "\n" + CONFLICT.format(*sides) + rest)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    place = home if path.is_relative_to(home) else tmp_path
+    capsys.readouterr()
+    assert main(["check", "--home", str(place), "--json"]) != 0
+    found = [
+        problem
+        for problem in json.loads(capsys.readouterr().out)["problems"]
+        if "a merge conflict marker (<<<<<<< HEAD)" in problem["message"]
     ]
-    for path in broken:
-        text = path.read_text() if path.exists() else "{\n}\n"
-        first, _, rest = text.partition("\n")
-        path.write_text(first + "\n" + CONFLICT.format('"a": 1,', '"a": 2,') + rest)
-    found = []
-    for place in (tmp_path, home):
-        assert main(["check", "--home", str(place), "--json"]) != 0
-        found += [
-            problem
-            for problem in json.loads(capsys.readouterr().out)["problems"]
-            if "a merge conflict marker (<<<<<<< HEAD)" in problem["message"]
-        ]
-    assert {Path(problem["path"]) for problem in found} == set(broken)
-    for problem in found:
-        assert problem["line"] == 2 or "line 2" in problem["message"]
+    assert [problem["path"] for problem in found] == [str(path)]
+    assert found[0]["line"] == 2 or "line 2" in found[0]["message"]

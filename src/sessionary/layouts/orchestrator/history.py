@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec import read_lines, split_glued
+from sessionary.codec.conflicts import conflicts
 from sessionary.codec.damage import bad_bytes, covers, lenient, replaced
 from sessionary.disk.fs import Fs, read_bytes
 from sessionary.layouts.orchestrator import entries
@@ -183,7 +184,9 @@ def mended(data: bytes, path: str, *, replace_bad: bool = True) -> Mended:
 
     Lines that are sound keep their bytes. What nobody can read is left out. An entry whose only damage is bytes that
     are not UTF-8 stays, with U+FFFD in their place, unless `replace_bad` is False. The caller keeps the old file.
+    Of a merge conflict the entries of both sides stay, each once, and what stood there before the merge goes.
     """
+    data = _settled(data)
     reading = read_lines(data, path)
     lines = [
         (record.byte, _in_milliseconds(record.value) or record.raw + b"\n") for record in reading.records()
@@ -204,6 +207,18 @@ def mended(data: bytes, path: str, *, replace_bad: bool = True) -> Mended:
             lines.append((problem.byte, raw.rstrip(b"\n") + b"\n"))
     ordered = [line for _, line in sorted(lines, key=lambda pair: pair[0])]
     return Mended(ordered, lost, saved, left_out)
+
+
+def _settled(data: bytes) -> bytes:
+    """The history without what a merge conflict holds twice, or from before. Such lines become blank."""
+    lines = data.split(b"\n")
+    for one in conflicts(lines):
+        ours = set(lines[one.first + 1 : one.middle if one.base is None else one.base])
+        gone = [] if one.base is None else list(range(one.base + 1, one.middle))
+        gone += [row for row in range(one.middle + 1, one.last) if lines[row] in ours]
+        for row in gone:
+            lines[row] = b""
+    return b"\n".join(lines)
 
 
 def _saved(raw: bytes, code: str, replace_bad: bool) -> tuple[list[dict[str, Any]], int]:

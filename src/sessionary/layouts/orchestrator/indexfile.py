@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from sessionary.codec.conflicts import is_marker, name_of
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_faults import lines_of
 from sessionary.codec.yaml_read import load_yaml
@@ -31,7 +32,6 @@ _ROW = (
 )
 _CANONICAL: Final = re.compile(rb"active_features:\n((?:" + re.sub(rb"\(|\)", b"", _ROW) + rb")+)")
 _ROWS: Final = re.compile(_ROW)
-_MARKER: Final = re.compile(r"(?:<{7}|={7}|>{7}|\|{7})(?: .*)?$")
 _SCRIPT_HEAD: Final = re.compile(rf"{KEY}:[ \t]*\[\][ \t]*$")
 _SCRIPT_LINE: Final = re.compile(r"""[ \t]+(- )?(\w+):[ \t]*["']?([^"'\n]*?)["']?[ \t]*$""")
 
@@ -70,9 +70,10 @@ def parse_index(data: bytes | None, path: str) -> IndexFile:
 
 def _parse_slowly(data: bytes, path: str) -> IndexFile:
     text = data.decode("utf-8", "replace")
-    markers = [n for n, line in enumerate(text.split("\n"), 1) if _MARKER.match(line.rstrip("\r"))]
+    lines = data.split(b"\n")
+    markers = [number for number, line in enumerate(lines, 1) if is_marker(line)]
     if markers:
-        words = f"{path} holds what a merge left behind, from line {markers[0]} on"
+        words = f"{path}, line {markers[0]}: {name_of(lines[markers[0] - 1])}"
         return _refused(data, "index_conflict", words, path, markers, Conflict)
     try:
         document = load_yaml(data, path=path)

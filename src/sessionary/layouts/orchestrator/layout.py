@@ -30,6 +30,7 @@ from sessionary.layouts.base import (
     remembered,
 )
 from sessionary.layouts.orchestrator import checking, names, reading
+from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary, health
 
@@ -143,6 +144,10 @@ class FeatureLayout:
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from checking.feature_problems(self._fs, ref.folder)
         yield from (problem for problem in self.summary(ref).problems if problem.code == FUTURE_TIME)
+
+    def check_home(self) -> Iterator[Problem]:
+        """As `ChecksHome.check_home`: what is wrong with the list of features."""
+        yield from Index(self._fs, str(self.home), 0.0).read().problems
 
     def _ref(self, folder: str) -> SessionRef:
         home = os.path.dirname(folder)

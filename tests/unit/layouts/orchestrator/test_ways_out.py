@@ -352,6 +352,23 @@ def test_an_entry_with_a_bad_byte_is_left_out_on_request(store: Any, make: Any, 
         make().repair(ID, rewrite_history=True, bad_bytes="keep")
 
 
+@pytest.mark.parametrize("base", [None, b'{"command": "before"}\n'])
+def test_of_a_merge_conflict_both_sides_stay_once_and_the_base_goes(
+    store: Any, make: Any, feature: Path, base: bytes | None
+) -> None:
+    history = feature / "history.jsonl"
+    sound = history.read_bytes()
+    both, mine, theirs = (b'{"command": "%s"}\n' % name for name in (b"both", b"mine", b"theirs"))
+    middle = b"" if base is None else b"||||||| 0a1b2c3\n" + base
+    conflict = b"<<<<<<< HEAD\n" + both + mine + middle + b"=======\n" + both + theirs + b">>>>>>> laptop\n"
+    history.write_bytes(sound + conflict)
+    done = make().repair(ID, rewrite_history=True)
+    assert history.read_bytes() == sound + both + mine + theirs
+    assert done.lost == []
+    assert Path(done.kept[0]).read_bytes() == sound + conflict
+    assert "conflict_marker" not in codes(make())
+
+
 def test_records_that_share_a_line_are_not_lost(store: Any, make: Any, feature: Path) -> None:
     history = feature / "history.jsonl"
     first = b'{"command": "a", "timestamp": "2025-01-09T10:00:00Z"}'
