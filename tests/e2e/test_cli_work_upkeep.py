@@ -258,7 +258,12 @@ def test_a_line_of_the_log_with_a_bad_byte_is_kept_without_it(run: Run, session:
         line,
         {**other, "file": "1/x\ufffd.json"},
     ]
-    assert run("check", session).code == 0
+    checked = run("check", session, "--json")
+    assert checked.code == 0
+    (kept,) = log.parent.glob("log.jsonl.corrupt-*")
+    (note,) = [one for one in checked.json["problems"] if one["code"] == "not_recovered"]
+    assert (note["severity"], note["path"]) == ("note", str(kept.absolute()))
+    assert "of line 2 of" in note["message"]
 
 
 def test_check_tells_of_a_log_that_went_back_beside_another(run: Run, session: str) -> None:

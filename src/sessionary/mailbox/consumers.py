@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
-from sessionary.disk.fs import OS_FS, Fs, look, storage_failed
+from sessionary.codec import read_lines
+from sessionary.disk.fs import OS_FS, Fs, look, read_bytes, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
@@ -19,6 +20,7 @@ from sessionary.mailbox.problems import WORK, dead_letter, words_for
 from sessionary.model import Problem, Severity
 
 _FILE = re.compile(r"(?:log|attempts)\.([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.jsonl")
+_FEW = 5
 _OF_LEDGER = frozenset({"bad_ledger_line", "ledger_went_back"})
 
 
@@ -110,3 +112,22 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
         for dead in status.dead:
             path = os.path.join(folder, "breadcrumbs", dead.file)
             yield dead_letter(path, dead.attempts, dead.error, words_for(folder, name, top_of(OS_FS, folder)))
+    yield from _not_recovered(folder)
+
+
+def _not_recovered(folder: str) -> Iterator[Problem]:
+    """What `work ledger restore` could not read of a log, as long as the log as it was is kept."""
+    try:
+        names = sorted(name for name in OS_FS.listdir(folder) if ".jsonl.corrupt-" in name)
+    except OSError:
+        return  # the layout tells of a folder that cannot be looked into
+    for name in names:
+        path = os.path.join(folder, name)
+        with suppress(StorageFailed):
+            found = read_lines(read_bytes(OS_FS, path) or b"", path).problems
+            lost = [problem.line for problem in found if problem.severity > Severity.hides_data]
+            if lost:
+                lines = ", ".join(f"{line:,}" for line in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
+                words = f"a repair could not bring back all bytes of line{'s' * (len(lost) > 1)} {lines} of the old log"
+                remedy = "none is known; the old log is kept there"
+                yield Problem("not_recovered", Severity.note, path, None, None, words, remedy)
