@@ -1012,6 +1012,25 @@ def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Mach
 
 
 @pytest.mark.lane("s3")
+def test_a_link_out_of_the_store_ends_with_a_code_of_its_own(on_s3: tuple[Machine, Machine]) -> None:
+    desk, _ = on_s3
+    desk.say("hello")
+    desk.json("push")
+    folder = desk.sessions / SESSION
+    folder.rename(desk.root / "elsewhere")
+    folder.symlink_to(desk.root / "elsewhere")
+    for command in ("push", "pull", "status", "check"):
+        result = desk.run(f"{command} --json")
+        assert result.code == 3, command
+        (one,) = result.json["sessions"]
+        assert one.get("standing", "held_back") == "held_back"
+        assert one["error"]["details"] == {"link": str(folder), "leads_to": str(desk.root / "elsewhere")}
+        assert result.json["cost"]["requests"] == 1
+    assert desk.run(f"history {SESSION}").code == 0, "it reads the remote only"
+    assert desk.run(f"restore {SESSION} --generation 0 --quiet 0").code == 18
+
+
+@pytest.mark.lane("s3")
 def test_what_is_said_after_trash_is_true_though_the_store_was_emptied(
     on_s3: tuple[Machine, Machine],
 ) -> None:

@@ -113,8 +113,9 @@ def done(text: str, sign: str = "✓", colour: str = "green") -> Iterator[str]:
 def set_in(text: str) -> Iterator[str]:
     """The text broken into lines, those behind the first set in by two blanks more than it."""
     lead = " " * (len(text) - len(text.lstrip()) + 2)
-    first, _, rest = "\n".join(wrap(text, output.width() - 2)).partition("\n")
+    first = next(wrap(text, output.width() - 2))
     yield first
+    rest = text[text.index(first) + len(first) :].strip()  # a word that is too long goes on without a blank
     if rest:
         yield from (lead + line for line in wrap(" ".join(rest.split()), output.width() - len(lead)))
 

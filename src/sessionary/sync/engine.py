@@ -510,8 +510,10 @@ class Engine:
 
     def _unchanged(self, record: HeadRecord, agreed: Agreed) -> Outcome | None:
         """The outcome of a session whose head has not changed; None if there is more to be done about it."""
-        outcome = outcome_of(agreed.head, Standing.IN_STEP)
         ref = self._ref(agreed)
+        if not agreed.head.deleted:
+            self._surveyor.links.refuse(ref)
+        outcome = self._surveyor.told(ref, outcome_of(agreed.head, Standing.IN_STEP), agreed.head)
         if not self._held_back.is_possible(agreed) and not self._held_back.lacks_bytes(ref, agreed):
             return outcome
         holds = self._held_back.find(ref, agreed, record)

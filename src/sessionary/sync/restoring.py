@@ -14,17 +14,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, read_bytes
 from sessionary.disk.spool import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
 from sessionary.layouts.base import PartKind, Policy, Recipient
 from sessionary.model import SessionRef
-from sessionary.sync.heads import Head, PartHead, decode, head_name, kind_of
+from sessionary.sync.blocks import block_id, id_range, part_key
+from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch_version
 from sessionary.sync.links import Links
 from sessionary.sync.placing import refuse_strangers
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
 from sessionary.sync.rules import Projects
 from sessionary.sync.state import States
 
@@ -109,11 +112,28 @@ class Earlier:
     def generations(self, ref: SessionRef) -> list[Generation]:
         """The versions of a session, the newest first. Changes nothing.
 
+        Of an earlier version the last block is looked for: a store that was emptied has its name only.
+
         Raises:
             NotFound: the session was never pushed, or its project is not known here.
             RemoteError, Corrupt, Unsupported: the head cannot be read.
         """
-        return generations(self._place.layout, self._head(ref))
+        head = self._head(ref)
+        lost = [past.gen for past in head.history if not self._is_there(head, past)]
+        history = tuple(past for past in head.history if past.gen not in lost)
+        return generations(self._place.layout, msgspec.structs.replace(head, history=history))
+
+    def _is_there(self, head: Head, past: Past) -> bool:
+        return all(
+            self._has_block(head.space, part_key(name), number - 1, chain)
+            for name, (number, chain) in past.tips.items()
+            if number > 0
+        )
+
+    def _has_block(self, space: str, key: str, number: int, chain: str) -> bool:
+        store, ids = collectable(self._place.remote), id_range(key, number, number + 1)
+        found = blocks_of(self._place.remote, space, *ids) if store is None else stats_of(store, space, *ids)
+        return block_id(key, number, chain) in (block.id for block in found)
 
     def restore(self, ref: SessionRef, generation: int) -> list[Restored]:
         """Put an earlier version of a session's journals, or of its document, in place of the present one.

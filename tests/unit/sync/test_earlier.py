@@ -153,6 +153,17 @@ def test_generations_that_gc_removed_are_gone(tmp_path: Path) -> None:
         engine.earlier.restore(only(engine), 0)
 
 
+def test_generations_that_an_emptied_store_has_lost_are_gone(world: World, server: MemoryServer) -> None:
+    rewound(world)
+    assert numbers(found(world.devices[0].engine(world.remote()))) == [(1, 1, "present"), (0, 0, "kept")]
+    emptied = MemoryServer()
+    engine = world.devices[0].engine(emptied.remote())
+    engine.push(look=True)
+    assert numbers(found(engine)) == [(1, 1, "present"), (0, 0, "gone")]
+    with pytest.raises(NotFound, match="gone"):
+        engine.earlier.restore(only(engine), 0)
+
+
 def test_a_block_that_is_missing_is_told_before_anything_is_changed(
     world: World, server: MemoryServer
 ) -> None:

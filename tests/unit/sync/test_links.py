@@ -125,6 +125,17 @@ def is_reported(outcome: Outcome, link: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["push", "pull", "status"])
+def test_a_link_is_reported_where_nothing_else_is_new(verb: str, case: Case) -> None:
+    link = case.folder(0, "one")
+    case.move_out(link)
+    if case.kind != BRAINSTORM:
+        inner = case.folder(0, "two") / FILES[case.kind][0]
+        case.move_out(inner)
+        is_reported(case.run(0, verb)["two"], inner)
+    is_reported(case.run(0, verb)["one"], link)
+
+
+@pytest.mark.parametrize("verb", ["push", "pull", "status"])
 def test_a_session_behind_a_link_is_reported_and_others_go_on(verb: str, case: Case) -> None:
     link = case.folder(0, "one")
     target = case.move_out(link)

@@ -63,6 +63,7 @@ def check_command(
         device = ""
         for engine in here.engines(line):
             heads = engine.listed()
+            cost += engine.remote.cost  # the check counts anew
             device = device or engine.checker.device()
             found += [_Found(engine.layout.name, one) for one in engine.checker.check(heads, repair=repair)]
             cost += engine.remote.cost
