@@ -2,14 +2,19 @@
 
 import json
 import os
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from sessionary import BrainstormStore, FeatureStore, WorkStore
 from sessionary.cli import main
+from sessionary.cli.app import cli
 from tests.e2e.driving import ROOT, Result, Run, lines, put
+from tests.e2e.every_command import commands
 
 HELLO = {"role": "user", "content": "Fix the login race"}
 LONG_AGO = datetime(2026, 1, 9, 10, 30, tzinfo=UTC)
@@ -112,3 +117,95 @@ def test_a_work_session_matches_whatever_its_case(run: Run) -> None:
     session = run("work", "list", "--json").json[0]["session_id"]
     assert run("work", "show", session[:9].upper(), "--json").json["session_id"] == session
     assert run("work", "show", session.upper(), "--json").json["session_id"] == session
+
+
+_IDS = frozenset({"ID", "[ID]", "SLUG", "[SLUG]", "PARENT", "CHILD", "[ID | FILE]", "ID | DIR"})
+NAMING = [
+    pytest.param(name, one, id=f"{name} {one.name}")
+    for name, command in commands()
+    for one in command.params
+    if (one.human_readable_name.upper() in ("SESSION", "SESSIONS", "TARGET", "TARGETS"))
+    or (name, one.name) == ("work start", "parent")
+    or (isinstance(one, click.Argument) and one.metavar in _IDS)
+    or (name == "brainstorm restore" and isinstance(one, click.Argument))
+]
+
+
+@pytest.mark.parametrize(("name", "one"), NAMING)
+def test_a_shell_completes_wherever_a_session_is_named(run: Run, name: str, one: click.Parameter) -> None:
+    if name.endswith("restore"):
+        run("brainstorm", "finish", "sign-in")
+        run("brainstorm", "cleanup", "--days", "0")
+    if name == "feature unarchive":
+        run("feature", "complete", FEATURE)
+        run("feature", "archive", FEATURE)
+    before = [one.opts[0]] if isinstance(one, click.Option) else ["x"] * (name == "work breadcrumb move")
+    shell = ShellComplete(cli, {}, "sessionary", "_SESSIONARY_COMPLETE")
+    offered = {item.value for item in shell.get_completions([*name.split(), *before], "")}
+    assert "latest" in offered
+    assert len(offered) > 1
+    assert offered <= {
+        "latest",
+        ROOT[:8],
+        FEATURE,
+        OTHER,
+        "sign-in",
+        "sign-out",
+        *works(run),
+        *map(str, heads(run)),
+    }
+
+
+def works(run: Run) -> list[str]:
+    return [row["session_id"] for row in run("work", "list", "--json").json]
+
+
+def heads(run: Run) -> list[str]:
+    return [one[:8] for one in works(run)]
+
+
+IN_FUTURE = "2090-05-05T10:00:00+00:00"
+
+
+def test_latest_is_never_a_session_of_a_time_after_the_clock(run: Run) -> None:
+    work = WorkStore(Path("docs", "sessions")).create("pm")
+    for path in (
+        BrainstormStore(Path.cwd()).path("sign-out"),
+        Path(".ai-session", OTHER, "state.yaml"),
+        Path(WorkStore(Path("docs", "sessions")).folder(work.session_id), "session.json"),
+    ):
+        text = Path(path).read_text()
+        ahead = re.sub(r'((?:updated|last_updated|modified)"?: )"[^"]*"', rf'\1"{IN_FUTURE}"', text)
+        assert ahead != text
+        Path(path).write_text(ahead)
+    assert run("brainstorm", "status", "latest", "--json").json["slug"] == "sign-in"
+    assert run("brainstorm", "list", "--json").json[0]["slug"] == "sign-in"
+    assert run("feature", "status", "latest", "--json").json["feature_id"] == FEATURE
+    assert run("feature", "list", "--json").json[0]["feature_id"] == FEATURE
+    assert run("work", "show", "latest", "--json").json["session_id"] != work.session_id
+    assert run("work", "list", "--json").json[0]["session_id"] != work.session_id
+
+
+@pytest.mark.parametrize("word", ["latest", "SIGN-I", "sign-in"])
+def test_what_was_put_away_is_known_by_latest_and_by_a_beginning(run: Run, word: str) -> None:
+    assert run("brainstorm", "finish", "sign-in").code == 0
+    assert run("brainstorm", "cleanup", "--days", "0").code == 0
+    assert run("brainstorm", "restore", word, "--json").json["slug"] == "sign-in"
+    assert run("brainstorm", "start", "sign-in", "--new").code == 0
+    restored = run("brainstorm", "restore", word, "--archived", "--replace", "--json")
+    assert restored.json["slug"] == "sign-in"
+    feature = "latest" if word == "latest" else "LOGI"
+    assert run("feature", "complete", FEATURE).code == 0
+    assert run("feature", "archive", FEATURE).code == 0
+    assert run("feature", "unarchive", feature, "--json").json["feature_id"] == FEATURE
+
+
+def test_undo_of_latest_brings_back_what_was_trashed_last(run: Run) -> None:
+    other = f"{ROOT[:-1]}2"
+    said = lines(HELLO, {"role": "assistant", "content": "x"}, HELLO)
+    metadata = {"transcript.jsonl": said, "metadata.json": json.dumps({"session_id": other}).encode()}
+    put(Path.home() / ".amplifier", other, "-q", metadata, timedelta(hours=1))
+    assert run("rewind", other, "1").code == 0
+    assert run("trash", ROOT).code == 0
+    assert run("undo", "latest", "--json").json["id"] == ROOT
+    assert len(run("show", other, "--json").json["messages"]) == 2  # its rewind stands

@@ -20,7 +20,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
-from sessionary.layouts.base import ids_named
+from sessionary.layouts.base import LATEST, ids_named
 from sessionary.workspace import Workspace
 
 
@@ -131,6 +131,8 @@ def _named(workspace: Workspace, word: str) -> _Place:
             return _Place(None, root, session_id, path)
         raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
     closed: list[StorageFailed] = []
+    if word == LATEST and (trashed := _trashed_last(workspace, closed)) is not None:
+        return trashed
     gone = _in_trash(workspace, word, closed)
     found = _found(workspace, word, gone, joined(closed))
     if len(found) > 1:
@@ -143,6 +145,16 @@ def _named(workspace: Workspace, word: str) -> _Place:
             hint="give more of the id",
         )
     return found[0]
+
+
+def _trashed_last(workspace: Workspace, closed: list[StorageFailed]) -> _Place | None:
+    """The session that was trashed last, if none that is there has changed since: `latest` means that one."""
+    rows = [row for row in _rows(workspace, None, closed) if row.one.operation == TRASH and row.one.when]
+    if not rows:
+        return None
+    changed = [one.updated for one in workspace.summaries() if one.updated and one.ref.kind == AGENTS]
+    trashed = rows[0].one.when
+    return rows[0].place if trashed is not None and all(time < trashed for time in changed) else None
 
 
 def _is_begun(workspace: Workspace, word: str) -> bool:

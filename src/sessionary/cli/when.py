@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import click
 
-from sessionary.layouts.base import is_ahead
-
 _PART = (
     r"(\d{1,6}\s*|an?\s+)"
     r"(s|m|h|d|w|mo|y|secs?|mins?|hrs?|seconds?|minutes?|hours?|days?|weeks?|months?|years?)(?![a-z])"
@@ -117,12 +115,3 @@ class When(click.ParamType[datetime]):
             )
             self.fail(f"{value!r} is not a time; {words}", param, ctx)
         return found.end if self._end else found.start
-
-
-_OLDEST = datetime.min.replace(tzinfo=UTC)
-
-
-def believed(time: datetime | None, now: datetime | None = None) -> datetime:
-    """A time as lists are sorted by it: none, and one after the clock, count as the oldest."""
-    now = now or datetime.now(UTC)
-    return _OLDEST if time is None or is_ahead(time, now.timestamp()) else time

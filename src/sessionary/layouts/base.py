@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
@@ -93,6 +93,15 @@ def one_named(word: str, ids: Iterable[str], what: str) -> str | None:
 def is_ahead(time: datetime | None, now: float) -> bool:
     """True for a time after the clock: it says nothing about when something was done, and orders no list."""
     return time is not None and time.timestamp() > now + AHEAD
+
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+def believed(time: datetime | None, now: datetime | None = None) -> datetime:
+    """A time as lists are sorted by it: none, and one after the clock, count as the oldest."""
+    now = now or datetime.now(UTC)
+    return _OLDEST if time is None or is_ahead(time, now.timestamp()) else time
 
 
 FUTURE_TIME = "future_time"

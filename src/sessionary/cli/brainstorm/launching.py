@@ -35,7 +35,7 @@ Examples:
   sessionary brainstorm start feature-auth --new   archives the present one
 """,
 )
-@click.argument("slug", required=False, metavar="[SLUG]")
+@click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
 @in_project.root
 @given.questions
 @click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Who leads it.")

@@ -14,7 +14,7 @@ from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
-from sessionary.cli.when import believed
+from sessionary.layouts.base import believed
 from sessionary.layouts.brainstorm.messages import sparkline
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.vocabulary import STATUSES, SUFFIX

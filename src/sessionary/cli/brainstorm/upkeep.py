@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, in_project, options, output, phrases
+from sessionary.cli import changing, completing, in_project, options, output, phrases
 from sessionary.cli.brainstorm import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
@@ -99,6 +99,12 @@ def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool
             changing.tell("undo", in_project.command_line("brainstorm", root, "restore", one.row.slug))
 
 
+def _ended(ctx: click.Context) -> list[str]:
+    """What can be restored."""
+    store = given.store_in(ctx.params["root"])
+    return [_name(row.path) for row in store.archived()] if ctx.params.get("archived") else store.trashed()
+
+
 @click.command(
     "restore",
     epilog="""\b
@@ -108,7 +114,7 @@ Examples:
   sessionary brainstorm restore feature-auth-2026-01-09 --archived --replace
 """,
 )
-@click.argument("slug", metavar="NAME")
+@click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
 @in_project.root
 @click.option("--archived", is_flag=True, help="From archive/ instead of .trash/; NAME may be the id.")
 @click.option(
@@ -124,6 +130,7 @@ def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_:
     if replace and not archived:
         raise click.UsageError("--replace goes with --archived")
     store = given.store_in(root)
+    slug = store.find_ended(slug, archived=archived)
     before = {row.path for row in store.archived()} if replace else set()
     path = store.restore_archived(slug, replace=replace) if archived else store.restore(slug)
     slug = _name(path)

@@ -23,6 +23,18 @@ complete = completing.ids(
     lambda ctx: [row.feature_id for row in store_in(ctx.params["root"]).list_features()]
 )
 feature = click.argument("feature_id", metavar="ID", callback=named, shell_complete=complete)
+archived = click.argument(
+    "feature_id",
+    metavar="ID",
+    callback=in_project.resolving(lambda root, word: store_in(root).find(word, archived=True)),
+    shell_complete=completing.ids(
+        lambda ctx: [
+            row.feature_id
+            for row in store_in(ctx.params["root"]).list_features(archived=True)
+            if row.archived
+        ]
+    ),
+)
 agent = click.option(
     "--agent", default=DEFAULT_AGENT, show_default=True, help="Who does it, for the history."
 )

@@ -102,7 +102,7 @@ Examples:
   sessionary feature unarchive sign-in-2025-01-09 --reopen
 """,
 )
-@given.feature
+@given.archived
 @click.option("--reopen", is_flag=True, help="Make it active again.")
 @given.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:

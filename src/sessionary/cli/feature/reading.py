@@ -13,7 +13,6 @@ from sessionary.cli import in_project, options, output, phrases
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
-from sessionary.cli.when import believed
 from sessionary.layouts.orchestrator.entries import kind_of
 from sessionary.layouts.orchestrator.reader import FeatureRow
 from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
@@ -38,7 +37,6 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
     options.one_format(json_, jsonl)
     store = given.store_in(root)
     rows = store.list_features(status=status, archived=archived)
-    rows.sort(key=lambda row: believed(row.state.last_updated if row.state else None), reverse=True)
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
         return 0

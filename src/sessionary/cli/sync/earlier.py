@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, options, output, phrases
+from sessionary.cli import changing, completing, options, output, phrases
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import AmbiguousId, NotFound
-from sessionary.layouts.base import ids_named
+from sessionary.layouts.base import LATEST, ids_named
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.restoring import Generation, Restored
@@ -27,7 +27,7 @@ Examples:
   sessionary sync history 3f0c81d2 --json | jq '.generations[] | select(.gone | not)'
 """,
 )
-@click.argument("session", metavar="ID")
+@click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @places.home
 @places.root
 @places.settings_file
@@ -43,7 +43,7 @@ def history_command(
     options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "looking") as line:
-        engine, ref = _session(here.engines(line, keep=False), session)
+        engine, ref = _session(here, here.engines(line, keep=False), session)
         found = engine.earlier.generations(ref)
     if json_ or jsonl:
         document = {"id": ref.session_id, "kind": ref.kind, "generations": list(map(_object, found))}
@@ -64,7 +64,7 @@ Examples:
   sessionary sync push
 """,
 )
-@click.argument("session", metavar="ID")
+@click.argument("session", metavar="ID", shell_complete=completing.sessions())
 @places.home
 @places.root
 @places.settings_file
@@ -99,7 +99,7 @@ def restore_command(
         raise click.UsageError("give --generation N, or --from FILE to go back")
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "restoring") as line:
-        engine, ref = _session(here.engines(line), session)
+        engine, ref = _session(here, here.engines(line), session)
         if kept is not None:
             done = engine.earlier.restore_kept(ref, kept)
         else:
@@ -121,8 +121,9 @@ def restore_command(
     return 0
 
 
-def _session(engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
+def _session(here: places.Here, engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
     """The session here that a word names, and the engine that carries it."""
+    word = here.latest() if word == LATEST else word
     refs = [(engine, ref) for engine in engines for ref in engine.layout.discover()]
     named = set(ids_named(word, [ref.session_id for _, ref in refs]))
     found = [(engine, ref) for engine, ref in refs if ref.session_id in named]

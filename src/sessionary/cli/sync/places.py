@@ -20,7 +20,7 @@ from sessionary.cli.sync.chosen import Chosen, chosen
 from sessionary.cli.sync.line import Line
 from sessionary.cli.text import harmless, shell_line
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import LATEST, Recipient
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.calls import PatientRemote
@@ -146,6 +146,10 @@ class Here:
     def layouts(self) -> list[Recipient]:
         """The sessions of the agent, and those that lie in the project."""
         return list(self._workspace.recipients())
+
+    def latest(self) -> str:
+        """The id of the session here that changed last."""
+        return self._workspace.find(LATEST).session_id
 
     @property
     def _workspace(self) -> Workspace:

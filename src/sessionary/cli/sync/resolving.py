@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import in_project, options, output, phrases
+from sessionary.cli import completing, in_project, options, output, phrases
 from sessionary.cli.changing import done
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import pending, places
@@ -16,6 +16,7 @@ from sessionary.cli.sync.pending import Pair, Pending
 from sessionary.cli.sync.telling import PARTLY, tell, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
+from sessionary.layouts.base import ids_named
 
 _KEEP = (pending.MINE, pending.THEIRS)
 
@@ -29,7 +30,7 @@ Examples:
   sessionary sync resolve active-features.yaml --keep mine
 """,
 )
-@click.argument("session", required=False, metavar="[ID]")
+@click.argument("session", required=False, metavar="[ID]", shell_complete=completing.sessions())
 @places.home
 @places.root
 @places.settings_file
@@ -106,8 +107,8 @@ def _show(found: list[Pending], json_: bool, jsonl: bool) -> None:
 
 
 def _named(pairs: list[Pair], word: str) -> Pair | None:
-    exact = [pair for pair in pairs if word in _ids(pair)]
-    found = exact or [pair for pair in pairs if any(name.startswith(word) for name in _ids(pair))]
+    named = set(ids_named(word, {name for pair in pairs for name in _ids(pair)}))
+    found = [pair for pair in pairs if named & set(_ids(pair))]
     if len(found) > 1:
         raise AmbiguousId(
             f"{word} names several pairs",

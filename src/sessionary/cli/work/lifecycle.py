@@ -54,7 +54,12 @@ Examples:
     "--type", "type_", default="work_task", show_default=True, metavar="TYPE", help="work_track, fix, …"
 )
 @click.option("--purpose", metavar="TEXT", help="What is to be done.")
-@click.option("--parent", metavar="ID", help="Begin it below this session, which goes on.")
+@click.option(
+    "--parent",
+    metavar="ID",
+    shell_complete=places.complete,
+    help="Begin it below this session, which goes on.",
+)
 @click.option(
     "--entity", "entities", type=Entity(), multiple=True, metavar="KEY=VALUE", help="What it is about."
 )

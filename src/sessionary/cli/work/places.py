@@ -15,7 +15,7 @@ from sessionary.cli.text import one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
 from sessionary.layouts.maestro.family import Node, forest, latest_key
-from sessionary.layouts.maestro.layout import root_in
+from sessionary.layouts.maestro.layout import project_of, root_in
 from sessionary.layouts.maestro.names import SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
@@ -50,7 +50,7 @@ def _check_root(ctx: click.Context, _: click.Parameter, value: Path | None) -> P
         begins = ctx.command.name == "start" and ctx.parent is not None and ctx.parent.info_name != "subwork"
         place = Path(os.path.expanduser(value))
         if begins:
-            check_folder(place, named_by="--root")
+            check_folder(project_of(root_in(OS_FS, place.absolute())), named_by="--root")
         else:
             check_store(place, "work", named_by="--root")
     tell_afterwards(ctx, "work", Path() if value is None else Path(os.path.expanduser(value)))
@@ -74,7 +74,8 @@ def _ids(ctx: click.Context) -> list[str]:
     return [one.session_id for one in found]
 
 
-session = click.argument("session", metavar="ID", shell_complete=completing.ids(_ids))
+complete = completing.ids(_ids)
+session = click.argument("session", metavar="ID", shell_complete=complete)
 
 
 def store_at(folder: Path | None) -> WorkStore:

@@ -29,7 +29,7 @@ Examples:
   sessionary work stats --json | jq .estimated_cost
 """,
 )
-@click.argument("session", metavar="[ID]", required=False)
+@click.argument("session", metavar="[ID]", required=False, shell_complete=places.complete)
 @places.root
 @click.option("--tree", is_flag=True, help="With ID, count the sessions below it too.")
 @click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")

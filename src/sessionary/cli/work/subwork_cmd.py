@@ -16,8 +16,8 @@ from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
 from sessionary.layouts.maestro.subwork import ENDS, Closed
 
-_parent = click.argument("parent", metavar="PARENT")
-_child = click.argument("child", metavar="CHILD")
+_parent = click.argument("parent", metavar="PARENT", shell_complete=places.complete)
+_child = click.argument("child", metavar="CHILD", shell_complete=places.complete)
 
 
 class Context(click.ParamType[dict[str, str]]):

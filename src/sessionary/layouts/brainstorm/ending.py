@@ -12,6 +12,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
+from sessionary.layouts.base import LATEST, believed, one_named
 from sessionary.layouts.brainstorm import keeping
 from sessionary.layouts.brainstorm.moves import Session
 from sessionary.layouts.brainstorm.reading import Row, bytes_at, names, row_at
@@ -94,6 +95,31 @@ class Ending:
             with self._shelf.held(slug):
                 return keeping.bring_back(self._fs, self.folder, slug)
 
+    def trashed(self) -> list[str]:
+        """The slugs of the sessions in the trash, the one that was trashed last first."""
+        return keeping.trashed(self._fs, self.folder)
+
+    def find_ended(self, name: str, *, archived: bool = False) -> str:
+        """What a name means in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
+
+        What names none is returned as it is: `restore` and `restore_archived` report that.
+
+        Raises:
+            AmbiguousId: several begin so.
+        """
+        if archived:
+            rows = sorted(self.archived(), key=lambda row: believed(row.updated), reverse=True)
+            ids = [os.path.basename(row.path).removesuffix(SUFFIX) for row in rows]
+            slugs = [row.slug for row in rows]
+        else:
+            ids = slugs = self.trashed()
+        if name in ids or name in slugs:
+            return name
+        if name == LATEST and ids:
+            return ids[0]
+        what = "archived brainstorm sessions" if archived else "brainstorm sessions in the trash"
+        return one_named(name, set(slugs), what) or one_named(name, set(ids), what) or name
+
     def archived(self) -> list[Row]:
         """The sessions in `archive/`, by the names of their files; broken ones too. Reads only."""
         folder = os.path.join(self.folder, keeping.ARCHIVE)
@@ -144,7 +170,7 @@ class Ending:
         rows = self.archived()
         exact = [row for row in rows if os.path.basename(row.path) == f"{name}{SUFFIX}"]
         same_slug = [row for row in rows if row.slug == name]
-        found = exact or sorted(same_slug, key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC))
+        found = exact or sorted(same_slug, key=lambda row: believed(row.updated))
         if not found:
             raise NotFound(
                 f"the archive has no session {name}",

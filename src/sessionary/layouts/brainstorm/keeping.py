@@ -98,6 +98,18 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
     return path
 
 
+def trashed(fs: Fs, folder: str) -> list[str]:
+    """The slugs of the sessions in the trash, the one that was trashed last first."""
+    trash = os.path.join(folder, TRASH)
+    found = (
+        name.removesuffix(SUFFIX)
+        for time in sorted(_listed(fs, trash), reverse=True)
+        for name in _listed(fs, os.path.join(trash, time))
+        if name.endswith(SUFFIX)
+    )
+    return list(dict.fromkeys(found))
+
+
 def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
     """Where the session of that name that was trashed last lies.
 

@@ -18,7 +18,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
-from sessionary.layouts.base import LATEST, one_named
+from sessionary.layouts.base import LATEST, believed, one_named
 from sessionary.layouts.brainstorm import moves, rounds, upkeep
 from sessionary.layouts.brainstorm.asking import Asking
 from sessionary.layouts.brainstorm.ending import Ending
@@ -43,7 +43,6 @@ from sessionary.layouts.brainstorm.vocabulary import (
 from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
 from sessionary.model import Problem, Severity
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
 _CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
 
 
@@ -103,7 +102,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
         with self._shelf.telling("find", name):
             found = one_named(name, names(self._fs, self.folder), "brainstorm sessions")
             if found is None and name == LATEST:
-                rows = sorted(self.list(), key=lambda row: row.updated or _NEVER)
+                rows = sorted(self.list(), key=lambda row: believed(row.updated))
                 found = rows[-1].slug if rows else None
             if found is None:
                 raise NotFound(

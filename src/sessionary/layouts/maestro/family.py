@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from sessionary.layouts.base import believed
 from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.times import parse_time
 
@@ -48,10 +49,13 @@ def age_key(session: WorkSession) -> tuple[datetime, str]:
 
 
 def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
-    """By the last change, then by age, then by id; what is missing or no time counts as oldest."""
+    """By the last change, then by age, then by id.
+
+    What is missing, no time, or after the clock counts as oldest.
+    """
     return (
-        parse_time(session.modified) or _OLDEST,
-        parse_time(session.created) or _OLDEST,
+        believed(parse_time(session.modified)),
+        believed(parse_time(session.created)),
         session.session_id,
     )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.errors import NotFound
-from sessionary.layouts.base import LATEST, one_named
+from sessionary.layouts.base import LATEST, believed, one_named
 from sessionary.layouts.orchestrator import acknowledgment, checking, names, reading, status, times
 from sessionary.layouts.orchestrator.feature import missing
 from sessionary.layouts.orchestrator.history import chosen, read_history
@@ -39,23 +39,26 @@ class FeatureRow(NamedTuple):
 class FeatureReader(FeatureHome):
     """The reading half of `FeatureStore`."""
 
-    def find(self, name: str) -> str:
+    def find(self, name: str, *, archived: bool = False) -> str:
         """The id of the feature that a name means: its id or the beginning of that in any case, or ``latest``.
 
         A whole id wins, and a feature that is there over one that was put away. ``latest`` is the one that changed
-        last; an id that is so called wins.
+        last; an id that is so called wins. With `archived` only features that were put away are looked at.
 
         Raises:
             NotFound: there is none.
             AmbiguousId: several begin so.
         """
         with self._telling("read", names.INDEX, None):
-            for home in (self._root, f"{self._root}/{names.ARCHIVE}"):
+            archive = f"{self._root}/{names.ARCHIVE}"
+            for home in (archive,) if archived else (self._root, archive):
                 found = one_named(name, reading.feature_ids(self._fs, home), "features")
                 if found is not None:
                     return found
-        if name == LATEST and (rows := self.list_features()):
-            return rows[0].feature_id
+        rows = self.list_features(archived=archived) if name == LATEST else []
+        for row in rows:
+            if row.archived == archived:
+                return row.feature_id
         raise missing(self._fs, f"{self._root}/{name}")
 
     def load(self, feature_id: str) -> FeatureState:
@@ -220,5 +223,4 @@ class FeatureReader(FeatureHome):
 
 
 def _newest(row: FeatureRow) -> datetime:
-    updated = row.state.last_updated if row.state else None
-    return updated or datetime.min.replace(tzinfo=UTC)
+    return believed(row.state.last_updated if row.state else None)
