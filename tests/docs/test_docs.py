@@ -2,12 +2,15 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from sessionary.cli import main
 
 REPO = Path(__file__).resolve().parents[2]
 NOT_OURS = {".git", ".venv", "node_modules"}
@@ -122,3 +125,14 @@ def test_what_is_installed_is_installed_into_an_environment(name: str) -> None:
     for line in lines:
         assert re.match(r"(pipx|uv tool) install |~/\.venvs/sessionary/bin/pip install ", line), line
     assert re.search(r"\bmaestro\b", text.partition(lines[0])[0][-200:] + lines[0])
+
+
+def test_the_commands_of_the_quickstart_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    blocks = SHELL.findall((REPO / "docs" / "quickstart.md").read_text("utf-8"))
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("sessionary ")]
+    assert len(lines) >= 8
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        assert main(words[1:]) == 0, line
