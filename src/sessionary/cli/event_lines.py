@@ -13,6 +13,7 @@ from sessionary.layouts.amplifier.event_heads import EventHead
 
 DETAIL = 200
 NAME = 21
+_WIDE = 60
 
 PATHS = (
     "error",
@@ -57,11 +58,14 @@ class EventLines:
         sign = _SIGNS.get(level, "?")
         took = "" if head.duration_ms is None else duration(head.duration_ms)
         name = one_line(head.event or "(no name)")
-        facts = f"{time} {sign} {name:{NAME}} {took:>7} {phrases.size(head.length):>6}"
+        facts = f"{time} {sign} {name:{NAME}}"
+        if self._room is None or self._room >= _WIDE:
+            facts += f" {took:>7} {phrases.size(head.length):>6}"
         said = detail(head, fields)
         if self._room is not None:
             said = fit(said, max(self._room - cells(facts) - 2, 0))
         line = f"{facts}  {said}".rstrip()
+        line = line if self._room is None else fit(line, self._room)
         yield output.paint(line, _COLOURS[sign]) if sign in _COLOURS else line
 
 
