@@ -98,7 +98,10 @@ class SessionRef(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Summary(Struct, frozen=True, array_like=True, gc=False):
-    """What a list shows of one session. Times are UTC; None where the session does not say."""
+    """What a list shows of one session. Times are UTC; None where the session does not say.
+
+    `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
+    """
 
     ref: SessionRef
     agent: str
@@ -112,6 +115,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     size: int
     health: str
     problems: list[Problem] = field(default_factory=list)
+    listed: bool = True
 
 
 class Cursor(Struct, frozen=True):

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from sessionary.catalog import Catalog, cache_folder
+from sessionary.catalog import Catalog
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import LATEST, ChecksHome, Layout, Recipient
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
+from sessionary.xdg import cache_folder
 
 if TYPE_CHECKING:
     from sessionary.sync.bindings import Bindings
@@ -197,8 +198,6 @@ class Workspace:
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
         root: the project that a person works in, if that is another folder than `home`.
-        meanwhile: in a program of one's own, as a command is, called while a second process looks at the sessions of a
-            long list: with their summaries as they are remembered, which likely are the result.
     """
 
     def __init__(
@@ -208,14 +207,13 @@ class Workspace:
         *,
         cache: str | None = None,
         root: Path | None = None,
-        meanwhile: Callable[[list[Summary]], object] | None = None,
     ) -> None:
         self.home = Path(os.path.expanduser(HOME if home is None else home)).absolute()
         self._fs = fs
-        self._cache = cache or cache_folder()
+        self.catalog = Catalog(cache or cache_folder())
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
-            AmplifierLayout(self.home, fs, meanwhile=meanwhile),
+            AmplifierLayout(self.home, fs),
             *(one.made(self._root, fs) for one in _IN_PROJECTS.values() if one.is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
@@ -225,13 +223,8 @@ class Workspace:
         return in_turn(layout.discover() for layout in self.layouts)
 
     def summaries(self) -> Iterator[Summary]:
-        """The summary of every session, in no order; see `Layout.summaries`. Reads only what has changed."""
-        return in_turn(map(self._summaries, self.layouts))
-
-    def _summaries(self, layout: Layout) -> Iterator[Summary]:
-        name = getattr(layout, "catalogue", layout.name)
-        with Catalog(str(layout.home), name, self._cache, self._fs).entries() as known:
-            yield from layout.summaries(known)
+        """The summary of every session, in no order. Reads only what has changed."""
+        return in_turn(map(self.catalog.summaries, self.layouts))
 
     def layout_of(self, ref: SessionRef) -> Layout:
         """The layout to which a session belongs."""

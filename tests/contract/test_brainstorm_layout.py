@@ -8,7 +8,7 @@ from typing import Any
 
 from sessionary import BrainstormStore, NotFound
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.layouts.base import Known
+from sessionary.layouts.base import summaries
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.layout_suite import CountingFs, LayoutTests, LongAgoFs
@@ -107,7 +107,7 @@ class TestBrainstorm(LayoutTests):
         self.put_session(tmp_path, "one", [{}, {"responses": []}])
         self.put_session(tmp_path, "two", [{}])
         layout = self.layout(tmp_path, OS_FS)
-        listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+        listed = {summary.ref.session_id: summary for summary in summaries(layout)}
         for name, ref in self.refs(tmp_path).items():
             assert layout.summary(ref) == listed[name]
         one = listed["one"]
@@ -118,24 +118,17 @@ class TestBrainstorm(LayoutTests):
         named = BrainstormLayout(tmp_path, project="shop")
         assert {ref.project for ref in named.discover()} == {"shop"}
 
-    def test_what_is_known_is_not_read_again(self, tmp_path: Path) -> None:
-        for name in ("one", "two", "three"):
+    def test_a_fingerprint_is_that_of_the_state(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
             self.put_session(tmp_path, name, [{}])
         fs = LongAgoFs()
         layout = self.layout(tmp_path, fs)
-        known: dict[str, Known] = {}
-        first = list(layout.summaries(known))
-        assert {summary.ref.folder for summary in first} == set(known)
-        fs.opened.clear()
-        assert list(layout.summaries(known)) == first
-        assert not fs.opened, "nothing has changed"
+        before = {name: layout.fingerprint(ref) for name, ref in self.refs(tmp_path).items()}
+        assert not fs.opened, "names and stats only"
         BrainstormStore(tmp_path).continue_("one", ["x"])
-        os.rename(self.conversation(tmp_path, "two"), tmp_path / "elsewhere")
-        again = {summary.ref.session_id: summary.messages for summary in layout.summaries(known)}
-        assert again == {"one": 3, "three": 2}
-        assert fs.opened == {"one.yaml": 1}
-        remembered = [entry.summary for entry in known.values()]
-        assert {summary and summary.ref.session_id for summary in remembered} == {"one", "three"}
+        after = {name: layout.fingerprint(ref) for name, ref in self.refs(tmp_path).items()}
+        assert after["one"] != before["one"]
+        assert after["two"] == before["two"] != b""
 
     def test_one_broken_session_hides_no_other(self, tmp_path: Path) -> None:
         for name in ("one", "two", "three"):
@@ -143,7 +136,7 @@ class TestBrainstorm(LayoutTests):
         for junk in (b"\xff\x00" * 100 + b"[" * 100_000, b"[" * 100_000, b"a: &a [*a]", b"- list", b""):
             self.conversation(tmp_path, "two").write_bytes(junk)
             layout = self.layout(tmp_path, OS_FS)
-            listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+            listed = {summary.ref.session_id: summary for summary in summaries(layout)}
             assert {name: s.health for name, s in listed.items()} == {
                 "one": "ok", "three": "ok", "two": "stops_resume",
             }  # fmt: skip

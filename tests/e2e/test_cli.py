@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -15,15 +14,12 @@ from typing import Any
 
 import pytest
 
-from sessionary.cli import list_cmd, main
+from sessionary.cli import main
 from sessionary.cli.text import cells
-from sessionary.disk import helper
 from sessionary.disk.fs import OsFs
 from sessionary.errors import StorageFailed
-from sessionary.layouts import base
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.model import Summary
-from sessionary.workspace import Workspace
+from sessionary.layouts.fingerprints import fingerprint_of
 from tests.e2e.driving import (
     COMMAND,
     ROOT,
@@ -129,31 +125,20 @@ def test_list_is_a_table_newest_first(make: Make, run: Run) -> None:
     assert oldest.endswith("✓ ok    The older one")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
-def test_a_list_that_was_drawn_too_early_is_drawn_again(
+def test_a_list_shows_what_has_changed_since_it_was_remembered(
     make: Make, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A long list is drawn while a second process looks whether anything has changed; what has is shown as it is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
-    monkeypatch.setattr(helper, "WORTH", 2)
-    monkeypatch.setattr(base, "SETTLED", -60)  # what was written a moment ago is remembered, too
-    drawn: list[int] = []
-    listed = list_cmd._listed
-
-    def counted(workspace: Workspace, found: list[Summary], *args: Any, **kwargs: Any) -> Any:
-        drawn.append(len(found))
-        return listed(workspace, found, *args, **kwargs)
-
-    monkeypatch.setattr(list_cmd, "_listed", counted)
+    # What was written a moment ago is remembered, too.
+    defaults = fingerprint_of.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "settled", -60)
     old = undated(HELLO, CALL, RESULT, DONE)
     make(ROOT, *old, name="The older one", age=timedelta(hours=3))
     folder = make(OTHER, *undated(HELLO), project="-home-u-web", age=timedelta(minutes=5))
     first = run("list")
     again = run("list")
     assert (again.out, again.err) == (first.out, first.err)
-    assert drawn == [2, 2], "once of what was read, and once of what was remembered, which is what is there"
 
     with (folder / "transcript.jsonl").open("ab") as transcript:
         transcript.write(lines(*undated(HELLO)))
@@ -162,9 +147,6 @@ def test_a_list_that_was_drawn_too_early_is_drawn_again(
     assert changed.out.splitlines()[2].split() == again.out.splitlines()[2].split()
     make(ROOT.replace("3f", "4a", 1), *old, name="A new one", project="-home-u-new", age=timedelta(hours=9))
     assert run("list").out.splitlines()[3].endswith("A new one")
-    assert drawn == [2, 2, 2, 2, 3], (
-        "what has changed shows only in the end, what is new is known before it is drawn"
-    )
 
     # A project that nobody remembers is there all the same, and one that is gone is not.
     make(NESTED, project="-home-u-late")

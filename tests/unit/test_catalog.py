@@ -4,11 +4,14 @@ import errno
 import json
 import os
 import random
+import signal
+import sqlite3
 import stat
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
@@ -19,16 +22,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary import catalog
-from sessionary.catalog import Catalog, cache_folder
-from sessionary.disk import helper
+from sessionary.catalog import Catalog, query, store
+from sessionary.catalog.store import FILE
 from sessionary.disk.fs import Fs, OsFs
+from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import SETTLED, Known
-from sessionary.model import Summary
+from sessionary.layouts.base import SETTLED, summaries
+from sessionary.model import SessionRef, Summary
 from sessionary.testing.layout_suite import STATS, LongAgoFs, with_times
 from sessionary.testing.wrapper import WrappedFs
 from sessionary.workspace import Workspace
+from sessionary.xdg import cache_folder
 
 SECOND = 1_000_000_000  # nanoseconds
 
@@ -72,13 +76,19 @@ Listed = Callable[..., dict[str, Summary]]
 
 def read_anew(home: Path, fs: Fs | None = None) -> dict[str, Summary]:
     return {
-        summary.ref.session_id: summary for summary in AmplifierLayout(home, fs or LongAgoFs()).summaries()
+        summary.ref.session_id: summary for summary in summaries(AmplifierLayout(home, fs or LongAgoFs()))
     }
 
 
 def only_file(cache: Path) -> Path:
     (path,) = cache.iterdir()
     return path
+
+
+def remembered(home: Path, cache: Path) -> dict[str, Summary]:
+    """What the catalogue has of the sessions of a home, by id."""
+    rows = Catalog(str(cache))._load(AmplifierLayout(home, LongAgoFs()))
+    return {row.summary.ref.session_id: row.summary for row in rows.values()}
 
 
 # What it saves
@@ -90,7 +100,7 @@ def test_what_has_not_changed_is_not_opened(home: Path, listed: Listed) -> None:
     first = listed()
     fs = LongAgoFs()
     assert listed(fs) == first == read_anew(home)
-    assert [name for name in fs.opened if "catalogue" not in name] == ["sessions"]
+    assert not fs.opened
 
 
 def test_one_changed_session_is_read_and_no_other(home: Path, listed: Listed) -> None:
@@ -109,21 +119,18 @@ def test_a_list_of_what_has_not_changed_writes_nothing(home: Path, cache: Path, 
     make(home, "one")
     listed()
     before = only_file(cache).stat()
-    fs = LongAgoFs()
-    listed(fs)
+    listed()
     after = only_file(cache).stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert fs.calls["write"] == fs.calls["rename"] == 0
 
 
 def test_what_is_gone_is_dropped(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     make(home, "two")
     listed()
-    large = only_file(cache).stat().st_size
     rmtree(home / "projects/-p/sessions/two")
     assert set(listed()) == {"one"}
-    assert only_file(cache).stat().st_size < large * 0.7
+    assert set(remembered(home, cache)) == {"one"}
 
 
 # It is never wrong
@@ -131,15 +138,11 @@ def test_what_is_gone_is_dropped(home: Path, cache: Path, listed: Listed) -> Non
 
 def lie_about(home: Path, cache: Path, session_id: str) -> None:
     """Change what is remembered of a session, so that whoever believes it can be told."""
-    with Catalog(str(home), "amplifier", str(cache)).entries() as known:
-        (folder,) = [folder for folder in known if folder.endswith(f"/{session_id}")]
-        entry = known[folder]
-        truth = entry.summary
-        assert truth is not None
-        changed = msgspec.structs.replace(truth, title="a lie", health="lost_data")
-        lie = Known.of(changed, entry.names, entry.state)
-        assert lie is not None
-        known[folder] = lie
+    catalog = Catalog(str(cache))
+    layout = AmplifierLayout(home, LongAgoFs())
+    (row,) = [row for place, row in catalog._load(layout).items() if place.endswith(f"/{session_id}")]
+    lie = msgspec.structs.replace(row.summary, title="a lie", health="lost_data")
+    catalog._store(layout.name, str(home), [(row.fingerprint, lie)], [])
 
 
 def test_a_list_believes_what_is_remembered_and_a_check_does_not(
@@ -207,19 +210,25 @@ def _tick(folder: Path) -> None:
 def test_a_finding_that_depends_on_the_time_is_not_remembered(home: Path, name: str) -> None:
     folder = make(home, "one")
     (folder / name).write_bytes(line("a") * 5)
-    known: dict[str, Known] = {}
-    list(AmplifierLayout(home, LongAgoFs()).summaries(known))
-    assert known == {}
+    assert AmplifierLayout(home, LongAgoFs()).fingerprint(ref_of(home, "one")) == b""
 
 
-def test_a_folder_with_folders_is_not_remembered(home: Path) -> None:
-    (make(home, "one") / "inner").mkdir()
-    known: dict[str, Known] = {}
-    list(AmplifierLayout(home, LongAgoFs()).summaries(known))
-    assert known == {}
+def ref_of(home: Path, session_id: str) -> SessionRef:
+    (ref,) = [ref for ref in AmplifierLayout(home).discover() if ref.session_id == session_id]
+    return ref
 
 
-def test_what_could_not_be_read_is_not_remembered(home: Path) -> None:
+def test_a_change_in_a_folder_below_is_noticed(home: Path, listed: Listed) -> None:
+    inner = make(home, "one") / "inner"
+    inner.mkdir()
+    (inner / "file").write_bytes(b"x")
+    size = listed()["one"].size
+    with (inner / "file").open("ab") as file:
+        file.write(b"more")
+    assert listed()["one"].size == size + 4
+
+
+def test_what_could_not_be_read_is_not_remembered(home: Path, cache: Path) -> None:
     make(home, "one")
 
     class Refusing(LongAgoFs):
@@ -228,19 +237,17 @@ def test_what_could_not_be_read_is_not_remembered(home: Path) -> None:
                 raise PermissionError(errno.EACCES, "no", path)
             return super().open(path, flags, mode)
 
-    known: dict[str, Known] = {}
-    (summary,) = AmplifierLayout(home, Refusing()).summaries(known)
+    (summary,) = Workspace(home, Refusing(), cache=str(cache)).summaries()
     assert summary.health == "stops_resume"
-    assert known == {}
+    assert not remembered(home, cache)
 
 
 @pytest.mark.parametrize(("age", "kept"), [(SETTLED - 0.5, False), (SETTLED + 0.5, True)])
 def test_only_what_was_left_alone_for_a_while_is_remembered(home: Path, age: float, kept: bool) -> None:
     folder = make(home, "one")
     newest = max(path.stat().st_ctime for path in (folder, *folder.iterdir()))
-    known: dict[str, Known] = {}
-    list(AmplifierLayout(home, now=lambda: newest + age).summaries(known))
-    assert bool(known) is kept
+    layout = AmplifierLayout(home, now=lambda: newest + age)
+    assert bool(layout.fingerprint(ref_of(home, "one"))) is kept
 
 
 class SlowClock(WrappedFs):
@@ -270,7 +277,7 @@ class History:
         self.fs = SlowClock()
         self.home = root / "home"
         self.sessions = self.home / "projects" / "-p" / "sessions"
-        self.catalog = Catalog(str(self.home), "amplifier", str(root / "cache"))
+        self.catalog = Catalog(str(root / "cache"))
         self.layout = AmplifierLayout(self.home, self.fs, now=lambda: self.fs.now / SECOND)
         for name in ("a", "b"):
             self.make(name)
@@ -328,9 +335,8 @@ class History:
 
     def answers(self) -> tuple[list[Summary], list[Summary]]:
         """What is said with what was remembered, and what a fresh read says."""
-        with self.catalog.entries() as known:
-            remembered = list(self.layout.summaries(known))
-        return sorted(remembered, key=_id), sorted(self.layout.summaries(), key=_id)
+        remembered = list(self.catalog.summaries(self.layout))
+        return sorted(remembered, key=_id), sorted(summaries(self.layout), key=_id)
 
 
 def _id(summary: Summary) -> str:
@@ -407,38 +413,35 @@ def test_a_damaged_catalogue_is_not_believed(home: Path, cache: Path, listed: Li
         at = chance.randrange(len(whole))
         spoiled.append(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1 :])
     for data in spoiled:
-        only_file(cache).write_bytes(data)
+        for path in cache.iterdir():
+            path.unlink()
+        (cache / FILE).write_bytes(data)
         assert listed() == expected
-        assert only_file(cache).read_bytes() == whole, "it was written anew"
+    (cache / FILE).write_bytes(whole[: len(whole) // 2])
+    listed()
+    assert remembered(home, cache) == expected, "it was made anew"
 
 
-def test_a_catalogue_of_another_version_is_not_used(
-    home: Path, cache: Path, listed: Listed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_catalogue_of_another_version_is_made_anew(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     listed()
     lie_about(home, cache, "one")
-    monkeypatch.setattr(catalog, "_HEADER", catalog._HEADER.replace(b"catalogue 3", b"catalogue 0"))
+    with closing(sqlite3.connect(only_file(cache))) as connection:
+        connection.execute("PRAGMA user_version = 99")
     assert listed()["one"].title == "hello"
+    assert remembered(home, cache)["one"].title == "hello"
 
 
-def test_bytes_of_the_right_sum_and_the_wrong_shape_are_not_used(
-    home: Path, cache: Path, listed: Listed
-) -> None:
+def test_a_locked_catalogue_is_done_without(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
+    listed()
     make(home, "two")
-    expected = listed()
-    whole = only_file(cache).read_bytes()
-    first, second = msgspec.msgpack.decode(whole[catalog._BODY :])
-    for strange in (
-        {"a": 1},
-        [*second[:3], {"a": 1}],
-        [*second[:3], [*second[3][:4], "many", *second[3][5:]]],
-    ):
-        body = msgspec.msgpack.encode([first, strange])
-        only_file(cache).write_bytes(catalog._HEADER + catalog._checksum(body) + body)
-        assert listed() == expected
-        assert only_file(cache).read_bytes() == whole, "it was written anew"
+    with closing(sqlite3.connect(only_file(cache), isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        assert set(listed()) == {"one", "two"}
+        connection.execute("ROLLBACK")
+    assert set(remembered(home, cache)) == {"one"}
+    assert set(listed()) == set(remembered(home, cache)) == {"one", "two"}
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(home: Path, tmp_path: Path) -> None:
@@ -449,18 +452,33 @@ def test_a_cache_that_cannot_be_written_is_done_without(home: Path, tmp_path: Pa
         assert [summary.title for summary in workspace.summaries()] == ["hello"]
 
 
-@pytest.mark.parametrize("failing", ["write", "rename", "mkdir", "open"])
-def test_a_disk_that_refuses_is_done_without(home: Path, cache: Path, listed: Listed, failing: str) -> None:
+def test_a_full_disk_is_done_without(
+    home: Path, cache: Path, listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make(home, "one")
+    listed()
+    for number in range(200):
+        make(home, f"s{number}", "x" * 500)
+    connect = store.connect
 
-    class Refusing(LongAgoFs):
-        def call(self, name: str, *arguments: Any, **options: Any) -> Any:
-            if name == failing and (name != "open" or "catalogue" in arguments[0]):
-                raise OSError(errno.ENOSPC, "full")
-            return super().call(name, *arguments, **options)
+    def small(path: str, *, make: bool = False) -> sqlite3.Connection:
+        connection = connect(path, make=make)
+        connection.execute("PRAGMA max_page_count = 8")
+        return connection
 
-    assert set(listed(Refusing())) == {"one"}
-    assert not cache.exists() or list(cache.iterdir()) == [], "and nothing is left behind"
+    monkeypatch.setattr(store, "connect", small)
+    assert len(listed()) == 201
+    monkeypatch.undo()
+    assert set(remembered(home, cache)) == {"one"}, "all of it is stored, or nothing"
+    assert len(listed()) == 201
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="modes do not keep this user out")
+def test_a_folder_that_is_read_only_is_done_without(home: Path, cache: Path, listed: Listed) -> None:
+    make(home, "one")
+    cache.mkdir(parents=True)
+    cache.chmod(0o500)
+    assert set(listed()) == {"one"}
 
 
 def test_the_catalogue_is_private(home: Path, cache: Path, listed: Listed) -> None:
@@ -481,11 +499,10 @@ def test_what_the_format_cannot_hold_is_read_each_time(home: Path, cache: Path, 
     make(home, "whole")
     first = listed()
     assert first == read_anew(home)
-    before = only_file(cache).stat().st_ino
     fs = LongAgoFs()
     assert listed(fs) == first
     assert fs.opened["transcript.jsonl"] == 3
-    assert only_file(cache).stat().st_ino == before
+    assert set(remembered(home, cache)) == {"whole"}
 
 
 def test_a_project_that_cannot_be_looked_into_spoils_nothing(home: Path, listed: Listed) -> None:
@@ -518,7 +535,7 @@ def test_many_at_once_all_get_the_right_answer(home: Path, cache: Path, listed: 
             found = listed()
             if found != expected:
                 wrong.append(found)
-            for path in cache.glob("*.catalogue"):
+            for path in cache.glob("*.db*"):
                 path.unlink(missing_ok=True)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -528,19 +545,38 @@ def test_many_at_once_all_get_the_right_answer(home: Path, cache: Path, listed: 
         thread.join()
     assert wrong == []
     assert listed() == expected
-    assert [path.suffix for path in cache.iterdir()] == [".catalogue"]
+    assert [path.suffix for path in cache.iterdir()] == [".db"]
 
 
-def test_the_last_of_two_writers_stands(home: Path, cache: Path, listed: Listed) -> None:
+def test_two_refreshes_at_once(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")
     listed()
     make(home, "two")
-    first, second = (Catalog(str(home), "amplifier", str(cache)) for _ in range(2))
     layout = AmplifierLayout(home, LongAgoFs())
-    with first.entries() as known, second.entries() as others:
-        list(layout.summaries(known))
-        others.clear()
-    assert set(listed()) == {"one", "two"}
+    first, second = (Catalog(str(cache)).summaries(layout) for _ in range(2))
+    assert next(first).ref.session_id in {"one", "two"}
+    assert len(list(second)) == 2
+    assert len(list(first)) == 1
+    assert set(remembered(home, cache)) == {"one", "two"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills are POSIX's")
+def test_a_killed_refresh_leaves_a_whole_catalogue(home: Path, cache: Path, listed: Listed) -> None:
+    for number in range(40):
+        make(home, f"s{number:02}")
+    expected = read_anew(home)
+    program = (
+        "import sys, os, signal, threading; from pathlib import Path\n"
+        "from sessionary.workspace import Workspace; from sessionary.testing.layout_suite import LongAgoFs\n"
+        "threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+        "while True:\n"
+        "    list(Workspace(Path(sys.argv[1]), LongAgoFs(), cache=sys.argv[2]).summaries())\n"
+        "    [path.unlink(missing_ok=True) for path in Path(sys.argv[2]).glob('catalogue.db*')]\n"
+    )
+    for delay in ("0.01", "0.02", "0.05", "0.1"):
+        command = [sys.executable, "-c", program, str(home), str(cache), delay]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert listed() == expected
 
 
 # Where it lies
@@ -572,11 +608,10 @@ def test_the_cache_folder(
 
 def test_without_a_place_nothing_is_remembered(home: Path) -> None:
     make(home, "one")
-    with Catalog(str(home), "amplifier", None, LongAgoFs()).entries() as known:
-        assert known == {}
-        list(AmplifierLayout(home, LongAgoFs()).summaries(known))
-    with Catalog(str(home), "amplifier", None, LongAgoFs()).entries() as known:
-        assert known == {}
+    catalog, layout = Catalog(None), AmplifierLayout(home, LongAgoFs())
+    for _ in range(2):
+        assert len(list(catalog.summaries(layout))) == 1
+    assert catalog.path is None
 
 
 def test_each_home_and_each_name_of_it_has_a_catalogue_of_its_own(
@@ -589,11 +624,9 @@ def test_each_home_and_each_name_of_it_has_a_catalogue_of_its_own(
         for _ in range(2):
             fs = LongAgoFs()
             found = list(Workspace(name, fs, cache=str(cache)).summaries())
-            assert found == list(AmplifierLayout(name.absolute(), LongAgoFs()).summaries())
+            assert found == list(summaries(AmplifierLayout(name.absolute(), LongAgoFs())))
         assert fs.opened["transcript.jsonl"] == 0
-    assert len(list(cache.iterdir())) == 2, (
-        "a relative path is the same home; one without sessions needs none"
-    )
+    assert [path.name for path in cache.iterdir()] == [FILE]
 
 
 def test_the_default_is_the_cache_of_the_person(
@@ -602,7 +635,7 @@ def test_the_default_is_the_cache_of_the_person(
     make(home, "one")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     list(Workspace(home, LongAgoFs()).summaries())
-    assert [path.suffix for path in (tmp_path / "xdg" / "sessionary").iterdir()] == [".catalogue"]
+    assert [path.suffix for path in (tmp_path / "xdg" / "sessionary").iterdir()] == [".db"]
 
 
 def test_on_a_real_disk(home: Path, cache: Path) -> None:
@@ -615,75 +648,13 @@ def test_on_a_real_disk(home: Path, cache: Path) -> None:
             file.write(line("more"))
 
 
-def test_the_sessions_of_a_project_lie_side_by_side(home: Path, listed: Listed) -> None:
-    """Or the folder of each would be opened for every one of them."""
-    for number in range(3):
-        for project in ("-p", "-q"):
-            make(home, f"s{number}", project=project)
-        listed()
-    fs = LongAgoFs()
-    listed(fs)
-    assert fs.opened["sessions"] == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
-def test_two_processes_that_compare_believe_no_more_than_one(
-    home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
-    monkeypatch.setattr(helper, "WORTH", 20)
-    monkeypatch.setattr(helper, "PIECE", 4)
-    folders = [make(home, f"s{number:02}") for number in range(24)]
-    everything = {
-        one.ref.session_id: one for one in Workspace(home, LongAgoFs(), cache=str(cache)).summaries()
-    }
-    here, asked, done = os.getpid(), list[str](), home / "the other process is at the first piece"
-
-    class Asked(LongAgoFs):
-        def stat(self, path: str, *, dir_fd: int | None = None) -> os.stat_result:
-            if os.getpid() != here and path == "s03":
-                done.touch()
-            asked.append(path)
-            return super().stat(path, dir_fd=dir_fd)
-
-    for number in (0, 2, 14, 23):  # in both parts
-        with (folders[number] / "transcript.jsonl").open("ab") as file:
-            file.write(line("more"))
-    rmtree(folders[1])
-    make(home, "new")
-    (folders[0].parent / "no session").mkdir()
-    likely: list[Summary] = []
-
-    def meanwhile(summaries: list[Summary]) -> None:
-        likely.extend(summaries)
-        while not done.exists():
-            time.sleep(0.001)
-
-    now = {
-        one.ref.session_id: one
-        for one in Workspace(home, Asked(), cache=str(cache), meanwhile=meanwhile).summaries()
-    }
-    assert now == read_anew(home)
-    del everything["s01"]
-    everything["new"] = now["new"]
-    assert {one.ref.session_id: one for one in likely} == everything
-    assert sum(now[name] != everything[name] for name in now) == 4
-    assert [path for path in asked if path[0] == "s" and "/" not in path] == ["s00", "s01", "s02", "s03"]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
-@pytest.mark.parametrize("helped", [True, False])
 def test_a_summary_is_there_before_the_next_session_is_looked_at(
-    home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, *, helped: bool
+    home: Path, cache: Path, listed: Listed
 ) -> None:
-    """On a slow disk a person sees how far it is, and not only at the end that there was something to wait for."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
-    monkeypatch.setattr(helper, "WORTH", 20)
+    """On a slow disk the user sees how far it is, and not only at the end that there was something to wait for."""
     for number in range(24):
         make(home, f"s{number:02}")
-    list(Workspace(home, LongAgoFs(), cache=str(cache)).summaries())
+    listed()
     asked: list[str] = []
 
     class Asked(LongAgoFs):
@@ -691,15 +662,69 @@ def test_a_summary_is_there_before_the_next_session_is_looked_at(
             asked.append(path)
             return super().stat(path, dir_fd=dir_fd)
 
-    likely: list[Summary] = []
-    workspace = Workspace(home, Asked(), cache=str(cache), meanwhile=likely.extend if helped else None)
-    summaries = workspace.summaries()
-    asked.clear()
+    summaries = Workspace(home, Asked(), cache=str(cache)).summaries()
     first = next(summaries)
-    name = first.ref.session_id
-    looks = [
-        path for path in asked if path.startswith("s")
-    ]  # from the folder of sessions on, which is held open
-    assert sorted(looks) == [name, f"{name}/metadata.json", f"{name}/transcript.jsonl"]
-    assert len(likely) == (24 if helped else 0)
+    assert {path for path in asked if "/sessions/" in path and first.ref.session_id not in path} == set()
     assert len([first, *summaries]) == 24
+
+
+# Reading it with SQL
+
+
+def test_a_query(home: Path, cache: Path, listed: Listed) -> None:
+    make(home, "one", name="A title")
+    make(home, "two", "a", "b")
+    with (home / "projects/-p/sessions/two/transcript.jsonl").open("ab") as file:
+        file.write(b"{torn")
+    listed()
+    catalog = Catalog(str(cache))
+    assert query(catalog, "SELECT id, messages, updated FROM sessions ORDER BY id") == (
+        ["id", "messages", "updated"],
+        [("one", 1, "2026-03-01T09:00:00+00:00"), ("two", 2, "2026-03-01T09:00:00+00:00")],
+    )
+    assert ("torn_tail",) in query(catalog, "SELECT code FROM problems").rows
+    counted = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT sum(i) FROM n"
+    )
+    assert query(catalog, counted).rows == [(6,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM sessions",
+        "INSERT INTO sessions (kind) VALUES ('x')",
+        "UPDATE sessions SET title = 'x'",
+        "DROP TABLE sessions",
+        "CREATE TABLE x (y)",
+        "CREATE TEMP TABLE x (y)",
+        "ATTACH DATABASE '{other}' AS other",
+        "VACUUM INTO '{other}'",
+        "VACUUM",
+        "PRAGMA query_only = OFF",
+        "PRAGMA writable_schema = ON",
+        "REINDEX",
+        "ANALYZE",
+        "BEGIN",
+        "SELECT load_extension('x')",
+        "SELECT 1; DELETE FROM sessions",
+        "SELECT nothing FROM sessions",
+        "SELEC",
+        "SELECT '\ud83d'",
+    ],
+)
+def test_a_query_only_reads(statement: str, home: Path, cache: Path, tmp_path: Path, listed: Listed) -> None:
+    make(home, "one")
+    listed()
+    other = tmp_path / "other.db"
+    before = only_file(cache).read_bytes()
+    with pytest.raises(Invalid, match="cannot be run"):
+        query(Catalog(str(cache)), statement.format(other=other))
+    assert not other.exists()
+    assert only_file(cache).read_bytes() == before
+
+
+def test_a_query_without_a_catalogue(cache: Path) -> None:
+    for place in (None, str(cache)):
+        with pytest.raises(StorageFailed, match="catalogue"):
+            query(Catalog(place), "SELECT 1")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from sessionary.layouts.amplifier.ids import HOME
-from sessionary.model import Summary
 from sessionary.workspace import Workspace, check_folder, check_store
 
 VARIABLE = "SESSIONARY_HOME"
@@ -28,9 +26,7 @@ def check_named(home: Path | None) -> None:
         check_folder(folder(home), named_by=VARIABLE if home is None else "--home")
 
 
-def workspace(
-    home: Path | None, *, meanwhile: Callable[[list[Summary]], object] | None = None, must_exist: bool = True
-) -> Workspace:
+def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     """The workspace of a command.
 
     With `--home` all sessions are those of that folder. Otherwise the sessions of the project in the current folder
@@ -38,7 +34,6 @@ def workspace(
 
     Args:
         home: the value of `--home`.
-        meanwhile: see `Workspace`.
         must_exist: refuse a home that was named and holds no store.
 
     Raises:
@@ -47,4 +42,4 @@ def workspace(
     place = folder(home)
     if must_exist and (home is not None or os.environ.get(VARIABLE)):
         check_store(place, named_by=VARIABLE if home is None else "--home")
-    return Workspace(place, meanwhile=meanwhile, root=None if home is not None else Path.cwd())
+    return Workspace(place, root=None if home is not None else Path.cwd())

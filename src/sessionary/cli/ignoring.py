@@ -14,7 +14,6 @@ from pathlib import Path
 
 import click
 
-from sessionary.catalog import xdg_folder
 from sessionary.cli import output
 from sessionary.cli.text import one_line
 from sessionary.disk.atomic import replace
@@ -22,6 +21,7 @@ from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.workspace import layout_in
+from sessionary.xdg import xdg_folder
 
 _FOLDER = "ignore-lines-told"
 

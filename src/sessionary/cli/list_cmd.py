@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from operator import eq, is_
+from operator import eq
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from sessionary.cli.choice import (
     tell_partly,
 )
 from sessionary.cli.text import one_line
-from sessionary.errors import SessionaryError
 from sessionary.model import Severity, Summary
 from sessionary.workspace import KINDS, Workspace
 
@@ -131,16 +129,11 @@ def list_command(
     """
     options.one_format(json_, jsonl)
     wanted = _Wanted(project, since, until, **chosen_by)
-
-    def listed(found: list[Summary]) -> _Listed:
-        chosen = _places(workspace, found, wanted)
-        return _listed(workspace, found, chosen, wanted, all_=all_, is_table=not (json_ or jsonl))
-
-    draft = _Draft(listed)
-    workspace = homes.workspace(home, meanwhile=draft.make)
+    workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
     with among_found(failure):
-        result = draft.final(found)
+        chosen = _places(workspace, found, wanted)
+        result = _listed(workspace, found, chosen, wanted, all_=all_, is_table=not (json_ or jsonl))
     summaries = result.summaries
     shown = result.first if top_level else result.newest
     objects = (as_object(summaries[place]) for place in shown[: wanted.limit or None])
@@ -177,26 +170,6 @@ class _Listed(NamedTuple):
     lines: list[str]
     hidden: int
     cut: int
-
-
-class _Draft:
-    """A result that is made while a second process still looks whether all is as it was when it was remembered."""
-
-    def __init__(self, make: Callable[[list[Summary]], _Listed]) -> None:
-        self._make = make
-        self._likely: list[Summary] = []
-        self._made: _Listed | None = None
-
-    def make(self, likely: list[Summary]) -> None:
-        """Make it of what is likely to be found."""
-        with suppress(SessionaryError):  # what is really there may be no failure; if it is, that is told then
-            self._likely, self._made = likely, self._make(likely)
-
-    def final(self, found: list[Summary]) -> _Listed:
-        """The result of what was found: as it was made, if that is what was likely."""
-        if self._made is not None and len(found) == len(self._likely) and all(map(is_, found, self._likely)):
-            return self._made
-        return self._make(found)
 
 
 def _listed(

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from glob import escape
 from typing import TYPE_CHECKING
 
-from sessionary.catalog import xdg_folder
 from sessionary.errors import NotFound
 from sessionary.sync.rules import Rules
 from sessionary.sync.settings import SETTINGS_FILE, Settings, load_settings, read_identity, settings_file
+from sessionary.xdg import xdg_folder
 
 if TYPE_CHECKING:
     from sessionary.sync.cosmos_config import CosmosConfig

@@ -21,7 +21,6 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from sessionary.catalog import xdg_folder
 from sessionary.disk.fs import Fs, expanded
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
@@ -29,6 +28,7 @@ from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
 from sessionary.layouts.amplifier.presence import QUIET
 from sessionary.layouts.amplifier.saving import OnConflict, Report
 from sessionary.layouts.amplifier.store import SessionStore
+from sessionary.xdg import xdg_folder
 
 if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
     from sessionary.hybrid.carrying import Carrier

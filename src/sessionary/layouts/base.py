@@ -6,19 +6,14 @@ protocol: a catalogue, a viewer or a command that knows only this module works o
 
 from __future__ import annotations
 
-import os
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from msgspec import MsgspecError, Raw, Struct, msgpack
-
-from sessionary.disk.fs import O_DIRECTORY, READ, Fs
-from sessionary.errors import AmbiguousId
+from sessionary.errors import AmbiguousId, NotFound
 from sessionary.layouts.fields import Merged
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
@@ -200,116 +195,11 @@ class Part(NamedTuple):
     size: int
 
 
-_of_folder = struct.Struct("=Qqq").pack
-_of_file = struct.Struct("=Qqqq").pack
-
-
-_pack = msgpack.Encoder().encode
-_unpack = msgpack.Decoder(Summary).decode
-
-
-class Known(Struct, frozen=True, array_like=True, gc=False):
-    """What was read of a session, and of what state of its folder: while that holds, so does the summary.
-
-    Attributes:
-        folder: the session's folder, as in the summary.
-        names: every file that was looked at, by its path from the folder, parted by NUL, which no path holds.
-        state: the folder's inode and times, then inode, size and times of each file, packed.
-        packed: the summary. Whether it holds is asked first, and of ten thousand perhaps by a second process, which
-            needs none of them: they are unpacked when they are wanted.
-    """
-
-    folder: str
-    names: str
-    state: bytes
-    packed: Raw
-
-    @classmethod
-    def of(cls, summary: Summary, names: str, state: bytes) -> Self | None:
-        """None for what cannot be packed: half a surrogate pair in a name or a title, a number of more than 64 bits."""
-        try:
-            names.encode()
-            return cls(summary.ref.folder, names, state, Raw(_pack(summary)))
-        except (MsgspecError, UnicodeEncodeError, OverflowError):
-            return None
-
-    @property
-    def summary(self) -> Summary | None:
-        """As it was read, made anew at each call; None where something else is packed there."""
-        try:
-            return _unpack(self.packed)
-        except MsgspecError:
-            return None
-
-    def holds(self, fs: Fs, folder: str, dir_fd: int | None = None) -> bool:
-        """True if nothing in the folder has changed, for one look at the folder and one at each file.
-
-        A name that came or went shows in the times of the folder. The time of the inode is compared too: it alone
-        tells of a file that was changed and given its old time back, or that may no longer be read.
-
-        Args:
-            fs: the file system.
-            folder: the session's folder.
-            dir_fd: what `folder` is relative to, if it is; see `held_open`.
-        """
-        stat = fs.stat
-        try:
-            found = stat(folder, dir_fd=dir_fd)
-            state = _of_folder(found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
-            for name in self.names.split("\0"):
-                found = stat(f"{folder}/{name}", dir_fd=dir_fd)
-                state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-            return state == self.state
-        except (OSError, struct.error):
-            return False
-
-
-@contextmanager
-def held_open(fs: Fs, folder: str) -> Iterator[int | None]:
-    """A descriptor of the folder, so that the system need not walk to it anew for each path below; None if it can't."""
-    fd = None
-    if os.stat in os.supports_dir_fd:
-        with suppress(OSError):
-            fd = fs.open(folder, READ | O_DIRECTORY)
-    try:
-        yield fd
-    finally:
-        if fd is not None:
-            fs.close(fd)
-
-
-def remembered(
-    summary: Summary, folder: os.stat_result, files: Mapping[str, os.stat_result], read_at: float
-) -> Known | None:
-    """What to remember of a session; None if a later change could go unseen.
-
-    Args:
-        summary: what was read.
-        folder: the stat of its folder, taken before anything in it was read.
-        files: the stat of every file in it, by its path from the folder, each taken before the file was read; of a
-            folder below it, the stat of that too, from before its names were read.
-        read_at: seconds since 1970, before any of it.
-    """
-    newest = max(folder.st_mtime, folder.st_ctime)
-    for found in files.values():
-        newest = max(newest, found.st_mtime, found.st_ctime)
-    if newest >= read_at - SETTLED:
-        return None
-    try:
-        state = _of_folder(folder.st_ino, folder.st_mtime_ns, folder.st_ctime_ns)
-        for found in files.values():
-            state += _of_file(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    except struct.error:  # a number of more than 64 bits
-        return None
-    return Known.of(summary, "\0".join(files), state)
-
-
 class Layout(Protocol):
     """The read side of one kind of session store.
 
     Whatever cannot be read becomes a `Problem` of its session, never an exception that hides the next one. Where a
-    folder full of sessions cannot be looked into, `discover` and `summaries` MUST yield all the others before they
-    raise.
+    folder full of sessions cannot be looked into, `discover` MUST yield all the others before it raises.
 
     Attributes:
         name: the kind of its sessions.
@@ -340,15 +230,10 @@ class Layout(Protocol):
         """The id from where on it tells sessions apart: the id itself, unless it begins as others do by design."""
         ...
 
-    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
-        """The summary of every session: as `summary` of each that `discover` finds, with fewer looks at the disk.
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        """The state of a session, opaque: while it is the same, so is the summary. Names and stats only.
 
-        With `known` (what earlier lists learned, each by its `folder`), a session about which it holds is not read
-        again; what is read is put there, and by the end what is gone has been dropped. The summaries MUST be the same
-        with and without it.
-
-        Raises:
-            StorageFailed: as `discover`.
+        Empty where a change could go unseen; see `fingerprints`.
         """
         ...
 
@@ -379,6 +264,21 @@ class Layout(Protocol):
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         """Everything that is not as it should be. Reads only."""
         ...
+
+
+def summaries(layout: Layout) -> Iterator[Summary]:
+    """The summary of every session of a layout, read anew.
+
+    Raises:
+        StorageFailed: as `Layout.discover`.
+    """
+    for ref in layout.discover():
+        try:
+            summary = layout.summary(ref)
+        except NotFound:
+            continue  # removed since its name was read
+        if summary.listed:
+            yield summary
 
 
 @runtime_checkable

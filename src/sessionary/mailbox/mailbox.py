@@ -13,7 +13,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
-from sessionary.catalog import xdg_folder
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, look
 from sessionary.disk.lock import holder
@@ -29,6 +28,7 @@ from sessionary.mailbox.round import Failure, Handler, Round, check_delivery
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
 from sessionary.sync import owners
+from sessionary.xdg import xdg_folder
 
 TIMEOUT = 5.0
 ATTEMPTS = 5

@@ -24,7 +24,7 @@ from unittest import SkipTest
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Known, Layout
+from sessionary.layouts.base import Capability, Layout, summaries
 from sessionary.model import SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
 
@@ -146,7 +146,7 @@ class LayoutTests(ABC):
     def test_a_store_that_is_not_there_is_empty(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path / "nothing", OS_FS)
         assert list(layout.discover()) == []
-        assert list(layout.summaries()) == []
+        assert list(summaries(layout)) == []
         assert not (tmp_path / "nothing").exists()
 
     def test_discover_finds_sessions_and_no_strangers(self, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ class LayoutTests(ABC):
         self.put_session(tmp_path, "one", [record(1), record(2, "assistant")])
         self.put_session(tmp_path, "two", [record(3)])
         layout = self.layout(tmp_path, OS_FS)
-        listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+        listed = {summary.ref.session_id: summary for summary in summaries(layout)}
         for name, ref in self.refs(tmp_path).items():
             assert layout.summary(ref) == listed[name]
         assert (listed["one"].messages, listed["one"].turns, listed["one"].health) == (2, 1, "ok")
@@ -226,34 +226,29 @@ class LayoutTests(ABC):
     def test_a_summary_looks_at_the_conversation_once(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1)])
         fs = CountingFs()
-        list(self.layout(tmp_path, fs).summaries())
+        list(summaries(self.layout(tmp_path, fs)))
         assert fs.opened[self.conversation(tmp_path, "one").name] == 1
         assert fs.opened["events.jsonl"] == 0
 
-    def test_what_is_known_is_not_read_again(self, tmp_path: Path) -> None:
-        for name in ("one", "two", "three"):
+    def test_a_fingerprint_is_that_of_the_state(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
             self.put_session(tmp_path, name, [record(1), record(2, "assistant")])
         fs = LongAgoFs()
         layout = self.layout(tmp_path, fs)
-        known: dict[str, Known] = {}
-        first = list(layout.summaries(known))
-        assert {summary.ref.folder for summary in first} == set(known)
+        before = {name: layout.fingerprint(ref) for name, ref in self.refs(tmp_path).items()}
         fs.opened.clear()
-        assert list(layout.summaries(known)) == first
-        assert not fs.opened[self.conversation(tmp_path, "one").name], "nothing has changed"
+        assert {name: layout.fingerprint(ref) for name, ref in self.refs(tmp_path).items()} == before
+        assert not fs.opened[self.conversation(tmp_path, "one").name], "names and stats only"
         self.add(tmp_path, "one", record(3))
-        self.folder(tmp_path, "two").rename(tmp_path / ".elsewhere")
-        again = {summary.ref.session_id: summary for summary in layout.summaries(known)}
-        assert {name: summary.messages for name, summary in again.items()} == {"one": 3, "three": 2}
-        assert fs.opened[self.conversation(tmp_path, "one").name] == 1, "what has not changed is not read"
-        remembered = [entry.summary for entry in known.values()]
-        assert {summary and summary.ref.session_id for summary in remembered} == {"one", "three"}
+        after = {name: layout.fingerprint(ref) for name, ref in self.refs(tmp_path).items()}
+        assert after["one"] != before["one"]
+        assert after["two"] == before["two"] != b""
 
-    def test_what_was_changed_a_moment_ago_is_not_remembered(self, tmp_path: Path) -> None:
+    def test_what_was_changed_a_moment_ago_has_no_fingerprint(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1)])
-        known: dict[str, Known] = {}
-        assert len(list(self.layout(tmp_path, OS_FS).summaries(known))) == 1
-        assert known == {}, "within one tick of the clock a further change would leave no trace"
+        layout = self.layout(tmp_path, OS_FS)
+        found = [layout.fingerprint(ref) for ref in layout.discover()]
+        assert found == [b""], "within one tick of the clock a further change would leave no trace"
 
     def test_a_parent_is_told(self, tmp_path: Path) -> None:
         layout = self.layout(tmp_path, OS_FS)
@@ -271,7 +266,7 @@ class LayoutTests(ABC):
         folder = self.folder(tmp_path, "two")
         for path in filter(Path.is_file, list(folder.rglob("*"))):
             path.write_bytes(junk)
-        listed = {summary.ref.session_id: summary for summary in self.layout(tmp_path, OS_FS).summaries()}
+        listed = {summary.ref.session_id: summary for summary in summaries(self.layout(tmp_path, OS_FS))}
         assert set(listed) == {"one", "two", "three"}
         assert listed["two"].health not in ("ok", "note")
         assert listed["one"].health == listed["three"].health == "ok"
@@ -288,7 +283,7 @@ class LayoutTests(ABC):
             kept = Path(part.path).read_bytes()
             os.unlink(part.path)
             os.mkfifo(part.path)
-            listed = {summary.ref.session_id: summary for summary in layout.summaries()}
+            listed = {summary.ref.session_id: summary for summary in summaries(layout)}
             assert listed["one"].health == "ok"
             told = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
             assert any(problem.path == part.path for problem in told), f"nobody tells of {part.name}"
@@ -326,7 +321,7 @@ class LayoutTests(ABC):
             list(layout.entries(ref))
             list(layout.parts(ref))
             list(layout.check(ref))
-        list(layout.summaries())
+        list(summaries(layout))
         assert not {name: fs.calls[name] for name in WRITES if fs.calls[name]}
 
     def test_parts_are_the_files_without_locks_and_temp_files(self, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import EventsLog, SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.base import summaries
 from sessionary.layouts.brainstorm import BrainstormStore
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
@@ -455,7 +456,7 @@ def test_placeholders_of_agents_are_reported_and_never_written_over(home: Path) 
         assert caught.value.outcome == "not_committed"
         assert "brctl download" in str(caught.value.hint)
     assert tree(folder) == before
-    (summary,) = AmplifierLayout(home).summaries()
+    (summary,) = summaries(AmplifierLayout(home))
     assert summary.health == "hides_data"
 
 

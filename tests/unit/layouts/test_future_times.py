@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.base import Known
+from sessionary.catalog import Catalog
+from sessionary.layouts.base import summaries
 from sessionary.model import Severity
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.policy_world import KINDS, PROJECT, PolicyDevice, PolicyWorld, recipient
@@ -41,16 +42,19 @@ def say(device: PolicyDevice, kind: str, at: datetime) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_time_after_the_clock_is_a_note_and_the_files_count(kind: str, device: PolicyDevice) -> None:
+def test_a_time_after_the_clock_is_a_note_and_the_files_count(
+    kind: str, device: PolicyDevice, tmp_path: Path
+) -> None:
     say(device, kind, FUTURE)
     layout = recipient(kind, device.project)
-    known: dict[str, Known] = {}
+    catalog = Catalog(str(tmp_path / "cache"))
     for _ in range(2):
-        [found] = [one for one in layout.summaries(known) if one.ref.session_id == NAMES[kind]]
+        [found] = [one for one in catalog.summaries(layout) if one.ref.session_id == NAMES[kind]]
         assert found.updated == datetime.fromtimestamp(THEN, UTC)
         [note] = [one for one in found.problems if one.code == "future_time"]
         assert (note.severity, "2099-01-01" in note.message) == (Severity.note, True)
-    assert not known, "it is a note only until the clock has come there"
+    stored = [row.summary.ref.session_id for row in catalog._load(layout).values()]
+    assert NAMES[kind] not in stored, "it is a note only until the clock has come there"
     assert "future_time" in [one.code for one in layout.check(layout.place(PROJECT, NAMES[kind]))]
 
 
@@ -59,6 +63,6 @@ def test_a_clock_that_is_ahead_by_a_minute_is_believed(kind: str, device: Policy
     soon = (datetime.now(UTC) + timedelta(minutes=1)).replace(microsecond=0)
     say(device, kind, soon)
     layout = recipient(kind, device.project)
-    [found] = [one for one in layout.summaries() if one.ref.session_id == NAMES[kind]]
+    [found] = [one for one in summaries(layout) if one.ref.session_id == NAMES[kind]]
     assert found.updated == soon
     assert "future_time" not in [one.code for one in found.problems]

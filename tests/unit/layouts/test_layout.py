@@ -14,7 +14,7 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier import conversation
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Known, Layout, PartKind
+from sessionary.layouts.base import Layout, PartKind, summaries
 from sessionary.model import Cursor, Problem, SessionRef, Severity, Summary
 from sessionary.workspace import Workspace
 
@@ -73,7 +73,7 @@ def make(home: Path) -> Make:
 
 
 def only(layout: AmplifierLayout) -> Summary:
-    (summary,) = layout.summaries()
+    (summary,) = summaries(layout)
     return summary
 
 
@@ -112,7 +112,7 @@ class Closed(OsFs):
 def test_a_home_that_is_not_there_has_no_sessions(home: Path) -> None:
     layout: Layout = AmplifierLayout(home)
     assert list(layout.discover()) == []
-    assert list(layout.summaries()) == []
+    assert list(summaries(layout)) == []
     assert not home.exists()
 
 
@@ -138,7 +138,7 @@ def test_discover_finds_sessions_and_passes_over_strangers(home: Path, make: Mak
         ("-tmp", "one"),
     }
     assert found["-home-u-app", ROOT] == SessionRef("amplifier", ROOT, str(sessions / ROOT), "-home-u-app")
-    assert {summary.ref.session_id for summary in AmplifierLayout(home).summaries()} == {
+    assert {summary.ref.session_id for summary in summaries(AmplifierLayout(home))} == {
         ROOT, SPAWNED, "only-events", "one",
     }  # fmt: skip
 
@@ -255,7 +255,7 @@ def test_times_are_read_wherever_writers_put_them(home: Path, make: Make) -> Non
     for place in ({"ts": LATER["timestamp"]}, {"metadata": {"timestamp": LATER["timestamp"]}}):
         name = "s" + next(iter(place))
         make(name, files={"transcript.jsonl": lines(HELLO, {"role": "assistant", "content": "x", **place})})
-    found = AmplifierLayout(home).summaries()
+    found = summaries(AmplifierLayout(home))
     assert {one.updated for one in found} == {datetime(2026, 3, 1, 9, 0, 9, tzinfo=UTC)}
 
 
@@ -264,14 +264,11 @@ def test_a_message_after_the_clock_is_a_note_and_the_files_count(home: Path, mak
     folder = make(files={"transcript.jsonl": lines(HELLO, late)})
     for path in (*folder.iterdir(), folder):
         os.utime(path, (1_700_000_000, 1_700_000_000))
-    known: dict[str, Known] = {}
-    for _ in range(2):
-        (found,) = AmplifierLayout(home).summaries(known)
-        assert found.updated == datetime.fromtimestamp(1_700_000_000, UTC)
-        [problem] = [one for one in found.problems if one.code == "future_time"]
-        assert problem.severity is Severity.note
-        assert "2099-01-01" in problem.message
-    assert known == {}, "it is a note only until the clock has come there"
+    (found,) = summaries(AmplifierLayout(home))
+    assert found.updated == datetime.fromtimestamp(1_700_000_000, UTC)
+    [problem] = [one for one in found.problems if one.code == "future_time"]
+    assert problem.severity is Severity.note
+    assert "2099-01-01" in problem.message
 
 
 def test_files_after_the_clock_count_by_the_time_of_their_inodes(home: Path, make: Make) -> None:
@@ -357,7 +354,7 @@ def test_a_session_that_cannot_be_looked_into_is_shown_and_hides_no_other(home: 
     make("open")
     layout = AmplifierLayout(home, Closed(closed))
     assert {ref.session_id for ref in layout.discover()} == {"closed", "open"}
-    found = {summary.ref.session_id: summary for summary in layout.summaries()}
+    found = {summary.ref.session_id: summary for summary in summaries(layout)}
     assert found["open"].health == "ok"
     assert codes(found["closed"].problems) == [("unreadable_file", "stops_resume")]
     assert layout.summary(found["closed"].ref) == found["closed"]
@@ -368,8 +365,7 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_session(home: Path, make
     folder = make("closed")
     make("open")
     found = {
-        summary.ref.session_id: summary
-        for summary in AmplifierLayout(home, Closed(folder / name)).summaries()
+        summary.ref.session_id: summary for summary in summaries(AmplifierLayout(home, Closed(folder / name)))
     }
     assert found["open"].health == "ok"
     assert ("unreadable_file", "stops_resume") in codes(found["closed"].problems)
@@ -392,7 +388,7 @@ def test_a_project_that_cannot_be_looked_into_is_told_after_all_the_others(home:
     layout = AmplifierLayout(home, Closed(home / "projects" / "-b" / "sessions"))
     found: list[Summary] = []
     with pytest.raises(StorageFailed) as caught:
-        found.extend(layout.summaries())
+        found.extend(summaries(layout))
     assert sorted(summary.ref.session_id for summary in found) == ["one", "three"]
     assert caught.value.details["folders"] == [str(home / "projects" / "-b" / "sessions")]
 
@@ -711,7 +707,7 @@ def test_reading_changes_nothing(home: Path, make: Make) -> None:
 
     before = state()
     layout = AmplifierLayout(home)
-    for summary in layout.summaries():
+    for summary in summaries(layout):
         list(layout.check(summary.ref))
         list(layout.entries(summary.ref))
         list(layout.parts(summary.ref))

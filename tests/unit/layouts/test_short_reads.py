@@ -13,6 +13,7 @@ from sessionary import SessionStore, WorkStore, create_breadcrumb
 from sessionary.disk.fs import OS_FS, Fs, read_at
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.turn_marks import read_marks
+from sessionary.layouts.base import summaries
 from sessionary.search import Needle, Place, Query, Search
 from sessionary.testing.wrapper import WrappedFs
 
@@ -63,7 +64,7 @@ def test_sessions_are_listed_checked_read_and_found_alike(home: Path) -> None:
             [Place(ref, layout, str(path), None, path.stat().st_size)]
         )
         return [
-            list(layout.summaries()),
+            list(summaries(layout)),
             list(layout.check(ref)),
             list(layout.entries(ref)),
             [hit.index for hit in hits],

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sessionary import Mailbox, StorageFailed
+from sessionary.layouts.base import summaries
 from sessionary.layouts.maestro import WorkStore
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.names import LARGEST
@@ -99,7 +100,7 @@ def test_the_store_lists_the_others_and_tells_of_it(make: Callable[[Path], None]
     found = store.breadcrumbs(session)
     assert [crumb.prompt for crumb in found.breadcrumbs] == ["good"]
     assert [problem.code for problem in found.problems] == ["too_large" if make is huge else "no_file"]
-    (summary,) = MaestroLayout(tmp_path).summaries()
+    (summary,) = summaries(MaestroLayout(tmp_path))
     assert (summary.turns, [problem.code for problem in summary.problems]) == (
         1,
         [problem.code for problem in found.problems],

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessionary.catalog import xdg_folder
 from sessionary.errors import Invalid, NotFound, SessionaryError
 from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
 from sessionary.sync.notes import FileNote
@@ -22,6 +21,7 @@ from sessionary.sync.settings import (
     settings_file,
     usual_tenant,
 )
+from sessionary.xdg import xdg_folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import click
 
-from sessionary.catalog import xdg_folder
 from sessionary.cli import homes, output
 from sessionary.cli.numbers import Finite
 from sessionary.cli.progress import Progress
@@ -39,6 +38,7 @@ from sessionary.sync.settings import (
 )
 from sessionary.sync.strangers import strangers
 from sessionary.workspace import Workspace, check_folder
+from sessionary.xdg import xdg_folder
 
 _OF_AGENTS = "amplifier"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sessionary.codec.problems import text_problems
@@ -16,7 +16,6 @@ from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
-from sessionary.layouts.base import FUTURE_TIME
 from sessionary.model import Problem, Severity
 
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})
@@ -29,19 +28,8 @@ _REQUIRED = {
 }
 LIVE_WRITER = 60.0
 
-_TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
+TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
 _KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-(?:[0-9T.Z-]+|[0-9a-f]{12})")
-
-
-def lasting(names: Iterable[str], problems: Iterable[Problem]) -> bool:
-    """True if these findings stay true for as long as no file of the folder changes.
-
-    What is said of a temp file depends on its age, and whether a file can be read on who asks; a time after the clock
-    is one only for a while.
-    """
-    return not any(problem.code in ("unreadable_file", FUTURE_TIME) for problem in problems) and (
-        ORDINARY.issuperset(names) or not any(_TEMP.fullmatch(name) for name in names)
-    )
 
 
 def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
@@ -131,7 +119,7 @@ def problems_beside(
             yield from _backup_problems(path, stats[name], stats.get(name.removesuffix(BACKUP)))
         elif kept := _KEPT.fullmatch(name):
             yield _kept_problem(kept[1], path, stats[name].st_size)
-        elif _TEMP.fullmatch(name) and now - stats[name].st_mtime > LIVE_WRITER:
+        elif TEMP.fullmatch(name) and now - stats[name].st_mtime > LIVE_WRITER:
             yield _orphan(fs, path, stats[name].st_size, messages)
 
 

@@ -8,20 +8,19 @@ What reads sessions is imported where it is called: a list that remembers them a
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
-from sessionary.disk.helper import Helper
 from sessionary.errors import StorageFailed
+from sessionary.layouts.amplifier.checking import TEMP
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
-from sessionary.layouts.base import Capability, Known, Part, PartKind, held_open, remembered
+from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
@@ -45,9 +44,6 @@ class AmplifierLayout:
         home: the folder that holds `projects/`. It need not exist: then there are no sessions.
         fs: the file system.
         now: the time in seconds since 1970, to tell leftovers from files that are being written.
-        meanwhile: in a program of one's own, what it wants to do with the summaries of a long list as soon as it can.
-            It is told what is remembered, and what was just read of others, while a second process looks whether
-            what is remembered still holds; see `disk.helper`.
     """
 
     name: ClassVar[str] = "amplifier"
@@ -66,18 +62,10 @@ class AmplifierLayout:
         "*.torn-*",
     )
 
-    def __init__(
-        self,
-        home: Path,
-        fs: Fs = OS_FS,
-        *,
-        now: Callable[[], float] = time.time,
-        meanwhile: Callable[[list[Summary]], object] | None = None,
-    ) -> None:
+    def __init__(self, home: Path, fs: Fs = OS_FS, *, now: Callable[[], float] = time.time) -> None:
         self.home = home
         self._fs = fs
         self._now = now
-        self._meanwhile = meanwhile
 
     def discover(self) -> Iterator[SessionRef]:
         for project, sessions, names in self._sessions():
@@ -115,84 +103,8 @@ class AmplifierLayout:
         own = re.match(_OWN_SPAN, name)
         return name[own.start(1) :] if own else name
 
-    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
-        now = self._now()
-        known = {} if known is None else known
-        entries = list(known.values())
-        meanwhile = self._meanwhile
-        with Helper(self._compare, entries, is_wanted=meanwhile is not None) as helper:
-            here, closed = self._folders()
-            new = [folder for folder in here if folder not in known]
-            fresh: list[Summary] = []
-            for folder in new:
-                for summary in self._anew(folder, known, now):
-                    fresh.append(summary)
-                    yield summary
-            gone: set[str] = set()  # nearly always empty, which counting tells at once
-            if len(here) - len(new) < len(entries):
-                gone = {entry.folder for entry in entries}.difference(here)
-            told: list[Summary | None] = []
-            if meanwhile is not None and helper.is_at_work:
-                told = [None if entry.folder in gone else entry.summary for entry in entries]
-                meanwhile([*fresh, *(one for one in told if one is not None)])
-            for place, holds in enumerate(helper.answers()):
-                entry = entries[place]
-                if entry.folder in gone:
-                    continue
-                one = (told[place] if told else entry.summary) if holds else None
-                if one is not None:
-                    yield one
-                else:
-                    yield from self._anew(entry.folder, known, now)
-        if closed is not None:
-            raise closed
-        for folder in gone:
-            del known[folder]
-
-    def _compare(self, entries: Sequence[Known]) -> Iterator[int]:
-        """For each of what is remembered 1 if it holds, else 0."""
-        for sessions, those in groupby(entries, _folder_of):
-            with held_open(self._fs, sessions) as fd:
-                start = 0 if fd is None else len(sessions) + 1
-                for entry in those:
-                    yield entry.holds(self._fs, entry.folder[start:], fd)
-
-    def _folders(self) -> tuple[list[str], StorageFailed | None]:
-        """The folders that may be sessions, and what kept some of them from being found."""
-        here: list[str] = []
-        try:
-            for _, sessions, names in self._sessions():
-                here += [f"{sessions}/{name}" for name in names]
-        except StorageFailed as error:
-            return here, error
-        return here, None
-
-    def _anew(self, folder: str, known: MutableMapping[str, Known], now: float) -> Iterator[Summary]:
-        """The summary of what may be a session, if it is one; what may be remembered of it is."""
-        sessions, name = os.path.split(folder)
-        project = os.path.basename(os.path.dirname(sessions))
-        summary, read = self._read(SessionRef(self.name, name, folder, project), now)
-        if read is not None:
-            known[folder] = read
-        else:
-            known.pop(folder, None)
-        if summary is not None:
-            yield summary
-
-    def _read(self, ref: SessionRef, now: float) -> tuple[Summary | None, Known | None]:
-        """The summary of what may be a session, if it is one, and what may be remembered of it."""
-        from sessionary.layouts.amplifier.listing import is_session, look, unreadable_summary
-
-        names = self._look_into(ref.folder)
-        if isinstance(names, OSError):
-            return unreadable_summary(ref, names), None
-        if not names or not is_session(self._fs, ref.folder, names):
-            return None, None
-        try:
-            seen = look(self._fs, ref, names, now)
-        except FileNotFoundError:
-            return None, None  # moved to the trash since its name was read
-        return seen.summary, remembered(seen.summary, seen.folder, seen.files, now) if seen.lasting else None
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        return fingerprint_of(self._fs, ref.folder, self._now(), passing=TEMP.fullmatch)
 
     def summary(self, ref: SessionRef) -> Summary:
         return self._look(ref, thorough=False)[0]
@@ -204,7 +116,7 @@ class AmplifierLayout:
         now = self._now()
         try:
             names = self._fs.listdir(ref.folder)
-            return look(self._fs, ref, names, now, thorough=thorough).summary, names
+            return look(self._fs, ref, names, now, thorough=thorough), names
         except FileNotFoundError:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
@@ -289,8 +201,3 @@ class AmplifierLayout:
         except OSError as error:
             closed.append(storage_failed(error, "look into", folder))
             return None
-
-
-def _folder_of(entry: Known) -> str:
-    """The folder of sessions that a session lies in."""
-    return entry.folder.rpartition("/")[0]

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import READ, Fs
@@ -43,24 +43,8 @@ def is_session(fs: Fs, folder: str, names: Iterable[str]) -> bool:
     return bool(conflict_copies.placeholders_in(names, COPIED))
 
 
-class Look(NamedTuple):
-    """What one look at a session folder gave.
-
-    Attributes:
-        summary: what a list shows.
-        folder: the stat of the folder, from before its files were read.
-        files: the stat of each of its files, by name.
-        lasting: True if the same stats will always give the same summary.
-    """
-
-    summary: Summary
-    folder: os.stat_result
-    files: dict[str, os.stat_result]
-    lasting: bool
-
-
-def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: bool = False) -> Look:
-    """Look at the session whose folder holds `names`.
+def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: bool = False) -> Summary:
+    """The summary of the session whose folder holds `names`.
 
     Raises:
         OSError: the folder is gone, or cannot be looked into.
@@ -84,7 +68,7 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
     updated = talk.newest if talk else None
     if updated is None or is_ahead(updated, now):
         updated = _by_files(folder, place, stats, updated, now, problems)
-    summary = Summary(
+    return Summary(
         ref,
         AGENT,
         _title(metadata.get("name")) or _title(title),
@@ -98,7 +82,6 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
         health(problems) if problems else "ok",
         problems,
     )
-    return Look(summary, place, stats, len(stats) == len(names) and checking.lasting(names, problems))
 
 
 def _by_files(

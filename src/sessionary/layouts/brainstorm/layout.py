@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 import stat as stat_module
-import struct
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -24,10 +23,7 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
 from sessionary.layouts.base import (
     FUTURE_REMEDY,
-    FUTURE_TIME,
-    SETTLED,
     Capability,
-    Known,
     Part,
     PartKind,
     ahead_message,
@@ -39,11 +35,11 @@ from sessionary.layouts.brainstorm.moves import list_in
 from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_here, parse, refusal, row_of
 from sessionary.layouts.brainstorm.talk import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
+from sessionary.layouts.conflict_copies import copy_of
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Severity, Summary, health
 
 AGENT = "brainstorm"
-
-_state = struct.Struct("=Qqqq").pack
 
 
 class BrainstormLayout:
@@ -93,31 +89,10 @@ class BrainstormLayout:
     def handle(self, ref: SessionRef) -> str:
         return ref.session_id
 
-    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
-        known = {} if known is None else known
-        now = self._now()
-        seen: set[str] = set()
-        for ref in self.discover():
-            entry = known.get(ref.folder)
-            told = entry.summary if entry is not None and self._holds(entry, ref.folder) else None
-            if told is not None:
-                seen.add(ref.folder)
-                yield told
-                continue
-            try:
-                row, found = self._row(ref)
-            except FileNotFoundError:
-                continue  # taken away since its name was read
-            summary = _summary_of(ref, row, found, now)
-            ahead = any(problem.code == FUTURE_TIME for problem in summary.problems)
-            if found is not None and not ahead and max(found.st_mtime, found.st_ctime) < now - SETTLED:
-                read = Known.of(summary, os.path.basename(ref.folder), _state_of(found))
-                if read is not None:
-                    known[ref.folder] = read
-                    seen.add(ref.folder)
-            yield summary
-        for path in known.keys() - seen:
-            del known[path]
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        if copy_of(os.path.basename(ref.folder), devices=False) is not None:
+            return UNKNOWN  # what is reported of a copy depends on the file that it is one of
+        return fingerprint_of(self._fs, ref.folder, self._now())
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
@@ -182,16 +157,6 @@ class BrainstormLayout:
             told: StorageFailed = storage_failed(error, "read", ref.folder, session=ref.session_id)
             return Row(ref.session_id, ref.folder, problems=(refusal(told, ref.folder),)), None
         return row_of(data, ref.folder, ref.session_id, fs=self._fs), found
-
-    def _holds(self, entry: Known, path: str) -> bool:
-        try:
-            return _state_of(self._fs.stat(path)) == entry.state
-        except (OSError, struct.error):
-            return False
-
-
-def _state_of(found: os.stat_result) -> bytes:
-    return _state(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: float) -> Summary:

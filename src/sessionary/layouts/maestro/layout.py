@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import time
-import zlib
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, placeholder_name, size_of, storage_failed
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.base import Capability, Known, Part, PartKind, remembered
+from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
+from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
-from sessionary.layouts.maestro.crumbs import crumb_files, read_crumb
+from sessionary.layouts.maestro.crumbs import YOUNG, crumb_files, read_crumb
 from sessionary.layouts.maestro.documents import read_session, zone_in
-from sessionary.layouts.maestro.looking import Look, Read, look, read_all_crumbs, unreadable_summary
+from sessionary.layouts.maestro.looking import Read, look, read_all_crumbs, unreadable_summary
 from sessionary.layouts.maestro.lost import lost_problems
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION
 from sessionary.layouts.maestro.placement import mailboxes, walk
@@ -76,11 +76,6 @@ class MaestroLayout:
         self._project = project
         self._now = now
 
-    @property
-    def catalogue(self) -> str:
-        """The name under which summaries are remembered: those of times without a zone hold for one zone only."""
-        return f"{self.name}-{zlib.crc32(zone_signature().encode()):08x}"
-
     def discover(self) -> Iterator[SessionRef]:
         closed: list[StorageFailed] = []
         for place in walk(self._fs, self._root, closed):
@@ -98,30 +93,24 @@ class MaestroLayout:
     def handle(self, ref: SessionRef) -> str:
         return ref.session_id
 
-    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
-        known = {} if known is None else known
-        seen: set[str] = set()
-        try:
-            for ref in self.discover():
-                seen.add(ref.folder)
-                entry = known.get(ref.folder)
-                told = entry.summary if entry is not None and entry.holds(self._fs, ref.folder) else None
-                if told is not None:
-                    yield told
-                    continue
-                known.pop(ref.folder, None)
-                summary, entry = self._read(ref)
-                if entry is not None:
-                    known[ref.folder] = entry
-                if summary is not None:
-                    yield summary
-        finally:
-            for folder in set(known) - seen:
-                del known[folder]
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        """As `Layout.fingerprint`. Times without a zone hold for one zone, so that is a part of it."""
+
+        def of(folder: str, wanted: Callable[[str], bool]) -> bytes:
+            salt = f"{zone_signature()} {os.path.relpath(folder, ref.folder)}"
+            now = self._now()
+            return fingerprint_of(self._fs, folder, now, settled=YOUNG, wanted=wanted, salt=salt)
+
+        boxes = self._boxes(ref)
+        found = [of(ref.folder, _is_own), *(of(box, _is_own) for box in boxes if box != ref.folder)]
+        if os.path.dirname(ref.folder) != self._root and boxes == [ref.folder]:
+            # The original gives a child a second mailbox at the top: that it has none shows in the root.
+            found.append(of(self._root, lambda path: False))
+        return b"".join(found) if all(found) else UNKNOWN
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
-            return self._look(ref).summary
+            return look(self._fs, ref, self._boxes(ref), self._now())
         except FileNotFoundError:
             raise not_found(ref.folder, f"Work session '{ref.session_id}' not found") from None
         except OSError as error:
@@ -187,27 +176,6 @@ class MaestroLayout:
     def _boxes(self, ref: SessionRef) -> list[str]:
         return mailboxes(self._fs, self._root, ref.session_id, ref.folder)
 
-    def _look(self, ref: SessionRef) -> Look:
-        return look(self._fs, ref, self._boxes(ref), self._now())
-
-    def _read(self, ref: SessionRef) -> tuple[Summary | None, Known | None]:
-        """The summary of what may be a session, if it is one, and what may be remembered of it."""
-        now = self._now()
-        try:
-            # A child has a second mailbox at the top if the original wrote it: that it has none shows in the root.
-            top = self._fs.stat(self._root)
-            seen = self._look(ref)
-        except FileNotFoundError:
-            return None, None  # gone since its name was read
-        except OSError as error:
-            return unreadable_summary(ref, error), None
-        if seen.legacy:
-            return None, None  # of Maestro's older kind; `check` names it
-        files = seen.files
-        if os.path.dirname(ref.folder) != self._root:
-            files = {**files, os.path.relpath(self._root, ref.folder): top}
-        return seen.summary, remembered(seen.summary, seen.place, files, now) if seen.lasting else None
-
     def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
         reads = read_all_crumbs(self._fs, ref.folder, self._boxes(ref), {}, [], self._now())
         zone = zone_in(self._fs, ref.folder)
@@ -218,6 +186,12 @@ class MaestroLayout:
                 after = Cursor(place.st_dev, place.st_ino, index + 1)
                 yield Entry(index, Record(message, 1, 0, read.data), after)
                 index += 1
+
+
+def _is_own(path: str) -> bool:
+    """False for what belongs to the sessions below, and for hidden files, as locks are."""
+    first, _, rest = path.partition("/")
+    return not path.rpartition("/")[2].startswith(".") and (not rest or first == BREADCRUMBS)
 
 
 def _order(read: Read) -> tuple[str, int, str]:

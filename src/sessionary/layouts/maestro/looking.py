@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
+from sessionary.layouts.base import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.layouts.maestro.crumbs import (
     Crumb,
     CrumbFile,
@@ -34,8 +34,6 @@ from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "maestro"
 TITLE = 200
-_PASSING = ("unreadable_file", "no_file", "too_large")
-"""What may change without a trace in the stats that are kept."""
 
 
 class Read(NamedTuple):
@@ -54,28 +52,8 @@ class Read(NamedTuple):
     data: bytes
 
 
-class Look(NamedTuple):
-    """What one look at a session gave.
-
-    Attributes:
-        summary: what a list shows.
-        session: the document; None if it cannot be read.
-        legacy: True if it is one of Maestro's older kind, and so no session of ours.
-        place: the stat of the folder, from before anything in it was read.
-        files: the stat of everything that was looked at, by its path relative to the folder.
-        lasting: True if the same stats will always give the same summary.
-    """
-
-    summary: Summary
-    session: WorkSession | None
-    legacy: bool
-    place: os.stat_result
-    files: dict[str, os.stat_result]
-    lasting: bool
-
-
-def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
-    """Look at the session in a folder, with the breadcrumbs in all `boxes`.
+def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Summary:
+    """The summary of the session in a folder, with the breadcrumbs in all `boxes`.
 
     Raises:
         OSError: the folder is gone, or cannot be looked into.
@@ -90,18 +68,13 @@ def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Look:
             _keep_stat(fs, ref.folder, name, files)
     problems += conflict_copies.problems(fs, ref.folder, names, (SESSION, LOG), ref.session_id)
     reads = list(read_all_crumbs(fs, ref.folder, boxes, files, problems, now))
-    unfinished = any(each.crumb.unfinished for each in reads)
     for each in reads:
         problems += each.crumb.problems
-    lasting = not unfinished and not any(problem.code in _PASSING for problem in problems)
     crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
     size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
     zone = session_zone(session.created) if session else UTC
     updated = _updated(f"{ref.folder}/{SESSION}", session, crumbs, zone, place, now, problems)
-    lasting = lasting and not any(problem.code == FUTURE_TIME for problem in problems)
-    return Look(
-        _summary(ref, session, crumbs, problems, updated, size), session, legacy, place, files, lasting
-    )
+    return _summary(ref, session, crumbs, problems, updated, size, listed=not legacy)
 
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
@@ -217,6 +190,8 @@ def _summary(
     problems: list[Problem],
     updated: datetime | None,
     size: int,
+    *,
+    listed: bool,
 ) -> Summary:
     zone = session_zone(session.created) if session else UTC
     spoken = [message for crumb in crumbs for message in messages_of(crumb, zone)]
@@ -233,6 +208,7 @@ def _summary(
         size,
         health(problems),
         problems,
+        listed,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,14 +21,13 @@ from sessionary.layouts.base import (
     FUTURE_REMEDY,
     FUTURE_TIME,
     Capability,
-    Known,
     Part,
     PartKind,
     ahead_message,
     changed_at,
     is_ahead,
-    remembered,
 )
+from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.times import parse
@@ -89,32 +88,18 @@ class FeatureLayout:
     def handle(self, ref: SessionRef) -> str:
         return ref.session_id
 
-    def summaries(self, known: MutableMapping[str, Known] | None = None) -> Iterator[Summary]:
-        known = {} if known is None else known
-        listed = set()
-        for ref in self.discover():
-            listed.add(ref.folder)
-            entry = known.get(ref.folder)
-            told = entry.summary if entry is not None and entry.holds(self._fs, ref.folder) else None
-            if told is not None:
-                yield told
-                continue
-            known.pop(ref.folder, None)
-            try:
-                summary, entry = self._look(ref)
-            except FileNotFoundError:
-                continue  # moved to the archive since its name was read
-            if entry is not None:
-                known[ref.folder] = entry
-            yield summary
-        for folder in set(known) - listed:
-            del known[folder]
+    def fingerprint(self, ref: SessionRef) -> bytes:
+        return fingerprint_of(self._fs, ref.folder, self._now(), wanted=_is_shown)
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
-            return self._look(ref)[0]
+            return self._read(ref, self._stats(ref.folder, ""))
         except FileNotFoundError:
             raise not_found(ref.folder, f"There is no feature {ref.session_id}") from None
+        except StorageFailed:
+            raise
+        except OSError as error:
+            return _closed(ref, storage_failed(error, "look into", ref.folder))
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         path = f"{ref.folder}/{names.HISTORY}"
@@ -155,21 +140,6 @@ class FeatureLayout:
         if home == str(self.home):
             project = self._project or project
         return SessionRef(self.name, os.path.basename(folder), folder, project)
-
-    def _look(self, ref: SessionRef) -> tuple[Summary, Known | None]:
-        """The summary of a feature, and what of it may be remembered. Raises FileNotFoundError."""
-        now = self._now()
-        try:
-            folder = self._fs.stat(ref.folder)
-            files = self._stats(ref.folder, "")
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            return _closed(ref, storage_failed(error, "look into", ref.folder)), None
-        summary = self._read(ref, files)
-        passing = ("unreadable_file", FUTURE_TIME)
-        lasting = not any(problem.code in passing for problem in summary.problems)
-        return summary, remembered(summary, folder, files, now) if lasting else None
 
     def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
         found = reading.read_state(self._fs, ref.folder)
@@ -243,6 +213,11 @@ class FeatureLayout:
             elif (size := size_of(self._fs, path)) is not None:
                 kind = PartKind.DOCUMENT if below else _PARTS.get(name, PartKind.KEPT)
                 yield Part(f"{below}{name}", path, kind, size)
+
+
+def _is_shown(path: str) -> bool:
+    """False for hidden files: locks and temporary files come and go while somebody writes."""
+    return not path.rpartition("/")[2].startswith(".")
 
 
 def _is_turn(entry: dict[str, Any]) -> bool:

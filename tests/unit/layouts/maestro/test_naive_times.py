@@ -16,6 +16,7 @@ from sessionary.cli import main
 from sessionary.codec import decode, encode_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid
+from sessionary.layouts.base import summaries
 from sessionary.layouts.maestro import (
     Breadcrumb,
     WorkSession,
@@ -193,7 +194,7 @@ def test_the_breadcrumbs_of_the_original_are_local_too(
     folder.mkdir(parents=True)
     stamp = datetime.fromisoformat(LOCAL[zone]).strftime("%Y%m%d_%H%M%S_%f")
     (folder / f"{stamp}.json").write_text(json.dumps(vars(note()) | {"timestamp": stamp}))
-    (summary,) = MaestroLayout(tmp_path).summaries()
+    (summary,) = summaries(MaestroLayout(tmp_path))
     assert (summary.created, summary.updated) == (NOW, NOW)
     (first, *_) = MaestroLayout(tmp_path).entries(summary.ref)
     assert parse_time(first.record.value["timestamp"]) == NOW

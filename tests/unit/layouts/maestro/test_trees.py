@@ -10,6 +10,7 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, InvalidId, NotFound, StorageFailed
+from sessionary.layouts.base import summaries
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb, save_session
 from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import merge
@@ -106,7 +107,7 @@ def test_a_grandchild_in_a_stub_of_its_parent_and_breadcrumbs_at_the_top_are_mer
     assert store.list_breadcrumbs("P") == []
     assert {"stray_breadcrumbs"} == set(codes(tmp_path, "C"))
     assert {"stray_breadcrumbs", "stray_session"} == set(codes(tmp_path, "G"))
-    (summary,) = [each for each in MaestroLayout(tmp_path).summaries() if each.ref.session_id == "C"]
+    (summary,) = [each for each in summaries(MaestroLayout(tmp_path)) if each.ref.session_id == "C"]
     assert summary.turns == 2
 
 
@@ -193,7 +194,7 @@ def test_the_older_kind_of_session_is_named_and_left_out(tmp_path: Path) -> None
     assert [(problem.code, problem.path) for problem in scan.problems] == [
         ("legacy_session", f"{tmp_path}/older/session.json")
     ]
-    assert [summary.ref.session_id for summary in MaestroLayout(tmp_path).summaries()] == ["good"]
+    assert [summary.ref.session_id for summary in summaries(MaestroLayout(tmp_path))] == ["good"]
     session = store.load("good")
     session.purpose = "over it"
     with pytest.raises(ValueError, match="older kind"):
@@ -231,7 +232,7 @@ def test_a_document_that_does_not_fit_into_memory_is_told_and_hides_no_other(tmp
     assert [each.session_id for each in scan.sessions] == ["good"]
     assert [problem.code for problem in scan.problems] == ["unreadable_file"]
     assert "File too large" in scan.problems[0].message
-    health = {summary.ref.session_id: summary.health for summary in MaestroLayout(tmp_path).summaries()}
+    health = {summary.ref.session_id: summary.health for summary in summaries(MaestroLayout(tmp_path))}
     assert health == {"good": "ok", "huge": "hides_data"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Locked
+from sessionary.layouts.base import summaries
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
@@ -156,7 +157,7 @@ def test_a_list_goes_on_while_a_feature_is_written(store: Any, home: Path, featu
         def listdir(self, path: str) -> list[str]:
             return [*self.inner.listdir(path), ".state.lock", ".state.yaml.0123456789abcdef.tmp"]
 
-    assert [summary.ref.session_id for summary in FeatureLayout(home, Gone(UNSYNCED)).summaries()] == [ID]
+    assert [summary.ref.session_id for summary in summaries(FeatureLayout(home, Gone(UNSYNCED)))] == [ID]
 
 
 def test_two_stores_of_one_process_keep_one_another_out(make: Any, feature: Path) -> None:

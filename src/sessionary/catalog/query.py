@@ -1,0 +1,68 @@
+"""Read the catalogue with SQL. Only reading is permitted, whatever the statement says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from sessionary.catalog.store import Catalog, connect
+from sessionary.errors import Invalid, StorageFailed
+
+_PERMITTED = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_FUNCTION}
+)
+_REFUSED_FUNCTIONS = frozenset({"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"})
+HINT = "`sessionary sql --schema` prints the tables"
+
+
+class Rows(NamedTuple):
+    """The result of a query.
+
+    Attributes:
+        names: the names of its columns.
+        rows: its rows.
+    """
+
+    names: list[str]
+    rows: list[tuple[Any, ...]]
+
+
+def query(catalog: Catalog, statement: str) -> Rows:
+    """The rows of one SQL statement.
+
+    Raises:
+        Invalid: the statement is wrong, or does more than read.
+        StorageFailed: there is no catalogue, or it cannot be read.
+    """
+    if catalog.path is None:
+        raise StorageFailed("there is no cache folder for the catalogue", hint="set XDG_CACHE_HOME")
+    try:
+        connection = connect(catalog.path)
+    except sqlite3.Error as error:
+        raise StorageFailed(
+            f"the catalogue {catalog.path} cannot be read: {error}",
+            path=catalog.path,
+            hint="check that its folder can be written, or set XDG_CACHE_HOME to one that can",
+        ) from error
+    with closing(connection):
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_authorize)
+        try:
+            cursor = connection.execute(statement)
+            names = [column[0] for column in cursor.description or ()]
+            return Rows(names, list(_rows(cursor)))
+        except (sqlite3.Error, sqlite3.Warning, UnicodeEncodeError) as error:
+            raise Invalid(f"the statement cannot be run: {error}", hint=HINT) from error
+
+
+def _rows(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    yield from cursor
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    """Permit reading the tables and calling functions that reach nothing outside of them."""
+    if action not in _PERMITTED or (action == sqlite3.SQLITE_FUNCTION and second in _REFUSED_FUNCTIONS):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK

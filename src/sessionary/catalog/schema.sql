@@ -1,0 +1,40 @@
+-- The catalogue of Sessionary: one row for each session that a list has read. Derived and disposable.
+-- `sessionary sql "select …"` reads it. PRAGMA user_version is the version of this schema.
+-- Times are UTC in ISO 8601, NULL stands for what a session does not say.
+
+CREATE TABLE sessions (
+    kind        TEXT NOT NULL,     -- the layout: amplifier, work, brainstorm, feature
+    home        TEXT NOT NULL,     -- the folder that the layout was read from
+    place       TEXT NOT NULL,     -- the folder or file of the session
+    id          TEXT NOT NULL,
+    project     TEXT,
+    agent       TEXT NOT NULL,
+    title       TEXT,
+    parent      TEXT,              -- the id of the session that it comes from
+    messages    INTEGER NOT NULL,
+    turns       INTEGER NOT NULL,
+    turn_count  INTEGER,           -- what the session itself says
+    created     TEXT,
+    updated     TEXT,
+    size        INTEGER NOT NULL,  -- bytes of its files
+    health      TEXT NOT NULL,     -- ok, note, cosmetic, hides_data, stops_resume, lost_data
+    fingerprint BLOB NOT NULL,     -- of the state that was read (opaque)
+    checksum    INTEGER NOT NULL,  -- of the row and its problems
+    PRIMARY KEY (kind, home, place)
+) WITHOUT ROWID;
+
+CREATE TABLE problems (
+    kind     TEXT NOT NULL,
+    home     TEXT NOT NULL,
+    place    TEXT NOT NULL,        -- of the session
+    number   INTEGER NOT NULL,     -- in the order in which they were found, from 0
+    code     TEXT NOT NULL,
+    severity INTEGER NOT NULL,     -- 1 note, 2 cosmetic, 3 hides_data, 4 stops_resume, 5 lost_data
+    path     TEXT NOT NULL,
+    line     INTEGER,              -- from 1
+    byte     INTEGER,              -- from 0
+    message  TEXT NOT NULL,
+    repair   TEXT,
+    span     INTEGER NOT NULL,     -- bytes concerned
+    PRIMARY KEY (kind, home, place, number)
+) WITHOUT ROWID;

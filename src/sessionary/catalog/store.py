@@ -1,0 +1,269 @@
+"""Refresh the catalogue: compare fingerprints, read the sessions that changed, store what was read.
+
+Two processes may refresh at once: the rows of both are true of what each has read, and a row whose fingerprint no
+longer holds is read again. Nothing changed means that nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import datetime
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, make_dirs
+from sessionary.errors import AlreadyExists, NotFound
+from sessionary.layouts.base import FUTURE_TIME, Layout
+from sessionary.model import Problem, SessionRef, Severity, Summary
+
+VERSION = 1
+"""Raised with `schema.sql`, and whenever a layout says something else of the same files."""
+
+FILE = "catalogue.db"
+WAIT = 0.5
+"""Seconds to wait for a lock; a list does without the catalogue rather than wait longer."""
+
+_PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
+"""Problems that may go without a change of the files: who asks, or the clock, decides about them."""
+
+_UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+_COLUMNS = (
+    "place, id, project, agent, title, parent, messages, turns, turn_count, created, updated, size, health, "
+    "fingerprint, checksum"
+)
+_OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
+
+
+class _Row(NamedTuple):
+    """What the catalogue has of one session."""
+
+    fingerprint: bytes
+    summary: Summary
+
+
+class Catalog:
+    """The catalogue in a folder.
+
+    Args:
+        folder: the cache folder; None does without a catalogue.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self.path = None if folder is None else os.path.join(folder, FILE)
+
+    def summaries(self, layout: Layout) -> Iterator[Summary]:
+        """The summary of every session of a layout, in no order; reads only those that changed.
+
+        What was read is stored when the iteration ends, or is given up.
+
+        Raises:
+            StorageFailed: as `Layout.discover`, after all that could be found.
+        """
+        known, home = self._load(layout), _home(layout)
+        read: list[tuple[bytes, Summary]] = []
+        complete = False
+        try:
+            for ref in layout.discover():
+                fingerprint = layout.fingerprint(ref)
+                row = known.get(ref.folder)
+                if row is not None and fingerprint and row.fingerprint == fingerprint:
+                    del known[ref.folder]
+                    yield row.summary
+                    continue
+                try:
+                    summary = layout.summary(ref)
+                except NotFound:
+                    continue  # removed since its name was read
+                if not summary.listed:
+                    continue
+                if fingerprint and not any(problem.code in _PASSING for problem in summary.problems):
+                    known.pop(ref.folder, None)
+                    read.append((fingerprint, summary))
+                yield summary
+            complete = True
+        finally:
+            gone = known if complete else {}
+            if read or gone:
+                self._store(layout.name, home, read, list(gone))
+
+    # -- SQLite
+
+    def _load(self, layout: Layout) -> dict[str, _Row]:
+        """What is stored of the sessions of a layout, by place."""
+        if self.path is None or not os.path.exists(self.path):
+            return {}
+        key = (layout.name, _home(layout))
+        try:
+            with closing(connect(self.path)) as connection:
+                problems: dict[str, list[Problem]] = {}
+                found = connection.execute(
+                    f"SELECT {_OF_PROBLEMS} FROM problems WHERE kind = ? AND home = ? ORDER BY place, number",
+                    key,
+                )
+                for place, code, severity, *rest in found:
+                    problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
+                rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE kind = ? AND home = ?", key)
+                return {
+                    row[0]: _Row(row[13], _summary(layout.name, row, problems.get(row[0], [])))
+                    for row in rows
+                    if _checksum(row[:14], problems.get(row[0], [])) == row[14]
+                }
+        except (sqlite3.Error, ValueError, TypeError, OSError) as error:
+            self._give_up(error)
+            return {}
+
+    def _store(self, kind: str, home: str, read: list[tuple[bytes, Summary]], gone: list[str]) -> None:
+        """Store the sessions that were read, and drop those that are gone."""
+        if self.path is None:
+            return
+        try:
+            make_dirs(OS_FS, os.path.dirname(self.path), durable=False)
+            with suppress(AlreadyExists):
+                atomic.create(self.path, b"", durable=False)  # private, as SQLite makes none
+            with closing(connect(self.path, make=True)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                for place in (*gone, *(summary.ref.folder for _, summary in read)):
+                    for table in ("sessions", "problems"):
+                        where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
+                        with suppress(UnicodeEncodeError):
+                            connection.execute(where, (kind, home, place))
+                for fingerprint, summary in read:
+                    with suppress(
+                        UnicodeEncodeError, OverflowError
+                    ):  # half a surrogate pair, a number of 65 bits
+                        _insert(connection, kind, home, fingerprint, summary)
+                connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Do without the catalogue; delete one that is damaged or of another version."""
+        import logging  # here, since a list that has nothing to report should not wait for it
+
+        logging.getLogger(__name__).debug("the catalogue is not used: %s", error)
+        if self.path is not None and getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _UNUSABLE:
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    atomic.forget_file(self.path + suffix)
+
+
+def connect(path: str, *, make: bool = False) -> sqlite3.Connection:
+    """Open a catalogue of this version.
+
+    Args:
+        path: the file.
+        make: make the file and its tables if they are missing.
+
+    Raises:
+        sqlite3.Error: it is damaged, of another version, locked, or cannot be opened or made.
+    """
+    mode = "rwc" if make else "rw"
+    connection = sqlite3.connect(f"{_uri(path)}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0 and make:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute("PRAGMA user_version").fetchone() == (0,):
+                for statement in schema().split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        elif version != VERSION:
+            raise sqlite3.DatabaseError(f"{path} is a catalogue of version {version}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def schema() -> str:
+    """The statements that make the tables, with the description of each column."""
+    return files("sessionary.catalog").joinpath("schema.sql").read_text("utf-8")
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote  # here, since it loads much
+
+    return "file:" + quote(os.fsencode(path))
+
+
+def _insert(
+    connection: sqlite3.Connection, kind: str, home: str, fingerprint: bytes, summary: Summary
+) -> None:
+    row = _row(fingerprint, summary)
+    marks = ", ".join("?" * (len(row) + 3))
+    values = (kind, home, *row, _checksum(row, summary.problems))
+    for number, problem in enumerate(summary.problems):
+        connection.execute(
+            "INSERT OR REPLACE INTO problems VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (kind, home, summary.ref.folder, number, problem.code, int(problem.severity), *problem[2:]),
+        )
+    connection.execute(f"INSERT OR REPLACE INTO sessions VALUES ({marks})", values)
+
+
+def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
+    ref = summary.ref
+    return (
+        ref.folder,
+        ref.session_id,
+        ref.project,
+        summary.agent,
+        summary.title,
+        summary.parent,
+        summary.messages,
+        summary.turns,
+        summary.turn_count,
+        _text(summary.created),
+        _text(summary.updated),
+        summary.size,
+        summary.health,
+        fingerprint,
+    )
+
+
+def _summary(kind: str, row: tuple[Any, ...], problems: list[Problem]) -> Summary:
+    place, session_id, project, agent, title, parent, messages, turns, turn_count, created, updated, *rest = (
+        row
+    )
+    ref = SessionRef(kind, session_id, place, project)
+    return Summary(
+        ref,
+        agent,
+        title,
+        parent,
+        messages,
+        turns,
+        turn_count,
+        _time(created),
+        _time(updated),
+        rest[0],
+        rest[1],
+        problems,
+    )
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _checksum(row: tuple[Any, ...], problems: list[Problem]) -> int:
+    """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
+    return zlib.crc32(repr((row, [tuple(problem) for problem in problems])).encode("utf-8", "surrogatepass"))
+
+
+def _home(layout: Layout) -> str:
+    """The home of a layout; names are other texts where the file system has another encoding."""
+    encoding = sys.getfilesystemencoding()
+    return str(layout.home) if encoding == "utf-8" else f"{layout.home} ({encoding})"
