@@ -19,6 +19,7 @@ COMMANDS = (
     "events",
     "tree",
     "stats",
+    "sql",
     "work",
     "check",
     "repair",

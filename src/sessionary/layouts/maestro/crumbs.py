@@ -58,7 +58,6 @@ from sessionary.layouts.maestro.records import (
 )
 from sessionary.layouts.maestro.sharing import inherit, message_mode
 from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, parse_time, stamp_of, utc_now
-from sessionary.layouts.maestro.usual import usual_breadcrumb
 from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
@@ -303,10 +302,6 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
         fd: the file, if it is open already; it is left open.
     """
     try:
-        data = _beginning(fs, found.path) if fd is None else fs.pread(fd, _BLOCK, 0)
-        crumb = usual_breadcrumb(data)
-        if crumb is not None and crumb.depth_level == found.depth:
-            return Crumb(crumb)
         data = _read(fs, found.path) if fd is None else _content(fs, fd)
     except FileNotFoundError:
         return Crumb(None, missing=True)
@@ -363,7 +358,7 @@ def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
 
 def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
     """The breadcrumb in the bytes of a file of that name. Raises Undecodable and SchemaError."""
-    return usual_breadcrumb(data) or breadcrumb_of(decode(data), name=name)
+    return breadcrumb_of(decode(data), name=name)
 
 
 def unreadable(path: str, error: OSError) -> Problem:
@@ -383,15 +378,6 @@ def unreadable_crumb(path: str, error: OSError) -> Problem:
         return unreadable(path, error)
     words = f"no breadcrumb: {reason_of(error)}"
     return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
-
-
-def _beginning(fs: Fs, path: str) -> bytes:
-    """The first bytes of a file, of nearly all breadcrumbs all there are. Raises OSError."""
-    fd = fs.open(path, READ)
-    try:
-        return fs.pread(fd, _BLOCK, 0)
-    finally:
-        fs.close(fd)
 
 
 def _read(fs: Fs, path: str) -> bytes:

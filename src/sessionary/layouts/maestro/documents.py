@@ -25,7 +25,6 @@ from sessionary.layouts.maestro.names import LARGEST, LOCK, SESSION
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
 from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
 from sessionary.layouts.maestro.times import session_time, session_zone, utc_now
-from sessionary.layouts.maestro.usual import usual_session
 
 PATIENCE = 30.0
 """Seconds to wait for another writer of a session; each holds the lock for the length of one flush."""
@@ -80,7 +79,7 @@ def zone_in(fs: Fs, folder: str) -> tzinfo:
 def parse_session(data: bytes, path: str) -> WorkSession:
     """The work session that the bytes of a session.json hold. Raises Corrupt and SchemaError as `read_session`."""
     try:
-        session = usual_session(data) or session_of(decode(data))
+        session = session_of(decode(data))
     except Undecodable as error:
         raise Corrupt(
             f"{path} cannot be read: {error}",

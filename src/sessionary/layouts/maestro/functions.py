@@ -23,7 +23,6 @@ from sessionary.layouts.maestro.gathering import DateRange, summarise
 from sessionary.layouts.maestro.names import SESSION, default_root, is_uuid, new_id
 from sessionary.layouts.maestro.placement import places_below
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
-from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import Stamp, iso, utc_now
 from sessionary.model import Problem
@@ -32,7 +31,6 @@ AnyPath = str | os.PathLike[str]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_memory = Memory()  # of these functions, which have no store that lasts
 _log = logging.getLogger("sessionary.maestro")
 
 
@@ -115,7 +113,7 @@ def list_sessions(
     base_path: AnyPath | None = None, session_type: str | None = None, status: str | None = None
 ) -> list[WorkSession]:
     """Every work session that can be read, at any depth, of a type or a status if one is given."""
-    found = _store(base_path).scan(_memory)
+    found = _store(base_path).scan()
     _warn(found.problems)
     return [
         session

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from msgspec import Struct
@@ -60,10 +60,6 @@ class Place(Struct, frozen=True, gc=False):
         return self.session is not None
 
 
-Looking = Callable[[Fs, str, str], Place]
-"""Looks into the folder of a name and a path; the root has no name. Raises OSError."""
-
-
 def look_into(fs: Fs, name: str, folder: str) -> Place:
     """The place that a folder is. Raises OSError."""
     return place_of(fs.listdir(folder), name, folder)
@@ -81,24 +77,21 @@ def place_of(names: list[str], name: str, folder: str) -> Place:
     return Place(name, folder, f"{folder}/{SESSION}" if SESSION in names else None, below)
 
 
-def walk(
-    fs: Fs, root: str, closed: list[StorageFailed] | None = None, looking: Looking = look_into
-) -> Iterator[Place]:
+def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterator[Place]:
     """Every folder below the root that may be a session or hold some, parents before children, never `breadcrumbs`.
 
     Args:
         fs: the file system.
         root: the root; if it is not there, nothing is.
         closed: gets the errors of folders that cannot be looked into; without it the first one is raised.
-        looking: how to look into a folder; one that remembers spares listing what has not changed.
     """
-    top = _look(fs, "", root, closed, looking)
+    top = _look(fs, "", root, closed)
     waiting = list(top.below) if top else []
     while waiting:
         found = waiting.pop()
         if found.nested and _is_link(fs, found.folder):
             continue  # a link may lead back up
-        place = _look(fs, found.name, found.folder, closed, looking)
+        place = _look(fs, found.name, found.folder, closed)
         if place is None or (place.session is None and _is_link(fs, found.folder)):
             continue  # a session may be kept elsewhere; whatever else a link leads to may be the whole machine
         yield place
@@ -196,11 +189,9 @@ def _is_link(fs: Fs, path: str) -> bool:
         return True  # gone since its name was read
 
 
-def _look(
-    fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None, looking: Looking
-) -> Place | None:
+def _look(fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None) -> Place | None:
     try:
-        return looking(fs, name, folder)
+        return look_into(fs, name, folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

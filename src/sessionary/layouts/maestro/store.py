@@ -43,7 +43,6 @@ from sessionary.layouts.maestro.origin import git_facts
 from sessionary.layouts.maestro.placement import find_folder, folder_of, mailboxes, no_session, walk
 from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
-from sessionary.layouts.maestro.remembering import Memory
 from sessionary.layouts.maestro.times import is_naive, naive_zone, utc_now
 from sessionary.model import Problem
 
@@ -87,7 +86,6 @@ class WorkStore:
         self.prices = prices
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
-        self._memory = Memory()
         self._lay: dict[str, tuple[str, bool]] = {}
         self.new_id: Callable[[], str] = new_id
 
@@ -280,23 +278,16 @@ class WorkStore:
             if session_type in (None, session.session_type) and status in (None, session.status)
         ]
 
-    def scan(self, memory: Memory | None = None) -> Scan:
-        """Read every session.json below the root. One that is bad hides none of the others.
-
-        What was read is remembered, and not opened again while its stats are the same.
-
-        Args:
-            memory: where; by default this store's own.
-        """
-        memory = memory or self._memory
+    def scan(self) -> Scan:
+        """Read every session.json below the root. One that is bad hides none of the others."""
         found = Scan()
         closed: list[StorageFailed] = []
-        for place in walk(self.fs, self._root, closed, memory.place):
+        for place in walk(self.fs, self._root, closed):
             path = place.session
             if path is None:
                 continue
             try:
-                found.sessions.append(memory.session(self.fs, path))
+                found.sessions.append(read_session(path, fs=self.fs))
             except NotFound:
                 continue
             except SessionaryError as error:

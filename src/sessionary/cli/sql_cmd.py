@@ -1,0 +1,95 @@
+"""`sessionary sql`: the catalogue of sessions, read with SQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessionary.catalog import Rows, query
+from sessionary.catalog.store import schema
+from sessionary.cli import homes, options, output, phrases
+from sessionary.cli.choice import all_summaries, tell_partly
+from sessionary.cli.text import column, fit, one_line
+
+_LONGEST = 60
+"""Cells of a column in a table on a terminal; `--csv` and `--json` cut nothing."""
+
+
+@click.command(
+    "sql",
+    epilog="""\b
+Examples:
+  sessionary sql "SELECT project, count(*), sum(messages) FROM sessions GROUP BY 1"
+  sessionary sql "SELECT id, title FROM sessions WHERE health <> 'ok'" --json
+  sessionary sql "SELECT date(updated), count(*) FROM sessions GROUP BY 1" --csv
+  sessionary sql --schema
+""",
+)
+@click.argument("statement", metavar="STATEMENT", required=False)
+@options.home
+@click.option("--schema", "schema_", is_flag=True, help="Print the tables and what their columns mean.")
+@click.option("--csv", "csv_", is_flag=True, help="Print the rows as CSV, the names of the columns first.")
+@options.as_json("the rows", "one row")
+def sql_command(
+    statement: str | None, home: Path | None, schema_: bool, csv_: bool, json_: bool, jsonl: bool
+) -> int:
+    """Query the catalogue of sessions with SQL.
+
+    The catalogue is the SQLite file in which lists keep what they have read. It is brought up to date first, for the
+    sessions that `list` shows; it may hold those of other folders too (see the column `home`). It holds no messages.
+
+    STATEMENT can only read: SELECT, WITH and VALUES. Times are UTC in ISO 8601. Nothing is changed.
+    """
+    if (statement is None) != schema_:
+        raise click.UsageError("give a statement, or --schema")
+    if csv_ + json_ + jsonl > 1:
+        raise click.UsageError("--csv, --json and --jsonl exclude each other")
+    if statement is None:
+        output.lines(schema().splitlines())
+        return 0
+    workspace = homes.workspace(home)
+    _, failure = all_summaries(workspace)
+    found = query(workspace.catalog, statement)
+    if csv_:
+        output.lines(_csv(found))
+    elif json_ or jsonl:
+        output.items(
+            (dict(zip(found.names, map(_plain, row), strict=True)) for row in found.rows), jsonl=jsonl
+        )
+    else:
+        with output.paged():
+            output.lines(_table(found))
+        output.aside(phrases.count(len(found.rows), "row"))
+    return tell_partly(failure, "read")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: bytes in hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _csv(found: Rows) -> Iterator[str]:
+    for row in (found.names, *found.rows):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow([_plain(value) for value in row])
+        yield text.getvalue()
+
+
+def _table(found: Rows) -> Iterator[str]:
+    """The rows in columns; numbers stand at the right."""
+    columns = []
+    for at, name in enumerate(found.names):
+        values = [row[at] for row in found.rows]
+        are_numbers = bool(values) and all(isinstance(value, (int, float)) for value in values)
+        columns.append(column([one_line(name), *map(_shown, values)], right=are_numbers))
+    return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
+
+
+def _shown(value: Any) -> str:
+    text = "" if value is None else one_line(str(_plain(value)))
+    return fit(text, _LONGEST) if output.is_terminal() else text
