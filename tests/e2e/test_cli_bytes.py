@@ -12,7 +12,69 @@ from sessionary import BrainstormStore, FeatureStore
 from sessionary.cli import main
 
 BAD = "caf\udce9"
-CONFLICT = "    catalog = Catalog(str(tmp_path / "cache" / "sessionary"))
+CONFLICT = "<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> laptop\n"
+
+
+def transcript(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / "transcript.jsonl"
+    path.write_text('{"role":"user","content":"hello"}\n{"role":"assistant","content":"there"}\n')
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    transcript(tmp_path / "home" / "projects" / "-p" / "sessions" / "s1")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fork", "s1", "--name", BAD],
+        ["search", BAD],
+        ["work", "breadcrumb", "add", "latest", "--cookie", BAD, "--prompt", "go"],
+        ["work", "breadcrumb", "add", "latest", "--cookie", "x", "--prompt", BAD],
+        ["feature", "log", "f", BAD],
+        ["feature", "create", BAD],
+        ["brainstorm", "start", BAD],
+        ["sync", "init", "postgresql://x/y", "--tenant", BAD],
+    ],
+    ids=lambda words: " ".join(word for word in words[:3] if word != BAD),
+)
+def test_text_that_is_not_utf8_is_refused_by_every_command(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(words) == 2
+    assert "caf\\xe9 is not valid UTF-8." in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_path_may_be_any_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / BAD
+    transcript(home / "projects" / "-p" / "sessions" / "s1")
+    assert main(["list", "--home", str(home), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["id"] == "s1"
+    assert main(["show", str(home / "projects" / "-p" / "sessions" / "s1")]) == 0
+
+
+@pytest.mark.parametrize("first", ["utf8", "ascii"])
+def test_the_cache_of_lists_survives_a_change_of_locale(first: str, tmp_path: Path) -> None:
+    path = transcript(tmp_path / "home" / "projects" / "-日本" / "sessions" / "é1")
+    long_ago = 1_600_000_000
+    for place in (path, path.parent):
+        os.utime(place, (long_ago, long_ago))
+    command = [sys.executable, "-m", "sessionary", "list", "--json", "--home", str(tmp_path / "home")]
+    utf8 = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+    ascii_only = {**utf8, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    from sessionary.catalog import Catalog
+    from sessionary.layouts.amplifier.layout import AmplifierLayout
+
+    # Remembered as a list two seconds later would: a file that was changed just now is not.
+    layout = AmplifierLayout(tmp_path / "home", now=lambda: 4e9)
+    catalog = Catalog(str(tmp_path / "cache" / "sessionary"))
     assert [one.title for one in catalog.summaries(layout)] == ["hello"]
     assert len(catalog._load(layout)) == 1
     order = (utf8, ascii_only, utf8) if first == "utf8" else (ascii_only, utf8, ascii_only)
