@@ -88,7 +88,7 @@ def only_file(cache: Path) -> Path:
 def remembered(home: Path, cache: Path) -> dict[str, Summary]:
     """What the catalogue has of the sessions of a home, by id."""
     rows = Catalog(str(cache))._load(AmplifierLayout(home, LongAgoFs()))
-    return {row.summary.ref.session_id: row.summary for row in rows.values()}
+    return {row.summary.ref.session_id: row.summary for row in rows.values() if row.fingerprint}
 
 
 # What it saves
@@ -725,6 +725,19 @@ def test_a_query_only_reads(statement: str, home: Path, cache: Path, tmp_path: P
 
 
 def test_a_query_without_a_catalogue(cache: Path) -> None:
+    assert query(Catalog(str(cache)), "SELECT count(*) FROM sessions").rows == [(0,)]
+    (cache / FILE).unlink()
+    cache.rmdir()
+    cache.touch()
     for place in (None, str(cache)):
         with pytest.raises(StorageFailed, match="catalogue"):
             query(Catalog(place), "SELECT 1")
+
+
+def test_a_session_of_this_moment_is_in_the_catalogue_and_read_again(home: Path, cache: Path) -> None:
+    make(home, "one")
+    for _ in range(2):
+        fs = OsFs()
+        assert len(list(Workspace(home, fs, cache=str(cache)).summaries())) == 1
+        assert query(Catalog(str(cache)), "SELECT id FROM sessions").rows == [("one",)]
+    assert not remembered(home, cache)

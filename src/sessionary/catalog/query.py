@@ -39,8 +39,8 @@ def query(catalog: Catalog, statement: str) -> Rows:
     if catalog.path is None:
         raise StorageFailed("there is no cache folder for the catalogue", hint="set XDG_CACHE_HOME")
     try:
-        connection = connect(catalog.path)
-    except sqlite3.Error as error:
+        connection = connect(catalog.path, make=True)
+    except (sqlite3.Error, OSError) as error:
         raise StorageFailed(
             f"the catalogue {catalog.path} cannot be read: {error}",
             path=catalog.path,

@@ -20,6 +20,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.base import FUTURE_TIME, Layout
+from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Problem, SessionRef, Severity, Summary
 
 VERSION = 1
@@ -41,7 +42,7 @@ _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
 
 
 class _Row(NamedTuple):
-    """What the catalogue has of one session."""
+    """What the catalogue has of one session. It is read again if its fingerprint is unknown."""
 
     fingerprint: bytes
     summary: Summary
@@ -82,8 +83,9 @@ class Catalog:
                     continue  # removed since its name was read
                 if not summary.listed:
                     continue
-                if fingerprint and not any(problem.code in _PASSING for problem in summary.problems):
-                    known.pop(ref.folder, None)
+                if any(problem.code in _PASSING for problem in summary.problems):
+                    fingerprint = UNKNOWN
+                if known.pop(ref.folder, None) != (fingerprint, summary):
                     read.append((fingerprint, summary))
                 yield summary
             complete = True
@@ -123,9 +125,6 @@ class Catalog:
         if self.path is None:
             return
         try:
-            make_dirs(OS_FS, os.path.dirname(self.path), durable=False)
-            with suppress(AlreadyExists):
-                atomic.create(self.path, b"", durable=False)  # private, as SQLite makes none
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for place in (*gone, *(summary.ref.folder for _, summary in read)):
@@ -161,10 +160,14 @@ def connect(path: str, *, make: bool = False) -> sqlite3.Connection:
         make: make the file and its tables if they are missing.
 
     Raises:
-        sqlite3.Error: it is damaged, of another version, locked, or cannot be opened or made.
+        sqlite3.Error: it is damaged, of another version, locked, or cannot be opened.
+        OSError: it cannot be made.
     """
-    mode = "rwc" if make else "rw"
-    connection = sqlite3.connect(f"{_uri(path)}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
+    if make:
+        make_dirs(OS_FS, os.path.dirname(path), durable=False)
+        with suppress(AlreadyExists):
+            atomic.create(path, b"", durable=False)  # SQLite would let others read it
+    connection = sqlite3.connect(f"{_uri(path)}?mode=rw", uri=True, timeout=WAIT, isolation_level=None)
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0 and make:

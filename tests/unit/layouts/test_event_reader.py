@@ -257,20 +257,29 @@ values = (
     | st.dictionaries(texts, texts, max_size=2)
     | st.lists(texts, max_size=2)
 )
-events = st.fixed_dictionaries(
-    {},
-    optional={
-        "ts": st.integers(0, 99).map(lambda second: (START + timedelta(seconds=second)).isoformat()),
-        "lvl": st.sampled_from(["INFO", "ERROR", "debug"]),
-        "event": st.sampled_from(["llm:request", "llm:response", "tool:pre", "a.b"]),
-        "session_id": texts,
-        "span_id": st.sampled_from(["s1", "s2"]),
-        "parent_span_id": st.sampled_from(["s1", "s2"]),
-        "duration_ms": st.integers(0, 9) | st.floats(0, 9),
-        "data": values | st.just({"x": "long " * 300}),
-        "more": values,
-    },
-).flatmap(lambda found: st.permutations(list(found.items())).map(dict))
+events = (
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "ts": st.integers(0, 99).map(lambda second: (START + timedelta(seconds=second)).isoformat()),
+            "lvl": st.sampled_from(["INFO", "ERROR", "debug"]),
+            "event": st.sampled_from(["llm:request", "llm:response", "tool:pre", "a.b"]),
+            "session_id": texts,
+            "span_id": st.sampled_from(["s1", "s2"]),
+            "parent_span_id": st.sampled_from(["s1", "s2"]),
+            "duration_ms": st.integers(0, 9) | st.floats(0, 9),
+            "data": values | st.just({"x": "long " * 300}),
+            "more": values,
+        },
+    )
+    .flatmap(lambda found: st.permutations(list(found.items())).map(dict))
+    .filter(
+        # A long line that ends in an object counts as one whose last key is `data`; see `top_of_head`.
+        lambda found: (
+            not isinstance(next(reversed(found.values()), None), dict) or next(reversed(found)) == "data"
+        )
+    )
+)
 
 
 @given(

@@ -94,7 +94,8 @@ def top_of_head(head: Head) -> Top | None:
     """What the first bytes of a long line tell, or None if they do not tell enough.
 
     They are believed if they name time and event in front of `data`, and the line ends as one does whose last key
-    is `data`. The bytes between are not looked at.
+    is `data`. The bytes between are not looked at: of a long line that has other fields behind `data` and ends in an
+    object of its own, those fields are not seen.
     """
     front, data, _ = head.head.partition(_DATA)
     if not data or not head.whole or head.end != b"}}":
