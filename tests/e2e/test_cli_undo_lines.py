@@ -96,3 +96,15 @@ def test_rename_gives_a_session_another_title_and_takes_it_away(run: Run) -> Non
     assert run("rename", "3f0c", "Again", "--json").json["undo"] == f"sessionary rename {ROOT} --clear"
     for words in (["3f0c"], ["3f0c", " "], ["3f0c", "x", "--clear"]):
         assert run("rename", *words).code == 2
+
+
+def test_check_says_what_repair_does_with_bytes_that_are_not_utf8(run: Run) -> None:
+    other = f"{ROOT[:-1]}9"
+    files = {"transcript.jsonl": b'{"role": "user", "content": "Hi th\xffere"}\n', "metadata.json": b"{}"}
+    put(Path.home() / ".amplifier", other, "-q", files)
+    told = run("check", other, "--json").json["problems"]
+    [problem] = [one for one in told if one["code"] == "bad_utf8"]
+    assert problem["repair"].endswith("put U+FFFD in place of the bytes")
+    assert run("repair", other).out.splitlines()[-1] == "  could not be brought back: 1 B of line 1"
+    assert run("show", other, "--json").json["messages"][0]["text"] == "Hi th\ufffdere"
+    assert "not_recovered" in [one["code"] for one in run("check", other, "--json").json["problems"]]

@@ -29,6 +29,7 @@ class Code(NamedTuple):
 
 
 _REWRITE = "rewrite the line as strict JSON; nothing is lost by that"
+_REPLACED = "take the line from the backup if it is whole there, else put U+FFFD in place of the bytes"
 _SET_ASIDE = "set the damaged bytes aside, fill the gap from the backup if it has the record"
 
 CODES: Final[dict[str, Code]] = {
@@ -39,7 +40,7 @@ CODES: Final[dict[str, Code]] = {
         "set the torn bytes aside",
     ),
     "bad_json": Code(Severity.lost_data, True, "a finished line that is no JSON", _SET_ASIDE),
-    "bad_utf8": Code(Severity.lost_data, True, "a finished line that is no UTF-8", _SET_ASIDE),
+    "bad_utf8": Code(Severity.lost_data, True, "a finished line that is no UTF-8", _REPLACED),
     # A file system that lost power after it made the file longer, and before it wrote the data, leaves zeros in the
     # place of the data: where NULs are, something was that nobody can bring back from this file.
     "nul_run": Code(

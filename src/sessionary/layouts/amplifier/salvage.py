@@ -204,7 +204,7 @@ def _written_anew(line: bytes) -> bytes:
 def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) -> Fix:
     if code == REPLACED:
         bad = bad_bytes(rest)
-        return Fix(line, "bad_utf8", f"{bad:,} bytes that are not UTF-8 became U+FFFD", bad)
+        return Fix(line, "bad_utf8", f"{bad:,} byte(s) that are not UTF-8 became U+FFFD", bad)
     lost = 0 if code in _NOTHING_LOST else zeros + len(rest.replace(b"\0", b""))
     return Fix(line, code, _words(len(records), len(rest)), lost)
 
