@@ -16,6 +16,7 @@ import pytest
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.replaying import replay
+from sessionary.model import Severity
 from sessionary.testing.faults import Effect, sweep
 from sessionary.testing.sweeps import crash_sweep
 
@@ -124,9 +125,8 @@ def check_of(before: Any, after: Any) -> Any:
             assert {**found, **plan} == before, "neither old nor new"
             assert found["tasks"] in (before["tasks"], after["tasks"])
             assert found["phases"] in (before["phases"], after["phases"])
-        assert not [
-            p for p in store.validate(ID) if p.code in ("unfinished_operation", "times_not_monotonic")
-        ]
+        wrong = {"unfinished_operation", "times_not_monotonic", "emptied_history"}
+        assert not wrong & {problem.code for problem in store.validate(ID)}
         rebuilt_is_the_same(folder)
         left = os.listdir(Path(folder, ".ai-session", ID))
         assert set(left) <= {*FILES, *(name for name in left if name.endswith(".tmp"))}
@@ -583,6 +583,37 @@ def test_what_others_have_overwritten_under_power_cuts_and_faults(name: str, tmp
     for report in (
         crash_sweep(begin_overwritten, run, check, tmp_path, limit=60),
         sweep(begin_overwritten, run, check, tmp_path, effects=EFFECTS),
+    ):
+        assert report.states > 10
+        assert not report.violations, report.describe()
+
+
+def begin_emptied(folder: Any) -> None:
+    setup(folder)
+    Path(folder, ".ai-session", ID, "history.jsonl").write_bytes(b"")
+
+
+def check_begun_anew(folder: Any, acked: Any) -> None:
+    store = FeatureStore(folder)
+    assert (store.load(ID).active_task, store.load(ID).model_in_use) == ("T1", "sonnet")
+    if acked:
+        assert [entry["command"] for entry in store.history(ID)] == ["repair"]
+        rebuilt_is_the_same(folder)
+    store.repair(ID, rewrite_history=True)  # the new line may be torn
+    assert store.history(ID)
+    assert not {problem.code for problem in store.validate(ID) if problem.severity > Severity.note}
+
+
+def test_a_history_is_begun_anew_under_power_cuts_and_faults(tmp_path: Path) -> None:
+    """Section "Recovery Procedures", 2."""
+
+    def run(fs: Any, folder: Any = None) -> None:
+        FeatureStore.over(fs, folder or fs.root, now=later_clock()).repair(ID)
+        fs.mark("repair")
+
+    for report in (
+        crash_sweep(begin_emptied, run, check_begun_anew, tmp_path, limit=60),
+        sweep(begin_emptied, run, check_begun_anew, tmp_path, effects=EFFECTS),
     ):
         assert report.states > 10
         assert not report.violations, report.describe()

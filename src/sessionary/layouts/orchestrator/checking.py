@@ -150,7 +150,7 @@ def _between(
 
 def _emptied(path: str) -> Problem:
     words = "the history is empty, though the state was changed since the feature began: its entries are gone"
-    remedy = "bring the file back from a backup; or `sessionary feature repair` begins it anew with the present state"
+    remedy = "bring the file back from a backup; or `sessionary feature repair` logs the present state"
     return Problem("emptied_history", Severity.lost_data, path, None, None, words, remedy)
 
 

@@ -187,7 +187,7 @@ def _bring_together(
         entry["timestamp"] = stamp(later(now, state.last_updated))
         feature.perform(entry, feature.state())
     if emptied:
-        done.actions.append("began the history anew with the present state; what it held before is gone")
+        done.actions.append("logged the present state in the empty history; what it held before is gone")
     for name, value in behind.items():
         done.actions.append(
             f"restored {name} to {value.told!r}, as the history says, from {value.found!r}"

@@ -518,7 +518,7 @@ def test_a_history_that_was_emptied_is_found_and_begun_anew(
     assert found.severity >= Severity.hides_data
     assert "`sessionary feature repair`" in str(found.repair)
     actions = make().repair(ID).actions
-    assert "began the history anew with the present state; what it held before is gone" in actions
+    assert "logged the present state in the empty history; what it held before is gone" in actions
     (entry,) = make().history(ID)
     assert entry["state"]["model_in_use"] == "opus"
     assert make().load(ID).started_at == state.started_at
