@@ -22,7 +22,6 @@ from typing import NamedTuple
 from sessionary.codec import Undecodable, decode
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
-from sessionary.disk.journal import lines_of
 from sessionary.errors import SessionaryError
 from sessionary.model import Problem, Severity
 
@@ -187,6 +186,8 @@ def not_downloaded(path: str, name: str) -> Problem:
 
 
 def _lines(fs: Fs, path: str) -> Iterator[bytes]:
+    from sessionary.disk.journal import lines_of  # here, as a list that meets no copy needs no journal
+
     try:
         yield from lines_of(fs, path)
     except FileNotFoundError:
