@@ -178,6 +178,11 @@ def test_latest_is_never_a_session_of_a_time_after_the_clock(run: Run) -> None:
         ahead = re.sub(r'((?:updated|last_updated|modified)"?: )"[^"]*"', rf'\1"{IN_FUTURE}"', text)
         assert ahead != text
         Path(path).write_text(ahead)
+    for words in (["brainstorm", "validate"], ["feature", "validate"], ["check"]):
+        notes = [
+            one["path"] for one in run(*words, "--json").json["problems"] if one["code"] == "future_time"
+        ]
+        assert len(notes) == (3 if words == ["check"] else 1)
     assert run("brainstorm", "status", "latest", "--json").json["slug"] == "sign-in"
     assert run("brainstorm", "list", "--json").json[0]["slug"] == "sign-in"
     assert run("feature", "status", "latest", "--json").json["feature_id"] == FEATURE

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.errors import AmbiguousId, NotFound
 from sessionary.layouts.fields import Merged
-from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
+from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary
 
 SETTLED = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
@@ -106,6 +106,14 @@ FUTURE_REMEDY = "none needed, once the clock that set it is right; until then an
 def ahead_message(what: str, time: datetime) -> str:
     """What to report of a time after the clock."""
     return f"{what} is of {time.isoformat(sep=' ', timespec='seconds')}, which is after the clock"
+
+
+def future_note(what: str, time: datetime | None, path: str, now: datetime | None = None) -> list[Problem]:
+    """The note about a time after the clock; nothing if it is not."""
+    if time is None or not is_ahead(time, (now or datetime.now(UTC)).timestamp()):
+        return []
+    message = ahead_message(what, time)
+    return [Problem(FUTURE_TIME, Severity.note, path, None, None, message, FUTURE_REMEDY)]
 
 
 class Capability(Enum):

@@ -18,7 +18,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
-from sessionary.layouts.base import LATEST, believed, one_named
+from sessionary.layouts.base import LATEST, believed, future_note, one_named
 from sessionary.layouts.brainstorm import moves, rounds, upkeep
 from sessionary.layouts.brainstorm.asking import Asking
 from sessionary.layouts.brainstorm.ending import Ending
@@ -170,7 +170,8 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             row = row_at(self._fs, path, name, strict=strict)
             if row is None and slug is not None:
                 self._shelf.bytes_of(slug)  # raises NotFound
-            problems += row.problems if row is not None else ()
+            if row is not None:
+                problems += [*row.problems, *future_note("updated", row.updated, path)]
         return problems
 
     # -- the session as a whole

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sessionary.errors import NotFound
-from sessionary.layouts.base import LATEST, believed, one_named
+from sessionary.layouts.base import LATEST, believed, future_note, one_named
 from sessionary.layouts.orchestrator import acknowledgment, checking, names, reading, status, times
 from sessionary.layouts.orchestrator.feature import missing
 from sessionary.layouts.orchestrator.history import chosen, read_history
@@ -174,6 +174,10 @@ class FeatureReader(FeatureHome):
             found = [
                 problem for each in ids for problem in checking.feature_problems(self._fs, self._folder(each))
             ]
+            for folder in map(self._folder, ids):
+                state = reading.read_state(self._fs, folder).state
+                updated = None if state is None else state.last_updated
+                found += future_note("last_updated", updated, f"{folder}/{names.STATE}")
             if feature_id is None:
                 found += checking.store_problems(
                     self._fs, self._root, ids, self._index.read(), writable=self._may_create()
