@@ -44,8 +44,9 @@ A session is named by its id, a beginning of that, its name, or the path of its 
 Features and brainstorms are named by their id or a beginning of it.
 Upper and lower case count only where two ids differ by that alone.
 `latest` is the session that changed last: of its kind, where a command is for one kind only.
-A time after the clock does not count for that. For `undo`, `restore` and `unarchive` it may be the one that was put away last.
-A cookie (`work breadcrumb add`) is always the whole id, and `sync resolve` takes no `latest`: both must mean one session for good.
+A time after the clock does not count for that.
+For `undo`, `restore` and `unarchive` it may be the one that was put away last.
+A cookie (`work breadcrumb add`) is always the whole id, and `sync resolve` takes no `latest`.
 The name is what `list` shows as the title, in any case.
 Of the id of a sub-agent's session the own part counts: `9c1d` names `0000000000000000-9c1d2e3f4a5b6c7d_explorer`.
 All projects are looked into.
@@ -55,7 +56,7 @@ Sessions of agents are looked for in `--home`, else in `$SESSIONARY_HOME`, else 
 Work sessions, brainstorms and features are looked for in the folder that `--root` names, else in the current one.
 With `--home`, commands for all kinds look only into that folder.
 A folder that is named and is missing, or holds no sessions, is an error: the exit code is 10.
-Commands that may begin the first session (`work start`, `brainstorm start`, `feature create`, `feature ack`, and those of `sync`) need only the folder.
+It may be empty for commands that begin the first session, for `feature ack` and for those of `sync`.
 
 A project is named by its path, its folder name below `projects/`, or the end of that.
 Commands call it by its path, `~/code/app`; by its folder name where no session and no folder tells the path.
