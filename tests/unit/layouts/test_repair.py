@@ -21,6 +21,20 @@ from sessionary.testing.original import load_transcript
 from tests.lanes import shared_folder
 from tests.unit.layouts.surgery_samples import ID, MESSAGES, METADATA, lines, read, write_session
 
+FOREIGN = b'{"type":"user","message":{"role":"user","content":"hi"}}\n{"type":"x"}\n'
+
+
+def test_a_transcript_without_any_message_is_refused_and_stays(session: Path) -> None:
+    (session / "transcript.jsonl").write_bytes(FOREIGN)
+    before = {path.name: path.read_bytes() for path in session.iterdir() if path.is_file()}
+    for dry_run in (True, False):
+        with pytest.raises(Corrupt, match="None of the 2 records") as caught:
+            repair(session, dry_run=dry_run)
+        assert "sessionary show" in str(caught.value.hint)
+    after = {path.name: path.read_bytes() for path in session.iterdir() if path.is_file()}
+    assert {name: data for name, data in after.items() if name in before} == before
+
+
 LINES = lines(MESSAGES).split(b"\n")[:-1]
 
 

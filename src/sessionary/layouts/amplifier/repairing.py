@@ -123,7 +123,8 @@ def repair(
     Raises:
         NotFound: no such session, or neither a transcript nor a backup of one.
         Invalid: `orphans` or `bad_bytes` is neither.
-        Corrupt: nothing in the transcript or its backup can be read; it was left as it is.
+        Corrupt: nothing in the transcript or its backup can be read, or none of its records is a message; it was left
+            as it is.
         Locked, StorageFailed: as every write.
     """
     if bad_bytes not in ("replace", "drop"):
@@ -218,6 +219,8 @@ def _plan(session: Session, orphans: str, close_last: bool, replace_bad: bool, n
     reading = read_lines(old, path)
     salvaged = _salvaged(path, data, backup, replace_bad)
     mended = mend(salvaged.values, orphans=orphans, close_last=close_last)  # type: ignore[arg-type]
+    if salvaged.values and not mended.messages:
+        raise _no_messages(path, len(salvaged.values))
     lines = _lines_of(mended.messages, salvaged, now)
     untouched = not salvaged.fixes and not mended.changes
     return _Plan(
@@ -273,6 +276,15 @@ def _nothing(path: str) -> Corrupt:
         operation=REPAIR,
         path=path,
         hint="the file was left as it is; `sessionary check` tells what it holds instead",
+    )
+
+
+def _no_messages(path: str, records: int) -> Corrupt:
+    return Corrupt(
+        f"None of the {records:,} records in {path} is a message: no speaker can be told of any",
+        operation=REPAIR,
+        path=path,
+        hint="the file was left as it is; another agent may have written it: `sessionary show FILE` reads it",
     )
 
 
