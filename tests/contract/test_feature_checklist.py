@@ -314,6 +314,7 @@ POINTS: Points = {
             "test_every_update_logs_one_line_even_if_nothing_changes",
             "test_existing_lines_are_never_changed",
             "test_a_history_that_was_emptied_is_found_and_begun_anew",
+            "test_a_history_is_begun_anew_under_power_cuts_and_faults",
         ),
         "4: transitions": (
             "test_every_move_of_a_task",

@@ -13,7 +13,7 @@ print(*sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
 """
 HEAVY = {
-    "asyncio", "hashlib", "logging", "markdown_it", "pygments", "rich", "secrets", "socket", "subprocess", "traceback",
+    "asyncio", "logging", "markdown_it", "pygments", "rich", "secrets", "socket", "subprocess", "traceback",
     "yaml",
 }  # fmt: skip
 NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "search"} | {

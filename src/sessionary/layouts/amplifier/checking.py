@@ -15,7 +15,7 @@ from sessionary.codec.problems import text_problems
 from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
 from sessionary.disk.scan import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TEMP, TRANSCRIPT
 from sessionary.model import Problem, Severity
 
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})
@@ -28,7 +28,6 @@ _REQUIRED = {
 }
 LIVE_WRITER = 60.0
 
-TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
 _KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-(?:[0-9T.Z-]+|[0-9a-f]{12})")
 
 

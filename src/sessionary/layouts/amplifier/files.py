@@ -1,5 +1,7 @@
 """What the files in a session's folder are called."""
 
+import re
+
 TRANSCRIPT = "transcript.jsonl"
 METADATA = "metadata.json"
 CONFIG = "config.md"
@@ -14,3 +16,6 @@ COPIED = frozenset({TRANSCRIPT, METADATA, EVENTS})
 
 BACKUP = ".backup"
 """Put behind the name of a document: the version before."""
+
+TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
+"""The names of files that a killed writer leaves behind, or a writer at work has made."""

@@ -16,8 +16,7 @@ from typing import ClassVar
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, size_of, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.checking import TEMP
-from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TRANSCRIPT
+from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA, TEMP, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import fingerprint_of
