@@ -314,7 +314,6 @@ POINTS: Points = {
             "test_every_update_logs_one_line_even_if_nothing_changes",
             "test_existing_lines_are_never_changed",
             "test_a_history_that_was_emptied_is_found_and_begun_anew",
-            "test_a_history_is_begun_anew_under_power_cuts_and_faults",
         ),
         "4: transitions": (
             "test_every_move_of_a_task",
@@ -432,6 +431,7 @@ POINTS: Points = {
             "test_a_missing_row_of_the_list_is_named_and_added",
             "test_without_plan_and_state_the_times_are_those_of_the_history",
             "test_what_others_have_overwritten_under_power_cuts_and_faults",
+            "test_a_history_is_begun_anew_under_power_cuts_and_faults",
         ),
         "3: lock conflicts": (
             "test_a_lock_is_waited_for",
