@@ -29,7 +29,7 @@ from benchmarks.harness import (
 from benchmarks.samples import messages, write_session
 from sessionary import SessionStore
 from sessionary.cli import main
-from sessionary.layouts.base import SETTLED
+from sessionary.layouts.base import MTIME_GRACE
 
 SESSIONS = 10_000
 ROUNDS = 7
@@ -46,7 +46,7 @@ def _listing(place: Path) -> list[Measurement]:
     for session in folders:
         write_session(session, conversation)
     settle()
-    time.sleep(SETTLED)  # what was written a moment ago is not remembered
+    time.sleep(MTIME_GRACE)  # what was written a moment ago is not remembered
     store = SessionStore(folder)
     base = str(folder)
     ids, floor, first, again, reading = by_turns(

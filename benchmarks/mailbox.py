@@ -32,7 +32,7 @@ from sessionary import Mailbox
 from sessionary.codec import encode_document
 from sessionary.disk.fs import OS_FS
 from sessionary.disk.lock import FileLock
-from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
 
 ROUNDS = 31

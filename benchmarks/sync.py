@@ -29,13 +29,13 @@ from benchmarks.harness import (
     timed,
 )
 from benchmarks.samples import line_of, messages, metadata, write_session
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.sync.calls import Cost
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.postgres import PostgresRemote
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Report, SyncStatus
+from sessionary.sync.retry import Cost
 from sessionary.sync.rules import Rules
 from sessionary.testing.postgres_server import PostgresServer
 
@@ -101,7 +101,7 @@ class Metered:
 
 
 def _engine(home: Path, remote: Remote, *, logs: bool = False) -> Engine:
-    layout = AmplifierRecipient(home / "home")
+    layout = AmplifierSyncLayout(home / "home")
     return Engine(layout, remote, state_dir=home / "state", rules=Rules(logs=logs), quiet=0)
 
 
@@ -127,7 +127,7 @@ def _grow(home: Path, remote: Remote, turns: Sequence[bytes], together: int) -> 
             file.write(lines)
         (folder / "metadata.json").write_text(json.dumps(metadata("one", turn), indent=2))
         if turn % together == 0 or turn == len(turns):
-            _add(cost, _told(_engine(home, remote).push(), Standing.PUSHED).cost)
+            _add(cost, _told(_engine(home, remote).push(), SyncStatus.PUSHED).cost)
     return cost
 
 
@@ -137,7 +137,7 @@ def _add(cost: Cost, more: Cost) -> None:
     cost.bytes_down += more.bytes_down
 
 
-def _told(report: Report, standing: Standing) -> Report:
+def _told(report: Report, standing: SyncStatus) -> Report:
     """The report, if every session stands so: what failed must not pass for cheap."""
     wrong = [outcome for outcome in report.outcomes if outcome.standing is not standing]
     if wrong or not report.outcomes:
@@ -202,7 +202,7 @@ def _logs(place: Path) -> list[Measurement]:
     folder = _folder(place, "one")
     write_session(folder, messages(10))
     size = _write_log(folder / "events.jsonl")
-    cost = _told(_engine(place, MemoryServer().remote(), logs=True).push(), Standing.PUSHED).cost
+    cost = _told(_engine(place, MemoryServer().remote(), logs=True).push(), SyncStatus.PUSHED).cost
     return [
         Measurement(
             cost.bytes_up / size, f"{cost.bytes_up / 1e6:.2f} MB : {size / 1e6:.0f} MB, transcript included"
@@ -231,9 +231,9 @@ def _unchanged(place: Path) -> list[Measurement]:
     for number in range(SESSIONS):
         write_session(_folder(a, f"session-{number:04}"), spoken)
     with _postgres(place) as (_, remote):
-        _told(_engine(a, remote).push(), Standing.PUSHED)
-        first = _told(_engine(b, remote).pull(), Standing.PULLED).cost
-        cost = _told(_engine(b, remote).pull(), Standing.IN_STEP).cost
+        _told(_engine(a, remote).push(), SyncStatus.PUSHED)
+        first = _told(_engine(b, remote).pull(), SyncStatus.PULLED).cost
+        cost = _told(_engine(b, remote).pull(), SyncStatus.IN_STEP).cost
     words = f"{cost.requests} requests for {SESSIONS} sessions ({first.requests} when all of them were new)"
     return [Measurement(cost.requests * 100 / SESSIONS, words)]
 
@@ -256,7 +256,7 @@ def _fresh(place: Path) -> list[Measurement]:
         _postgres(place) as (server, remote),
         psycopg.connect(server.conninfo, autocommit=True) as connection,
     ):
-        pushed = _told(_engine(place / "a", remote).push(), Standing.PUSHED).cost
+        pushed = _told(_engine(place / "a", remote).push(), SyncStatus.PUSHED).cost
         connection.execute("CREATE TABLE raw (number int PRIMARY KEY, data bytea)")
         for number, at in enumerate(range(0, len(whole), 1 << 18)):
             connection.execute("INSERT INTO raw VALUES (%s, %s)", (number, whole[at : at + (1 << 18)]))
@@ -265,7 +265,7 @@ def _fresh(place: Path) -> list[Measurement]:
 
         def pull() -> None:
             home = place / f"fresh-{next(pulls)}"
-            _told(_engine(home, remote).pull(), Standing.PULLED)
+            _told(_engine(home, remote).pull(), SyncStatus.PULLED)
 
         works: list[Work] = [
             _settled(timed(pull)),

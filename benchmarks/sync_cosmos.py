@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.harness import Benchmark, Limit, Measurement, Row
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.sync.calls import Cost
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
+from sessionary.sync.retry import Cost
 from sessionary.testing.cosmos_double import CosmosDouble
 from sessionary.testing.request_units import LARGEST, replace_ru
 
@@ -60,7 +60,7 @@ def pushed(folder: Path) -> tuple[Cost, int]:
     with CosmosDouble() as double:
         remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box", key=double.key), tenant="me")
         remote.prepare()
-        engine = Engine(AmplifierRecipient(folder / "home"), remote, state_dir=folder / "state", quiet=0)
+        engine = Engine(AmplifierSyncLayout(folder / "home"), remote, state_dir=folder / "state", quiet=0)
         for number, lines in enumerate(turns(), start=1):
             with open(session / "transcript.jsonl", "ab") as file:
                 file.write(lines)

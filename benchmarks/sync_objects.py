@@ -11,23 +11,23 @@ from pathlib import Path
 
 from benchmarks.harness import Benchmark, Limit, Measurement, Row
 from benchmarks.samples import messages, write_session
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
-from sessionary.sync.notes import FileNote
+from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remotes.objects import ObjectStoreRemote
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.s3_server import BUCKET, S3Server
 
 SESSIONS = 1000
 
 
-def _carry(verb: str, home: Path, server: S3Server) -> tuple[set[Standing], int]:
+def _carry(verb: str, home: Path, server: S3Server) -> tuple[set[SyncStatus], int]:
     """One push or pull as a new process would do it; how the sessions stand then, and the requests it took."""
     server.requests.clear()
     note = FileNote(str(home / "state" / "heads"))
     remote = ObjectStoreRemote(f"s3://{BUCKET}/bench", tenant="me", note=note, **server.options)
     try:
-        engine = Engine(AmplifierRecipient(home / "home"), remote, state_dir=home / "state", quiet=0)
+        engine = Engine(AmplifierSyncLayout(home / "home"), remote, state_dir=home / "state", quiet=0)
         report = engine.push() if verb == "push" else engine.pull()
     finally:
         remote.close()
@@ -41,7 +41,7 @@ def _unchanged(place: Path) -> Sequence[Measurement]:
     for number in range(SESSIONS):
         folder = place / "a" / "home" / "projects" / "-home-u-app" / "sessions" / f"session-{number:04}"
         write_session(folder, spoken)
-    wanted = [Standing.PUSHED, Standing.PULLED, Standing.IN_STEP]
+    wanted = [SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.IN_STEP]
     with S3Server() as server:
         told = [
             _carry("push", place / "a", server),

@@ -24,9 +24,9 @@ from benchmarks.harness import (
     unlike,
 )
 from sessionary import WorkStore
-from sessionary.layouts.base import SETTLED
-from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
-from sessionary.layouts.maestro.functions import list_breadcrumbs, list_sessions, write_breadcrumb
+from sessionary.layouts.base import MTIME_GRACE
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
+from sessionary.layouts.maestro.compat_api import list_breadcrumbs, list_sessions, write_breadcrumb
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 
 ROUNDS = 31
@@ -129,7 +129,7 @@ def _sessions(place: Path) -> list[Measurement]:
         (place / known / "breadcrumbs").mkdir(parents=True)
         (place / known / "session.json").write_text(json.dumps(asdict(session), indent=2), encoding="utf-8")
     settle()
-    time.sleep(SETTLED)  # what was written a moment ago is not remembered
+    time.sleep(MTIME_GRACE)  # what was written a moment ago is not remembered
 
     def ours() -> None:
         if len(list_sessions(root)) != SESSIONS:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
 
 STAMP = "20260301_090000_{:06d}"

@@ -8,7 +8,7 @@ accident.
 
 from typing import TYPE_CHECKING
 
-from sessionary.faces import on_demand
+from sessionary.lazy_exports import on_demand
 
 if TYPE_CHECKING:
     from sessionary.errors import (

@@ -23,7 +23,7 @@ from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LATEST, ChecksHome, Layout, Recipient
+from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout
 from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
 from sessionary.xdg import cache_folder
 
@@ -155,24 +155,24 @@ def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs 
     )
 
 
-def _brainstorms_received(root: Path, fs: Fs) -> Recipient:
-    from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
+def _brainstorms_received(root: Path, fs: Fs) -> SyncLayout:
+    from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 
-    return BrainstormRecipient(root, fs, project=project_slug(root))
-
-
-def _features_received(root: Path, fs: Fs) -> Recipient:
-    from sessionary.layouts.orchestrator.receiving import FeatureRecipient
-
-    return FeatureRecipient(root, fs, project=project_slug(root))
+    return BrainstormSyncLayout(root, fs, project=project_slug(root))
 
 
-def _work_sessions_received(root: Path, fs: Fs) -> Recipient:
+def _features_received(root: Path, fs: Fs) -> SyncLayout:
+    from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
+
+    return FeatureSyncLayout(root, fs, project=project_slug(root))
+
+
+def _work_sessions_received(root: Path, fs: Fs) -> SyncLayout:
     from sessionary.layouts.maestro.layout import project_of, root_in
-    from sessionary.layouts.maestro.receiving import MaestroRecipient
+    from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 
     place = root_in(fs, root)
-    return MaestroRecipient(place, fs, project=project_slug(project_of(place)))
+    return MaestroSyncLayout(place, fs, project=project_slug(project_of(place)))
 
 
 _RECIPIENTS = (
@@ -376,14 +376,14 @@ class Workspace:
             for name, handle in zip(ids, handles, strict=True)
         ]
 
-    def recipients(self) -> Iterator[Recipient]:
+    def sync_layouts(self) -> Iterator[SyncLayout]:
         """The layouts of this workspace as whoever carries sessions between machines wants them.
 
         Those of a project too that has no session yet: a clone on another machine begins so.
         """
-        from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+        from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 
-        yield AmplifierRecipient(self.home, self._fs)
+        yield AmplifierSyncLayout(self.home, self._fs)
         for made in _RECIPIENTS:
             yield made(self._root, self._fs)
 

@@ -11,7 +11,7 @@ from sessionary.sync.remote import HeadPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.remotes.plain import PlainRemote
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
 from sessionary.testing.sync_world import Device
 
@@ -110,7 +110,7 @@ def test_a_device_without_the_key_neither_pushes_nor_pulls_nor_tells(tmp_path: P
     without.write("two", ["b"])
     before, files = contents(server), without.files()
     report = without.engine(plain(server)).push()
-    assert [outcome.standing for outcome in report.outcomes] == [Standing.FAILED]
+    assert [outcome.standing for outcome in report.outcomes] == [SyncStatus.FAILED]
     assert "the remote is encrypted" in report.outcomes[0].note
     for verb in ("pull", "status"):
         with pytest.raises(RemoteError, match="the remote is encrypted"):
@@ -127,7 +127,7 @@ def test_a_device_with_a_key_does_not_continue_what_is_plain(tmp_path: Path) -> 
     with_key.write("two", ["b"])
     before = contents(server)
     report = with_key.engine(sealed(server)).push()
-    assert [outcome.standing for outcome in report.outcomes] == [Standing.FAILED]
+    assert [outcome.standing for outcome in report.outcomes] == [SyncStatus.FAILED]
     assert "not encrypted" in report.outcomes[0].note
     assert contents(server) == before
 

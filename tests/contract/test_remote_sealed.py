@@ -10,11 +10,11 @@ import pytest
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.calls import PatientRemote, must_collect
 from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
+from sessionary.sync.retry import RetryingRemote, must_collect
 from sessionary.testing.remote_suite import SPACE, RemovalTests, ids
 from sessionary.testing.sync_world import Device, World, live
 
@@ -153,7 +153,7 @@ def test_a_wrong_key_is_told_and_changes_nothing(tmp_path: Path) -> None:
     assert not caught.value.retryable
     assert "the key with which it was set up" in (caught.value.hint or "")
     report = kept.engine(SealedRemote(server.remote(), OTHER)).push()
-    assert [one.standing for one in report.outcomes] == [Standing.FAILED]
+    assert [one.standing for one in report.outcomes] == [SyncStatus.FAILED]
     assert "another key" in report.outcomes[0].note
     assert everything(server) == before
     assert kept.files() == files
@@ -252,7 +252,7 @@ def test_a_missing_library_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPat
 def test_a_list_reads_no_block_that_was_just_put_and_tells_of_each_that_it_reads() -> None:
     server = MemoryServer()
     names = [f"a-{number:08}-f" for number in range(4)]
-    patient = PatientRemote(SealedRemote(server.remote(), KEY))
+    patient = RetryingRemote(SealedRemote(server.remote(), KEY))
     for name in names[1:]:
         patient.put_block(SPACE, name, bytes(1000))
     down = patient.cost.bytes_down

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
 from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.conflict_copies import bring_in
 from sessionary.testing.faults import Effect, sweep
@@ -43,7 +43,9 @@ def setup(home: str) -> None:
 
 def bring(fs: Fs, home: str) -> None:
     bring_in(
-        AmplifierRecipient(Path(home), fs), SessionRef("amplifier", ID, str(sessions(home) / ID), "-p"), fs=fs
+        AmplifierSyncLayout(Path(home), fs),
+        SessionRef("amplifier", ID, str(sessions(home) / ID), "-p"),
+        fs=fs,
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from sessionary.disk import atomic
-from sessionary.disk.commit import Committer
+from sessionary.disk.flush_policy import Committer
 from sessionary.disk.fs import CREATE, FILE_MODE, make_dirs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock, shared
@@ -126,10 +126,10 @@ def refresh_backup(fs: Marking, root: str) -> None:
     atomic.refresh_backup(path, f"{path}.backup", fs=fs)
 
 
-def keep_aside(fs: Marking, root: str) -> None:
+def quarantine(fs: Marking, root: str) -> None:
     path = f"{root}/s/metadata.json"
     data = Path(path).read_bytes()
-    fs.mark(("aside", Path(atomic.keep_aside(path, "conflict", fs=fs, now=NOW)).name, data))
+    fs.mark(("aside", Path(atomic.quarantine(path, "conflict", fs=fs, now=NOW)).name, data))
 
 
 def save_aside(fs: Marking, root: str) -> None:
@@ -171,7 +171,7 @@ STEPS: dict[str, Callable[[Marking, str], None]] = {
     "append sealing": append("events.jsonl", Tail.SEAL),
     "append to a new file": append("new.jsonl", Tail.CUT),
     "refresh backup": refresh_backup,
-    "keep aside": keep_aside,
+    "keep aside": quarantine,
     "save aside": save_aside,
     "move": move,
     "erase": erase,

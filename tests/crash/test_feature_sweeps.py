@@ -15,7 +15,7 @@ import pytest
 
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.orchestrator import FeatureStore
-from sessionary.layouts.orchestrator.replaying import replay
+from sessionary.layouts.orchestrator.replay import replay
 from sessionary.model import Severity
 from sessionary.testing.faults import Effect, sweep
 from sessionary.testing.sweeps import crash_sweep

@@ -28,7 +28,7 @@ MESSAGES = 400 if SOAK else 30  # of each life of a producer
 
 PRODUCER = """
 import sys, time
-from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.testing.torture import ack, spec
 me = spec()
 for count in range(int(sys.argv[2])):

@@ -12,7 +12,7 @@ from sessionary import Mailbox
 from sessionary.disk.fs import UNLOCK, Fs
 from sessionary.errors import Locked
 from sessionary.layouts.maestro.records import Breadcrumb
-from sessionary.mailbox.round import Handler
+from sessionary.mailbox.delivery import Handler
 from sessionary.testing.faults import Fault, FaultFs, Killed, sweep
 from sessionary.testing.mailbox_proof import FIRST, IDS, applied, ours, promise_of, setup, twice
 from sessionary.testing.recorder import RecordingFs

@@ -16,7 +16,7 @@ from sessionary.disk.fs import OS_FS, Fs
 from sessionary.errors import NotFound
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.ids import path_slug
-from sessionary.layouts.amplifier.moving import carry_out, plan
+from sessionary.layouts.amplifier.project_rename import carry_out, plan
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.testing.faults import Effect, sweep
 from sessionary.testing.sweeps import crash_sweep

@@ -11,17 +11,17 @@ from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.layouts import fields
 from sessionary.layouts.base import Policy, Rule
-from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
-from sessionary.layouts.maestro.receiving import MaestroRecipient
-from sessionary.layouts.orchestrator.receiving import FeatureRecipient
-from sessionary.sync import bundles, comparing, engine, owners, placing, pushing, waiting, writing
-from sessionary.sync.comparing import Comparison
+from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
+from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
+from sessionary.sync import apply, bundles, conflicts, diff, engine, install, owners, pushing
+from sessionary.sync.apply import Writer
+from sessionary.sync.diff import Comparison
 from sessionary.sync.heads import decode
+from sessionary.sync.install import Placer
+from sessionary.sync.local_files import opened
 from sessionary.sync.merging import Merged, merge
-from sessionary.sync.placing import Placer
 from sessionary.sync.pulling import Puller
-from sessionary.sync.survey import opened
-from sessionary.sync.writing import Writer
 from tests.crash.policy_stages import STAGES, Stage, sweep
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -29,7 +29,7 @@ BY_NAME = {stage.name: stage for stage in STAGES}
 
 
 def merged_by(patch: pytest.MonkeyPatch, change: Callable[..., Merged]) -> None:
-    patch.setattr(writing, "merge", change)
+    patch.setattr(apply, "merge", change)
 
 
 def drop_lines_of_one_moment(patch: pytest.MonkeyPatch) -> None:
@@ -81,27 +81,27 @@ def both_lines_of_a_message_give_way(patch: pytest.MonkeyPatch) -> None:
 
 def the_last_to_arrive_wins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        FeatureRecipient, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(mine, True)
+        FeatureSyncLayout, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(mine, True)
     )
 
 
 def the_first_to_arrive_wins(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        FeatureRecipient, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(theirs, False)
+        FeatureSyncLayout, "merged", lambda self, name, base, mine, theirs, **_: fields.Merged(theirs, False)
     )
 
 
 def the_later_document_wins_whole(patch: pytest.MonkeyPatch) -> None:
-    right = FeatureRecipient.merged
+    right = FeatureSyncLayout.merged
     patch.setattr(
-        FeatureRecipient,
+        FeatureSyncLayout,
         "merged",
         lambda self, name, base, mine, theirs, **how: right(self, name, None, mine, theirs, **how),
     )
 
 
 def the_base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(comparing, "_add_base", lambda remote, result, agreed, name: None)
+    patch.setattr(diff, "_add_base", lambda remote, result, agreed, name: None)
 
 
 def a_message_gets_the_name_of_another(patch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
 
     def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
         outcome = right(self, record, head, ref, agreed, *rest)
-        if outcome is not None and outcome.note == waiting.FOR_A_PERSON:
+        if outcome is not None and outcome.note == conflicts.FOR_A_PERSON:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
 
@@ -174,9 +174,9 @@ def children_come_before_their_parents(patch: pytest.MonkeyPatch) -> None:
 
 
 def children_lie_at_the_top(patch: pytest.MonkeyPatch) -> None:
-    place = MaestroRecipient.place
+    place = MaestroSyncLayout.place
     patch.setattr(
-        MaestroRecipient, "place", lambda self, project, session, parent=None: place(self, project, session)
+        MaestroSyncLayout, "place", lambda self, project, session, parent=None: place(self, project, session)
     )
 
 
@@ -186,11 +186,11 @@ def one_of_two_brainstorms_is_enough(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_sibling_keeps_its_label(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BrainstormRecipient, "relabel", lambda self, ref, parent, now: None)
+    patch.setattr(BrainstormSyncLayout, "set_parent", lambda self, ref, parent, now: None)
 
 
 def a_file_session_lies_in_a_folder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(placing.Placer, "enter", lambda self, staged, ref: atomic.move_folder(staged, ref.folder))
+    patch.setattr(install.Placer, "enter", lambda self, staged, ref: atomic.move_folder(staged, ref.folder))
 
 
 PLANTED: list[tuple[Plant, str]] = [

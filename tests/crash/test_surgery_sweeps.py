@@ -20,7 +20,7 @@ from sessionary.layouts.amplifier.forks import fork_session
 from sessionary.layouts.amplifier.repairing import repair
 from sessionary.layouts.amplifier.rewinding import rewind
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.layouts.amplifier.surgery import restore_backup, restore_conflict, undo
+from sessionary.layouts.amplifier.transactions import restore_backup, restore_conflict, undo
 from sessionary.testing.faults import Effect, sweep
 from sessionary.testing.sweeps import crash_sweep
 from tests.unit.layouts.surgery_samples import EVENTS, ID, MESSAGES, lines, write_session

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sessionary.errors import RemoteError
-from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import Engine
+from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.cosmos_double import CosmosDouble, Fault
 from sessionary.testing.cosmos_http import Kind
 from sessionary.testing.sync_world import World, attempt, live
@@ -84,7 +84,7 @@ def test_devices_at_a_throttled_service_lose_and_double_nothing(tmp_path: Path) 
     fate = random.Random(7)
     server = Double(budget=25.0)
     bench, world = placed(server, fate, tmp_path)
-    world.remote = lambda: PatientRemote(bench.remote(), tries=100)  # the devices themselves do not wait
+    world.remote = lambda: RetryingRemote(bench.remote(), tries=100)  # the devices themselves do not wait
     live(world, fate, STEPS, chance=0.0)
     refused = server.double.requests["429"]
     server.double.budget = None

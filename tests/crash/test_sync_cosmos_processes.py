@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.torture import torture
 from tests.servers.cosmos import Bench, Double, Npm, Server
 
@@ -20,7 +20,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 from sessionary import SessionStore
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierRecipient
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
@@ -58,9 +58,9 @@ def survive(server: Server, tmp_path: Path) -> int:
     )
     fresh = tmp_path / "fresh"
     (fresh / SESSIONS).mkdir(parents=True)
-    engine = Engine(AmplifierRecipient(fresh), bench.remote(), state_dir=tmp_path / "state", quiet=0)
+    engine = Engine(AmplifierSyncLayout(fresh), bench.remote(), state_dir=tmp_path / "state", quiet=0)
     report = engine.pull()
-    assert {one.standing for one in report.outcomes} == {Standing.PULLED}
+    assert {one.standing for one in report.outcomes} == {SyncStatus.PULLED}
     store = SessionStore(fresh / SESSIONS)
     found: set[str] = set()
     for session in store.list_sessions():

@@ -11,7 +11,7 @@ from sessionary.errors import Invalid
 from sessionary.layouts.amplifier import repair
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Report, SyncStatus
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault
 from sessionary.testing.sync_world import METADATA, TRANSCRIPT, Device, World, attempt
@@ -78,7 +78,7 @@ def test_a_damaged_device_spoils_no_other_and_gets_everything_back(
         told = {
             one.standing for one in damaged.engine(world.remote()).push().outcomes if one.session_id == ID
         }
-        assert told == {Standing.HELD_BACK}, f"seed {seed}: {told}"
+        assert told == {SyncStatus.HELD_BACK}, f"seed {seed}: {told}"
         if way == "repair":
             repair(path.parent)
         else:

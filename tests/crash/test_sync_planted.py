@@ -10,18 +10,18 @@ import pytest
 
 from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
-from sessionary.sync import blocks, comparing, drafts, engine, pulling, state, survey
-from sessionary.sync.arriving import Range
-from sessionary.sync.comparing import Comparison, Verdict
+from sessionary.sync import blocks, diff, engine, local_files, pulling, state, upload_plan
+from sessionary.sync.apply import Writer
+from sessionary.sync.diff import Comparison, Verdict
+from sessionary.sync.download import Range
 from sessionary.sync.incoming import FetchedBlock
-from sessionary.sync.placing import Placer
+from sessionary.sync.install import Placer
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import blocks_of
 from sessionary.sync.remotes.memory import MemoryRemote
-from sessionary.sync.report import Standing, outcome_of
+from sessionary.sync.report import SyncStatus, outcome_of
 from sessionary.sync.state import States
-from sessionary.sync.writing import Writer
 from tests.crash.sync_stages import STAGES, Stage, push, shared, sweep
 from tests.crash.test_sync import test_a_power_cut_during_a_pull_loses_nothing as power_cut
 
@@ -72,20 +72,20 @@ PLANTED_PULL: list[Any] = []
 
 
 def send_half_lines(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(survey, "whole_lines", lambda file, size: size)
+    patch.setattr(local_files, "whole_lines", lambda file, size: size)
 
 
 def ids_without_history(patch: pytest.MonkeyPatch) -> None:
     def forgetful(key: str, seq: int, chain: str) -> str:
         return f"{key}-{seq:08}-same"
 
-    patch.setattr(drafts, "block_id", forgetful)
+    patch.setattr(upload_plan, "block_id", forgetful)
     patch.setattr("sessionary.sync.incoming.block_id", forgetful)
     patch.setattr(blocks, "block_id", forgetful)
 
 
 def pull_over_what_is_new_here(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(comparing, "judge", lambda fs, here, theirs, rule: Verdict.THEIRS)
+    patch.setattr(diff, "judge", lambda fs, here, theirs, rule: Verdict.THEIRS)
 
 
 def drop_the_loser(patch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def trash_what_has_grown(patch: pytest.MonkeyPatch) -> None:
     def follow(self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any) -> Any:
         self._layout.discard(ref, self._now())
         self._agree(record, head, ref, found, agreed)
-        return outcome_of(head, Standing.TRASHED)
+        return outcome_of(head, SyncStatus.TRASHED)
 
     patch.setattr(Puller, "_follow_deletion", follow)
 
@@ -140,7 +140,7 @@ def trash_what_has_grown(patch: pytest.MonkeyPatch) -> None:
 def push_trash_again(patch: pytest.MonkeyPatch) -> None:
     def keep(self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any) -> Any:
         self._agree(record, head, ref, found, agreed)
-        return outcome_of(head, Standing.IN_STEP)
+        return outcome_of(head, SyncStatus.IN_STEP)
 
     patch.setattr(Puller, "_follow_deletion", keep)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sessionary.sync.remote import HeadPage, HeadRecord
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, pull, push, shared
 
@@ -67,7 +67,7 @@ def test_an_older_head_takes_nothing_back(tmp_path: Path) -> None:
     pull(a, world)
     assert a.files() == before
     replicas.lags = False
-    assert [one.standing for one in a.engine(world.remote()).pull().outcomes] == [Standing.IN_STEP]
+    assert [one.standing for one in a.engine(world.remote()).pull().outcomes] == [SyncStatus.IN_STEP]
     pull(b, world)
     assert b.files() == before
 
@@ -102,8 +102,8 @@ def test_status_at_a_replica_that_lags_says_that_it_may_lag_and_a_push_finds_out
     world.say(a, "one", 1)
     push(a, world)
     (told,) = a.engine(world.remote()).status().outcomes
-    assert (told.standing, "merely late" in told.note) == (Standing.AHEAD, True)
+    assert (told.standing, "merely late" in told.note) == (SyncStatus.AHEAD, True)
     before = dict(replicas.server.tenants["me"].heads)
     (told,) = a.engine(world.remote()).push(look=True).outcomes
-    assert (told.standing, told.note) == (Standing.IN_STEP, "")
+    assert (told.standing, told.note) == (SyncStatus.IN_STEP, "")
     assert replicas.server.tenants["me"].heads == before

@@ -15,7 +15,7 @@ import pytest
 from sessionary import BrainstormStore
 from sessionary.disk import atomic
 from sessionary.disk.pid_file import PidFile
-from sessionary.layouts.brainstorm import keeping, moves
+from sessionary.layouts.brainstorm import navigation, trash
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.testing.sweeps import crash_sweep
@@ -64,29 +64,29 @@ def found_in_features(name: str, folder: Path, without: str = "") -> bool:
 
 def archive_after_writing(patch: pytest.MonkeyPatch) -> None:
     """The session that makes room is not kept."""
-    patch.setattr(keeping, "archive", lambda fs, folder, name, data: "")
+    patch.setattr(trash, "archive", lambda fs, folder, name, data: "")
 
 
 def branch_by_cutting(patch: pytest.MonkeyPatch) -> None:
     """A branch throws the later entries away, as the format's first `back` did."""
-    begin = moves._branch
+    begin = navigation._branch
 
     def cut(session: Any, entries: Any, at: int, now: Any) -> Any:
         entry = begin(session, entries, at, now)
         session["history"] = [one for one in session["history"] if not one.get("superseded")]
         return entry
 
-    patch.setattr(moves, "_branch", cut)
+    patch.setattr(navigation, "_branch", cut)
 
 
 def erase_instead_of_trash(patch: pytest.MonkeyPatch) -> None:
     """A clean-up deletes."""
-    patch.setattr(keeping, "discard", lambda fs, path, now, *, erase: fs.unlink(path) or path)
+    patch.setattr(trash, "discard", lambda fs, path, now, *, erase: fs.unlink(path) or path)
 
 
 def migrate_without_backup(patch: pytest.MonkeyPatch) -> None:
     """A migration keeps no old bytes."""
-    patch.setattr(keeping, "keep_backup", lambda fs, path, data: path)
+    patch.setattr(trash, "keep_backup", lambda fs, path, data: path)
 
 
 def write_in_place(patch: pytest.MonkeyPatch) -> None:

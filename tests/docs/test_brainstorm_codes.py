@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sessionary.codec.yaml_read import _REMEDIES
-from sessionary.layouts.brainstorm import messages, vocabulary
+from sessionary.layouts.brainstorm import constants, texts
 from sessionary.layouts.brainstorm.fields import ENTRY, IDEA, PANEL, PARTY, SESSION, TECHNIQUE
 from sessionary.layouts.conflict_copies import CONFLICT_COPY, NOT_DOWNLOADED
 from sessionary.model import Severity
@@ -48,7 +48,7 @@ def test_every_code_has_a_row_and_every_row_a_code() -> None:
 def test_every_word_of_a_closed_list_is_told() -> None:
     told = re.findall(r"`(\w+)`", section("Closed lists"))
     lists = "STATUSES PHASES MODES PERSONAS SOURCES PANEL_PHASES".split()
-    assert told == [word for name in lists for word in getattr(vocabulary, name)]
+    assert told == [word for name in lists for word in getattr(constants, name)]
 
 
 def test_every_field_is_told() -> None:
@@ -63,4 +63,4 @@ def test_the_summary_of_a_jump_is_what_is_shown() -> None:
     from sessionary.layouts.brainstorm import Jump
 
     jump = Jump(2, (5, 3), (68, 52), ("transition", "divergent"), asked)
-    assert f"```text\n{messages.jump_summary(jump, 'fr')}\n```" in PAGE
+    assert f"```text\n{texts.jump_summary(jump, 'fr')}\n```" in PAGE

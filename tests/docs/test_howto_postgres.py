@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from sessionary.errors import RemoteError
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.postgres_server import PostgresServer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "sync-postgres.md"
@@ -40,7 +40,7 @@ def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         for block in BLOCKS:
             exec(ADDRESS.sub(here, block), shown)
             opened += [shown[name] for name in ("remote", "owner") if name in shown]
-        assert [one.standing for one in shown["report"].outcomes] == [Standing.PUSHED]
+        assert [one.standing for one in shown["report"].outcomes] == [SyncStatus.PUSHED]
         assert shown["owner"].prepare() is True
         with pytest.raises(RemoteError, match="does not exist"):  # this database has not been set up
             shown["remote"].read_head("one")

@@ -9,17 +9,17 @@ from types import ModuleType
 import pytest
 
 from sessionary.codec import yaml_read
-from sessionary.disk import commit, lock
+from sessionary.disk import flush_policy, lock
 from sessionary.hybrid import store as hybrid
 from sessionary.layouts import base
 from sessionary.layouts.amplifier import conversation, events, presence
-from sessionary.layouts.maestro import crumbs, documents
+from sessionary.layouts.maestro import breadcrumbs, session_file
 from sessionary.layouts.maestro import names as work_names
-from sessionary.layouts.orchestrator import home
+from sessionary.layouts.orchestrator import base_store
+from sessionary.mailbox import delivery as rounds
 from sessionary.mailbox import folders
-from sessionary.mailbox import round as rounds
 from sessionary.search import scan as search
-from sessionary.sync import arriving, assuring, blocks, courier, engine, heads, remote, removal
+from sessionary.sync import background_sync, blocks, download, engine, heads, remote, removal, verify_blocks
 from sessionary.sync.remotes import cosmos, cosmos_recent, objects, postgres, postgres_calls, sealed
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -53,21 +53,24 @@ def every(time: timedelta) -> str:
 PAGES = [
     ("architecture.md", f"waits {ms(rounds.PAUSE)}, once"),
     ("architecture.md", f"After {rounds.LINES} results, or {ms(rounds.SECONDS)} after the first"),
-    ("architecture.md", f"less than {word(base.SETTLED)} seconds before it was read"),
+    ("architecture.md", f"less than {word(base.MTIME_GRACE)} seconds before it was read"),
     ("architecture.md", f"in windows of {conversation.WINDOW >> 10} KiB"),
     ("architecture.md", f"with up to {conversation.WIDE_WINDOW >> 20} MiB"),
     ("architecture.md", f"a window of {kb(search.WINDOW)}"),
-    ("architecture.md", f"{word(courier.QUIET)} seconds after the last change, {kb(courier.BULK)}"),
-    ("architecture.md", f"{courier.LATEST:.0f} seconds after the first"),
-    ("architecture.md", f"doubles up to {word(courier.LONGEST_PAUSE / 60)} minutes"),
+    (
+        "architecture.md",
+        f"{word(background_sync.QUIET)} seconds after the last change, {kb(background_sync.BULK)}",
+    ),
+    ("architecture.md", f"{background_sync.LATEST:.0f} seconds after the first"),
+    ("architecture.md", f"doubles up to {word(background_sync.LONGEST_PAUSE / 60)} minutes"),
     (
         "durability.md",
-        f"`batch` flushes after {commit.Committer.LINES} lines, or {ms(commit.Committer.SECONDS)} after",
+        f"`batch` flushes after {flush_policy.Committer.LINES} lines, or {ms(flush_policy.Committer.SECONDS)} after",
     ),
-    ("durability.md", f"readers say after {word(crumbs.YOUNG)} seconds"),
-    ("durability.md", f"A writer waits {word(documents.PATIENCE)} seconds for another"),
+    ("durability.md", f"readers say after {word(breadcrumbs.YOUNG)} seconds"),
+    ("durability.md", f"A writer waits {word(session_file.PATIENCE)} seconds for another"),
     ("durability.md", f"A writer waits {word(lock.TIMEOUT)} seconds for another process"),
-    ("durability.md", f"send for {word(courier.AT_EXIT)} seconds at most"),
+    ("durability.md", f"send for {word(background_sync.AT_EXIT)} seconds at most"),
     ("durability.md", f"quiet for {engine.QUIET:.0f} seconds"),
     ("formats/amplifier.md", f"of events within {ms(events.TOUCH_EVERY.total_seconds())} of one another"),
     (
@@ -75,9 +78,9 @@ PAGES = [
         f"has at most {yaml_read.LIMITS.size >> 20} MiB and is nested at most {yaml_read.LIMITS.depth} deep",
     ),
     ("formats/brainstorm.md", f"of at most {yaml_read.LIMITS.aliased:,} values"),
-    ("formats/maestro.md", f"younger than {word(crumbs.YOUNG)} seconds"),
+    ("formats/maestro.md", f"younger than {word(breadcrumbs.YOUNG)} seconds"),
     ("formats/maestro.md", f"of more than {work_names.LARGEST >> 20} MiB"),
-    ("formats/orchestrator.md", f"Both are waited for {word(home.TIMEOUT)} seconds"),
+    ("formats/orchestrator.md", f"Both are waited for {word(base_store.TIMEOUT)} seconds"),
     ("formats/sync.md", f"blocks and heads of {exactly(remote.LARGEST_BLOCK)}"),
     ("formats/sync.md", f"blocks of at most {exactly(blocks.BLOCK)}"),
     ("formats/sync.md", f"and to {exactly(blocks.NEAR)} at least"),
@@ -88,21 +91,21 @@ PAGES = [
     ("formats/sync.md", f"the newest last, {heads.HISTORY} at most"),
     ("formats/sync.md", f"more than {remote.IDLE_PAGES} pages in a row"),
     ("formats/sync.md", f"more than {remote.LARGEST_BLOCK >> 10} KiB, or"),
-    ("formats/sync.md", f"more than {arriving.ALIKE >> 20} MiB in all"),
-    ("formats/sync.md", f"if {word(assuring.REST)} seconds have passed"),
+    ("formats/sync.md", f"more than {download.ALIKE >> 20} MiB in all"),
+    ("formats/sync.md", f"if {word(verify_blocks.REST)} seconds have passed"),
     ("formats/sync.md", f"data of at most {exactly(remote.LARGEST_BLOCK - sealed.OVERHEAD)} can be sealed"),
-    ("howto/from-app-cli.md", f"nothing was written for {word(courier.QUIET)} seconds"),
+    ("howto/from-app-cli.md", f"nothing was written for {word(background_sync.QUIET)} seconds"),
     (
         "howto/from-app-cli.md",
-        f"when {kb(courier.BULK)} have come together, and {courier.LATEST:.0f} seconds after",
+        f"when {kb(background_sync.BULK)} have come together, and {background_sync.LATEST:.0f} seconds after",
     ),
     ("howto/from-app-cli.md", f"left, for {word(hybrid.CLOSING)} seconds at most"),
     ("howto/from-app-cli.md", f"written to in the last {presence.QUIET:.0f} seconds"),
-    ("howto/from-app-cli.md", f"pauses that grow to {word(courier.LONGEST_PAUSE / 60)} minutes"),
+    ("howto/from-app-cli.md", f"pauses that grow to {word(background_sync.LONGEST_PAUSE / 60)} minutes"),
     ("howto/mailbox.md", f"up to {rounds.LINES} lines, or what {ms(rounds.SECONDS)} bring"),
     ("howto/mailbox.md", f"keep coming within {ms(rounds.PAUSE)}"),
     ("howto/mailbox.md", f"changed within the last {word(folders.SETTLED_NS / 1e9)} seconds"),
-    ("howto/mailbox.md", f"for {word(crumbs.YOUNG)} seconds after its last change"),
+    ("howto/mailbox.md", f"for {word(breadcrumbs.YOUNG)} seconds after its last change"),
     ("howto/sync.md", f"written to in the last {engine.QUIET:.0f} seconds"),
     ("howto/sync.md", f"removes what is older than {removal.RETENTION.days} days"),
     ("howto/sync-cosmos.md", f"gave no answer within {cosmos.PATIENCE:.0f} s"),
@@ -122,8 +125,11 @@ DOCSTRINGS = [
     (rounds, f"a batch waits {ms(rounds.PAUSE)} at a time"),
     (folders, f"left alone for {word(folders.SETTLED_NS / 1e9)} seconds"),
     (cosmos_recent, every(cosmos_recent.RELIST).capitalize()),
-    (commit, f"flushes after {commit.Committer.LINES} lines, or {ms(commit.Committer.SECONDS)} after"),
-    (crumbs, f"for {word(crumbs.YOUNG)} seconds"),
+    (
+        flush_policy,
+        f"flushes after {flush_policy.Committer.LINES} lines, or {ms(flush_policy.Committer.SECONDS)} after",
+    ),
+    (breadcrumbs, f"for {word(breadcrumbs.YOUNG)} seconds"),
 ]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import zstandard
 
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.layouts.base import Policy, Recipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.sync.redaction import MARK
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.policy_world import KINDS, PolicyWorld, recipient
@@ -80,8 +80,8 @@ def test_a_device_takes_the_example_as_it_stands(tmp_path: Path) -> None:
     assert (device.work / "one" / ".log.jsonl.owner").exists()
 
 
-def layouts(root: Path) -> dict[str, Recipient]:
-    return {"amplifier": AmplifierRecipient(root), **{kind: recipient(kind, root) for kind in KINDS}}
+def layouts(root: Path) -> dict[str, SyncLayout]:
+    return {"amplifier": AmplifierSyncLayout(root), **{kind: recipient(kind, root) for kind in KINDS}}
 
 
 def test_the_table_of_policies_is_that_of_the_code(tmp_path: Path) -> None:

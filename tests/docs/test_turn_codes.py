@@ -34,7 +34,7 @@ def test_every_finding_has_a_row() -> None:
 
 
 def test_every_change_has_a_row() -> None:
-    source = (SOURCE / "mending.py").read_text("utf-8")
+    source = (SOURCE / "repair.py").read_text("utf-8")
     codes = set(re.findall(r'"((?:completed|dropped|moved|renamed|closed|removed|named)_\w+)"', source))
     made = {call.args[1].value for call in calls_of("Change") if isinstance(call.args[1], ast.Constant)}
     assert made <= codes

@@ -904,7 +904,7 @@ def test_what_is_closed_keeps_nothing_else_from_being_undone(
     for module in ("undo_cmd", "trash_cmd"):
         monkeypatch.setattr(f"sessionary.cli.{module}.OS_FS", fs)
     monkeypatch.setattr(
-        "sessionary.layouts.amplifier.undoing.undoable.__kwdefaults__", {"fs": fs, "closed": None}
+        "sessionary.layouts.amplifier.undo_index.undoable.__kwdefaults__", {"fs": fs, "closed": None}
     )
     monkeypatch.setattr("sessionary.cli.choice.AmplifierLayout", lambda home: AmplifierLayout(home, fs))
     listed = run("undo", "--list", "--json")

@@ -27,7 +27,7 @@ from sessionary.catalog.store import FILE
 from sessionary.disk.fs import Fs, OsFs
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import SETTLED, summaries
+from sessionary.layouts.base import MTIME_GRACE, summaries
 from sessionary.model import SessionRef, Summary
 from sessionary.testing.layout_suite import STATS, LongAgoFs, with_times
 from sessionary.testing.wrapper import WrappedFs
@@ -242,7 +242,7 @@ def test_what_could_not_be_read_is_not_remembered(home: Path, cache: Path) -> No
     assert not remembered(home, cache)
 
 
-@pytest.mark.parametrize(("age", "kept"), [(SETTLED - 0.5, False), (SETTLED + 0.5, True)])
+@pytest.mark.parametrize(("age", "kept"), [(MTIME_GRACE - 0.5, False), (MTIME_GRACE + 0.5, True)])
 def test_only_what_was_left_alone_for_a_while_is_remembered(home: Path, age: float, kept: bool) -> None:
     folder = make(home, "one")
     newest = max(path.stat().st_ctime for path in (folder, *folder.iterdir()))

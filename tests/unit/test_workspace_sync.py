@@ -3,10 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import PolicyWorld
 from sessionary.workspace import Workspace
 
@@ -33,7 +33,7 @@ def project(tmp_path: Path, name: str) -> Path:
 
 def engines(place: Path, server: MemoryServer) -> list[Engine]:
     workspace = Workspace(place, cache=str(place / ".cache"))
-    recipients: list[Recipient] = list(workspace.recipients())
+    sync_layouts: list[SyncLayout] = list(workspace.sync_layouts())
     return [
         Engine(
             layout,
@@ -42,7 +42,7 @@ def engines(place: Path, server: MemoryServer) -> list[Engine]:
             projects=workspace.repositories(),
             quiet=0,
         )
-        for layout in recipients
+        for layout in sync_layouts
     ]
 
 
@@ -51,10 +51,10 @@ def test_everything_in_a_project_goes_to_its_other_clone(tmp_path: Path) -> None
     one, two = project(tmp_path, "one"), project(tmp_path, "two")
     pushed = [outcome for engine in engines(one, server) for outcome in engine.push().outcomes]
     assert {outcome.session_id: outcome.standing for outcome in pushed} == {
-        "s": Standing.HELD_BACK,
-        "work": Standing.PUSHED,
-        "f-2025-01-31": Standing.PUSHED,
-        "ideas": Standing.PUSHED,
+        "s": SyncStatus.HELD_BACK,
+        "work": SyncStatus.PUSHED,
+        "f-2025-01-31": SyncStatus.PUSHED,
+        "ideas": SyncStatus.PUSHED,
     }
     pulled = [outcome for engine in engines(two, server) for outcome in engine.pull().outcomes]
     assert {(outcome.session_id, outcome.project) for outcome in pulled} == {
@@ -62,7 +62,7 @@ def test_everything_in_a_project_goes_to_its_other_clone(tmp_path: Path) -> None
         ("f-2025-01-31", "git:github.com/o/app"),
         ("ideas", "git:github.com/o/app"),
     }
-    assert {outcome.standing for outcome in pulled} == {Standing.PULLED}
+    assert {outcome.standing for outcome in pulled} == {SyncStatus.PULLED}
     assert (two / "docs" / "sessions" / "work" / "session.json").exists()
     assert (two / ".ai-session" / "f-2025-01-31" / "state.yaml").exists()
     assert (two / ".project-memory" / "brainstorm-sessions" / "ideas.yaml").exists()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from sessionary.cli import output, phrases
+from sessionary.cli import formatting, output
 from sessionary.cli.targets import AGENTS, of_an_agent
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.disk.fs import OS_FS
@@ -133,10 +133,10 @@ def lost(places: Sequence[tuple[int, int]]) -> Iterator[str]:
     """What a repair could not bring back, by line and number of bytes: the last line of what it says."""
     if places:
         lines = ", ".join(f"{line:,}" for line, _ in places[:_FEW]) + (", …" if len(places) > _FEW else "")
-        size = phrases.size(sum(count for _, count in places))
+        size = formatting.size(sum(count for _, count in places))
         yield from set_in(f"  could not be brought back: {size} of line{'s' * (len(places) > 1)} {lines}")
 
 
 def at(when: datetime | None) -> str:
     """A moment of the past, in words."""
-    return "?" if when is None else phrases.stamp(when, datetime.now(UTC))
+    return "?" if when is None else formatting.stamp(when, datetime.now(UTC))

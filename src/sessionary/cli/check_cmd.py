@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import completing, homes, options, output, phrases
+from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import tell_none, tell_partly
 from sessionary.cli.problems import told
 from sessionary.cli.progress import Progress
@@ -145,7 +145,7 @@ def _told(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[s
     if not shown:
         return
     worst = health(checked.problems)
-    yield output.paint(f"{phrases.sign(worst)} {one_line(checked.name)}", "bold")
+    yield output.paint(f"{formatting.sign(worst)} {one_line(checked.name)}", "bold")
     title = workspace.layout_of(checked.ref).summary(checked.ref).title if checked.ref else None
     if title:
         yield "  " + fit(one_line(title), output.width() - 2)
@@ -159,14 +159,14 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     counts = Counter(health(one.problems) for one in checked if one.kind != "place")
     number = counts.total()
     what = "session" if all(one.kind != "file" for one in checked) else "file"
-    told = [phrases.count(number, what) + " checked"]
+    told = [formatting.count(number, what) + " checked"]
     well = counts["ok"] + counts["note"]
     beside = sum(
         problem.severity > Severity.note for one in checked if one.kind == "place" for problem in one.problems
     )
     told.append("nothing is damaged" if well == number and not beside else f"{well:,} healthy")
     if beside:
-        told.append(f"{phrases.count(beside, 'problem')} beside them")
+        told.append(f"{formatting.count(beside, 'problem')} beside them")
     told += [
         f"{counts[severity.name]:,} {severity.name.replace('_', ' ')}"
         for severity in sorted(Severity, reverse=True)
@@ -175,9 +175,9 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     quiet = sum(problem.severity == Severity.note for one in checked for problem in one.problems)
     hint = ""
     if quiet and not notes:
-        told.append(phrases.count(quiet, "note"))
+        told.append(formatting.count(quiet, "note"))
         hint = "(--notes prints them)"
-    sign = phrases.sign(health([problem for one in checked for problem in one.problems]))
+    sign = formatting.sign(health([problem for one in checked for problem in one.problems]))
     *lines, last = wrap(f"{sign} {', '.join(told)}", output.width())
     together = f"{last} {hint}".rstrip()
     yield from lines

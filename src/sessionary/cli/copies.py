@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sessionary.cli import changing, phrases
+from sessionary.cli import changing, formatting
 from sessionary.cli.changing import is_path
 from sessionary.cli.targets import AGENTS
 from sessionary.errors import NotFound
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
 from sessionary.workspace import Workspace
@@ -28,9 +28,9 @@ def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | Non
     return ref if ref.kind != AGENTS else None
 
 
-def recipient_of(workspace: Workspace, ref: SessionRef) -> Recipient:
+def recipient_of(workspace: Workspace, ref: SessionRef) -> SyncLayout:
     """The layout of a session, as one that can be written to."""
-    return next(layout for layout in workspace.recipients() if layout.name == ref.kind)
+    return next(layout for layout in workspace.sync_layouts() if layout.name == ref.kind)
 
 
 def lines(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
@@ -47,7 +47,7 @@ def lines(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
 
 def _words(one: BroughtIn, dry_run: bool) -> str:
     unit = "line" if one.path.endswith(".jsonl") else "field"
-    more = phrases.count(one.more, unit)
+    more = formatting.count(one.more, unit)
     if one.done == CONTAINED:
         return f"{one.original} has all that it holds; {'would be' if dry_run else 'was'} put away"
     if one.done == LEFT:

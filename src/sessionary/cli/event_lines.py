@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from sessionary.cli import output, phrases
+from sessionary.cli import formatting, output
 from sessionary.cli.page import telling
 from sessionary.cli.text import cells, fit, one_line
 from sessionary.layouts.amplifier.event_heads import EventHead
@@ -50,7 +50,7 @@ class EventLines:
         """The line of an event, and that of its day if it is the first of it."""
         time = "--:--:--"
         if head.ts is not None:
-            time, day = phrases.clock(head.ts), phrases.stamp(head.ts, self._now).rpartition(" ")[0]
+            time, day = formatting.clock(head.ts), formatting.stamp(head.ts, self._now).rpartition(" ")[0]
             if day != self._day:
                 self._day = day
                 yield output.paint(f"── {day} ".ljust(self._room or output.WIDTH, "─"), "cyan")
@@ -60,7 +60,7 @@ class EventLines:
         name = one_line(head.event or "(no name)")
         facts = f"{time} {sign} {name:{NAME}}"
         if self._room is None or self._room >= _WIDE:
-            facts += f" {took:>7} {phrases.size(head.length):>6}"
+            facts += f" {took:>7} {formatting.size(head.length):>6}"
         said = detail(head, fields)
         if self._room is not None:
             said = fit(said, max(self._room - cells(facts) - 2, 0))
@@ -86,7 +86,7 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(usage := fields.get("data.usage"), dict):
         yield _usage(usage)
     if type(count := fields.get("data.message_count")) is int:
-        yield phrases.count(count, "message")
+        yield formatting.count(count, "message")
     for path in ("data.agent", "data.sub_session_id", "data.prompt", "data.model"):
         if isinstance(word := fields.get(path), str):
             yield word

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from sessionary import codec
-from sessionary.cli import completing, homes, options, output, phrases
+from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import AGENTS, logged_by, of_an_agent, resolve
@@ -220,11 +220,13 @@ def _print_summary(summary: EventSummary, as_json: bool) -> None:
 
 def _summary_lines(summary: EventSummary) -> Iterator[str]:
     now = datetime.now(UTC)
-    yield output.paint(f"{phrases.count(summary.total, 'event')} in {phrases.size(summary.bytes)}", "bold")
+    yield output.paint(
+        f"{formatting.count(summary.total, 'event')} in {formatting.size(summary.bytes)}", "bold"
+    )
     if summary.first_ts and summary.last_ts:
-        yield f"from {phrases.stamp(summary.first_ts, now)} to {phrases.stamp(summary.last_ts, now)}"
+        yield f"from {formatting.stamp(summary.first_ts, now)} to {formatting.stamp(summary.last_ts, now)}"
     if summary.longest:
-        yield f"the longest has {phrases.size(summary.longest)}, at byte {summary.longest_at:,}"
+        yield f"the longest has {formatting.size(summary.longest)}, at byte {summary.longest_at:,}"
     levels = sorted(summary.levels.items(), key=lambda level: -level[1])
     if levels:
         yield ", ".join(f"{count:,} {one_line(level or 'without a level')}" for level, count in levels)
@@ -301,12 +303,13 @@ def tell_silent(total: Usage) -> None:
 
 
 def _tell(responses: int) -> str:
-    return f"{phrases.count(responses, 'response')} {'tells' if responses == 1 else 'tell'}"
+    return f"{formatting.count(responses, 'response')} {'tells' if responses == 1 else 'tell'}"
 
 
 def _tell_damage(reader: EventReader) -> None:
     if count := len(reader.problems):
         first = reader.problems[0]
         output.aside(
-            f"{phrases.count(count, 'damaged place')} skipped, the first at byte {first.byte or 0:,}: {first.message}"
+            f"{formatting.count(count, 'damaged place')} skipped, "
+            f"the first at byte {first.byte or 0:,}: {first.message}"
         )

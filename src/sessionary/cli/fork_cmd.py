@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import all_refs
 from sessionary.cli.progress import waiting
@@ -82,7 +82,7 @@ def fork_command(
             name=name,
         )
     word = str(made.session_dir) if parent.word == parent.folder else made.session_id
-    undo = phrases.command(home, "trash", word)
+    undo = formatting.command(home, "trash", word)
     if json_:
         output.value(_made(parent, made, undo))
         return 0
@@ -92,7 +92,7 @@ def fork_command(
         output.aside(
             "note: the original takes an id with an underscore for a sub-agent's and does not list it"
         )
-    tell("show it", phrases.command(home, "show", word))
+    tell("show it", formatting.command(home, "show", word))
     tell("undo", undo)
     return 0
 
@@ -111,9 +111,9 @@ def _refuse_known(workspace: Workspace, new_id: str) -> None:
 
 
 def _told(parent: Chosen, made: ForkResult) -> Iterator[str]:
-    turns = phrases.count(made.forked_from_turn, "turn")
+    turns = formatting.count(made.forked_from_turn, "turn")
     yield from changing.set_in(f"  the first {turns} of {_short(parent)}")
-    yield f"  {phrases.count(made.message_count, 'message')}, {phrases.count(made.events_count, 'event')}"
+    yield f"  {formatting.count(made.message_count, 'message')}, {formatting.count(made.events_count, 'event')}"
     if made.problems:
         yield "  could not be read, and did not come along:"
         yield from changing.not_read(made.problems)
@@ -169,14 +169,14 @@ def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete
         )
         return
     output.line(f"Would make a new session of turns 1 to {seen['turn']} of {seen['max_turns']}")
-    messages = phrases.count(seen["message_count"], "message")
+    messages = formatting.count(seen["message_count"], "message")
     output.lines(changing.set_in(f"  of {_short(parent)}: {messages}"))
     for who, text in (("You", "last_user_message"), ("Agent", "last_assistant_message")):
         if seen[text]:
             output.line(fit(f"  {who}: {one_line(seen[text])}", output.width()))
     if seen["has_orphaned_tools"]:
         what = {"complete": "would get one", "remove": "would be left out"}[on_incomplete]
-        calls = phrases.count(seen["orphaned_tool_count"], "tool call")
+        calls = formatting.count(seen["orphaned_tool_count"], "tool call")
         output.line(f"  {calls} without a result {what}")
     output.aside("nothing was written")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import homes, list_table, options, output, phrases
+from sessionary.cli import formatting, homes, list_table, options, output
 from sessionary.cli.choice import (
     all_summaries,
     among_found,
@@ -310,15 +310,17 @@ def _below_parents(
 def _say_more(home: Path | None, result: _Listed, left_out: int) -> None:
     """What a person should know of the sessions that are not shown, and of those that are damaged."""
     if result.cut:
-        output.aside(f"{phrases.count(result.cut, 'more session')}: a larger --limit shows them")
+        output.aside(f"{formatting.count(result.cut, 'more session')}: a larger --limit shows them")
     if left_out:
         do = "session does" if left_out == 1 else "sessions do"
         output.aside(f"{left_out:,} {do} not match these filters")
     if result.hidden:
-        output.aside(f"{phrases.count(result.hidden, 'session')} of sub-agents not shown; --all shows them")
+        output.aside(
+            f"{formatting.count(result.hidden, 'session')} of sub-agents not shown; --all shows them"
+        )
     counts = Counter([summary.health for summary in result.summaries])
     damaged = counts.total() - sum(counts[health] for health in _WELL)
     if damaged:
-        look = one_line(phrases.command(home, "check"))
+        look = one_line(formatting.command(home, "check"))
         are = "session is" if damaged == 1 else "sessions are"
         output.aside(f"{damaged:,} {are} damaged; run `{look}` for details")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from sessionary.cli import output, phrases
+from sessionary.cli import formatting, output
 from sessionary.cli.text import cells, column, fit, one_line, one_lines
 from sessionary.model import Summary
 from sessionary.workspace import SHORT
@@ -84,12 +84,12 @@ def _columns(
     kinds = {one.ref.kind for one in some}
     columns = [
         _column("ID", one_lines([table.short[place] for place in places])),
-        _column("WHEN", phrases.agos(changed, [table.times[place] for place in places], now)),
+        _column("WHEN", formatting.agos(changed, [table.times[place] for place in places], now)),
         _of_few("PROJECT", [one.ref.project or "" for one in some], lambda slug: projects[slug or None]),
         _of_few("MSGS", [one.messages for one in some], str, right=True),
         _of_few("TURNS", [one.turns for one in some], str, right=True),
-        _column("SIZE", [phrases.size(one.size) for one in some], right=True),
-        _of_few("HEALTH", [one.health for one in some], phrases.verdict),
+        _column("SIZE", [formatting.size(one.size) for one in some], right=True),
+        _of_few("HEALTH", [one.health for one in some], formatting.verdict),
     ]
     if len(kinds) > 1:
         columns.insert(1, _of_few("KIND", [one.ref.kind for one in some], str))
@@ -126,8 +126,8 @@ def _painted(drawn: list[str], some: list[Summary]) -> list[str]:
         return drawn
     painted = []
     for text, one in zip(drawn, some, strict=True):
-        verdict = phrases.verdict(one.health)
-        painted.append(text.replace(verdict, output.paint(verdict, phrases.colour(one.health)), 1))
+        verdict = formatting.verdict(one.health)
+        painted.append(text.replace(verdict, output.paint(verdict, formatting.colour(one.health)), 1))
     return painted
 
 

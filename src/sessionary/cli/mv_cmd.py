@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.choice import PARTLY, all_refs, among_found, projects
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line, shell_line
 from sessionary.errors import AmbiguousId
 from sessionary.layouts.amplifier.ids import PROJECTS, path_slug
-from sessionary.layouts.amplifier.moving import Move, Step, carry_out, plan
+from sessionary.layouts.amplifier.project_rename import Move, Step, carry_out, plan
 from sessionary.workspace import Workspace
 
 _SHOWN = 10
@@ -129,7 +129,7 @@ def _told(move: Move, dry_run: bool) -> Iterator[str]:
         follow = "would stay where they are" if dry_run else "stay where they are"
     changed = sum(step.after is not None for step in move.steps)
     trashed = sum(step.trashed for step in move.steps)
-    yield f"{phrases.count(done, 'session')} {follow}" + (
+    yield f"{formatting.count(done, 'session')} {follow}" + (
         f", {trashed:,} of them in the trash" if trashed else ""
     )
     if changed:
@@ -138,7 +138,7 @@ def _told(move: Move, dry_run: bool) -> Iterator[str]:
 
 def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
     if move.there:
-        there = phrases.count(move.there, "session")
+        there = formatting.count(move.there, "session")
         yield f"{move.new_slug} had {there} already; moving back would take these along"
     for session, path in move.staying[:_SHOWN]:
         yield f"{one_line(session)} stays: it belongs to {one_line(path)}, which has the same folder name"

@@ -17,8 +17,8 @@ def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | No
     """When the command has ended, tell whoever keeps sessions in a git work tree what to ignore there."""
 
     def tell() -> None:
+        from sessionary.cli.gitignore_hint import tell_once
         from sessionary.cli.homes import workspace
-        from sessionary.cli.ignoring import tell_once
 
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
             tell_once(workspace(value, must_exist=False).layouts)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from sessionary import codec
 from sessionary.cli import drawn
+from sessionary.cli.formatting import clock, count, stamp
 from sessionary.cli.output import has_colours, paint
-from sessionary.cli.phrases import clock, count, stamp
 from sessionary.cli.said import Said
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.turns import ToolCall, ToolResult

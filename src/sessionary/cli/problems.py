@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from sessionary.cli import output, phrases
+from sessionary.cli import formatting, output
 from sessionary.cli.text import harmless, one_line, wrap
 from sessionary.model import Problem
 
@@ -20,7 +20,7 @@ def told(problem: Problem, base: str, indent: str = "") -> Iterator[str]:
     """
     word = problem.severity.name.replace("_", " ")
     first, *rest = wrap(f"{word}  {problem.code}  {_place(problem, base)}", output.width() - len(indent) - 2)
-    yield indent + output.paint(word, phrases.colour(problem.severity.name)) + first.removeprefix(word)
+    yield indent + output.paint(word, formatting.colour(problem.severity.name)) + first.removeprefix(word)
     yield from (f"{indent}  {line}" for line in rest)
     yield from item(f"{indent}  ", problem.message)
     if problem.repair:

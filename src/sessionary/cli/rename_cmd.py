@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import chosen, tell
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import SessionStore
@@ -42,7 +42,7 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
     before = store.get_metadata(session_id).get(_NAME)
     before = before if isinstance(before, str) and before.strip() else None
     store.update_metadata(session_id, {_NAME: name})
-    undo = phrases.command(home, "rename", target.word, "--clear" if before is None else before)
+    undo = formatting.command(home, "rename", target.word, "--clear" if before is None else before)
     if json_:
         output.value({
             "id": target.session_id, "path": target.folder, "name": name, "before": before, "undo": undo,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, copies, homes, options, output, phrases
+from sessionary.cli import changing, completing, copies, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import of_an_agent
@@ -98,7 +98,7 @@ def repair_command(
         done = repair(
             target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
-    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         document = _object(target, done, full, undo)
         output.value({**document, "brought_in": [one.as_dict() for one in brought]})
@@ -178,7 +178,7 @@ def _told(done: Repaired, full: bool) -> Iterator[str]:
     yield from _besides(done)
     told = f"{name} {'would be' if done.dry_run else 'is'} repaired"
     yield from changing.done(told, *(("!", "yellow") if done.remaining else ()))
-    yield f"  {phrases.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
+    yield f"  {formatting.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
     yield from _still_wrong(done)
     yield from _lost(done)
 
@@ -211,7 +211,7 @@ def _besides(done: Repaired) -> Iterator[str]:
     """What was done beside the lines of the transcript."""
     if done.set_aside:
         where = os.path.basename(done.set_aside_in) if done.set_aside_in else "a file beside the transcript"
-        yield from changing.set_in(f"  set aside: {phrases.size(done.set_aside)}, in {where}")
+        yield from changing.set_in(f"  set aside: {formatting.size(done.set_aside)}, in {where}")
     if done.metadata_from is not None:
         yield from changing.set_in(f"  metadata.json is written anew from {_SOURCES[done.metadata_from]}")
     if done.event_sealed:

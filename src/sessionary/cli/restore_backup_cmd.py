@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
@@ -41,7 +41,7 @@ def restore_backup_command(
     target = chosen(homes.workspace(home), session, "restore-backup")
     with waiting("restoring"):
         done = restore_backup(target.folder, "metadata" if metadata else "transcript", dry_run=dry_run)
-    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         fields = asdict(done)
         named = {"id": fields.pop("session_id"), "path": target.folder}
@@ -66,6 +66,6 @@ def _told(done: Restored) -> Iterator[str]:
     else:
         yield from changing.done(f"{name}: {file} is restored")
     if done.which == "transcript":
-        after = phrases.count(done.messages_after, "message")
+        after = formatting.count(done.messages_after, "message")
         verb = "would be" if done.dry_run else "is" if done.messages_after == 1 else "are"
         yield from changing.set_in(f"  {after} {verb} in it; {done.messages_before:,} could be read before")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
@@ -48,7 +48,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
     going = list(_going(workspace, target, turn)) if dry_run else []
     with waiting("rewinding"):
         done = rewind(target.folder, turn, dry_run=dry_run)
-    undo = phrases.command(home, "undo", target.word) if done.kept_in is not None else None
+    undo = formatting.command(home, "undo", target.word) if done.kept_in is not None else None
     if json_:
         output.value(_object(target, done, going, undo))
         return 0
@@ -80,10 +80,8 @@ def _told(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:
     if not done.changed:
         yield from changing.done(f"it ends with turn {done.to_turn} already: nothing to do")
         return
-    turns = phrases.count(done.turns_before - done.to_turn, "turn")
-    counts = (
-        f"{phrases.count(done.messages_dropped, 'message')}, {phrases.count(done.events_dropped, 'event')}"
-    )
+    turns = formatting.count(done.turns_before - done.to_turn, "turn")
+    counts = f"{formatting.count(done.messages_dropped, 'message')}, {formatting.count(done.events_dropped, 'event')}"
     if done.dry_run:
         yield from changing.set_in(f"Would take {one_line(done.session_id)} back to turn {done.to_turn}")
         yield f"  {turns} of {done.turns_before} would go: {counts}"
@@ -95,13 +93,13 @@ def _told(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  {done.events_dropped_by_time:,} of the events are known by their time alone"
     if not done.events_told:
         yield "  nothing tells which turns the events belong to: the event log stays whole"
-    yield f"  {phrases.count(done.messages_kept, 'message')} {'would stay' if done.dry_run else 'stay'}"
+    yield f"  {formatting.count(done.messages_kept, 'message')} {'would stay' if done.dry_run else 'stay'}"
 
 
 def _listed(going: list[dict[str, Any]]) -> Iterator[str]:
     now = datetime.now(UTC)
     for one in going[:_SHOWN]:
-        time = "" if one["timestamp"] is None else phrases.stamp(one["timestamp"], now) + "  "
+        time = "" if one["timestamp"] is None else formatting.stamp(one["timestamp"], now) + "  "
         yield fit(f"    {one['turn']:>4}  {time}{one['text']}", output.width())
     if going[_SHOWN:]:
-        yield f"    … {phrases.count(len(going) - _SHOWN, 'more turn')}"
+        yield f"    … {formatting.count(len(going) - _SHOWN, 'more turn')}"

@@ -10,7 +10,7 @@ from typing import Any
 from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Entry
 from sessionary.turns import ToolCall, ToolResult, is_real_user, results, text_of, tool_calls
-from sessionary.turns.logged import ROLE, as_message
+from sessionary.turns.history_messages import ROLE, as_message
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import completing, homes, options, output, phrases, targets
+from sessionary.cli import completing, formatting, homes, options, output, targets
 from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
@@ -22,7 +22,7 @@ from sessionary.layouts.amplifier.conversation import last_time
 from sessionary.layouts.amplifier.files import TRANSCRIPT
 from sessionary.layouts.base import Capability, Layout, changed_at
 from sessionary.model import SessionRef
-from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, Span, Told
+from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, SearchStats, Span
 from sessionary.workspace import Workspace
 
 LIMIT = 50
@@ -285,7 +285,7 @@ def _told(hit: Hit, short: str, now: datetime) -> Iterator[str]:
     """Two lines: where to find it, who said it and when; and its words, the found ones between » and «."""
     facts = [_who(hit)]
     if hit.about is not None:
-        facts.append(("" if hit.time else "after ") + phrases.stamp(hit.about, now))
+        facts.append(("" if hit.time else "after ") + formatting.stamp(hit.about, now))
     yield f"  {output.paint(one_line(f'{short}:{hit.index}'), 'cyan')}  {' · '.join(facts)}"
     yield "    " + _marked(hit, output.width() - 4)
 
@@ -330,7 +330,7 @@ def _mark(text: str, mark: Span) -> str:
     return f"»{harmless(text[mark.start : mark.end])}«"
 
 
-def _report(found: list[Hit], hits: _Hits, told: Told) -> dict[str, Any]:
+def _report(found: list[Hit], hits: _Hits, told: SearchStats) -> dict[str, Any]:
     return {
         "hits": list(map(as_object, found)),
         "complete": not hits.stopped,
@@ -342,27 +342,27 @@ def _report(found: list[Hit], hits: _Hits, told: Told) -> dict[str, Any]:
     }
 
 
-def _tell(hits: _Hits, told: Told, places: int) -> None:
+def _tell(hits: _Hits, told: SearchStats, places: int) -> None:
     """How much was found in how much."""
     if hits.stopped:
         output.aside(
-            f"stopped after {phrases.count(hits.count, 'hit')}; there are more, and --limit 0 shows them all"
+            f"stopped after {formatting.count(hits.count, 'hit')}; there are more, and --limit 0 shows them all"
         )
         return
     left_out = f", {told.older:,} of them older than --since" if told.older else ""
-    where = f"{phrases.count(places, 'session')} ({phrases.size(told.bytes)} read{left_out})"
+    where = f"{formatting.count(places, 'session')} ({formatting.size(told.bytes)} read{left_out})"
     if hits.count:
-        output.aside(f"{phrases.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
+        output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
     else:
         output.aside(f"nothing found in {where}")
     if told.undated:
-        what = phrases.count(told.undated, "message")
+        what = formatting.count(told.undated, "message")
         output.aside(f"{what} with these words left out: neither they nor any before them bear a time")
 
 
-def _tell_problems(told: Told, home: Path | None) -> None:
+def _tell_problems(told: SearchStats, home: Path | None) -> None:
     """What could not be looked into, one line for each session."""
     for session_id, places in Counter(ref.session_id for ref, _ in told.damaged).items():
-        what = phrases.count(places, "damaged place")
-        look = phrases.command(home, "check", session_id)
+        what = formatting.count(places, "damaged place")
+        look = formatting.command(home, "check", session_id)
         output.aside(f"{what} not searched; `{one_line(look)}` tells more")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import completing, homes, options, output, phrases
+from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
 from sessionary.cli.said import Said, as_object, said
@@ -179,7 +179,7 @@ def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
             yield from held
             held.clear()
     if count <= window.marked:
-        what = phrases.count(count, "message")
+        what = formatting.count(count, "message")
         hint = "indexes are counted from 0; `sessionary search` prints them"
         raise Invalid(
             f"there is no message {window.marked}: the session has {what}", operation="show", hint=hint
@@ -199,7 +199,8 @@ def _from_the_end(turns: Turns, messages: Iterable[Said]) -> Turns:
     assert first is not None, "a range begins somewhere"
     if first < 1 and turns[0] < 0 and turns[1] == turns[0]:
         raise Invalid(
-            f"there is no turn {turns[0]}: the session has {phrases.count(count, 'turn')}", operation="show"
+            f"there is no turn {turns[0]}: the session has {formatting.count(count, 'turn')}",
+            operation="show",
         )
     return max(first, 0), last
 
@@ -256,7 +257,7 @@ def _chosen(messages: Iterable[Said], turns: Turns | None) -> Iterator[Said]:
         for message in messages:  # to say how many there are
             turn = message.turn
         raise Invalid(
-            f"there is no turn {first}: the session has {phrases.count(turn, 'turn')}", operation="show"
+            f"there is no turn {first}: the session has {formatting.count(turn, 'turn')}", operation="show"
         )
 
 
@@ -268,13 +269,13 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
         yield output.paint(fit(one_line(summary.title), output.width()), "bold")
     yield one_line(summary.ref.session_id)
     facts = [
-        phrases.count(summary.messages, "message"),
-        phrases.count(summary.turns, "turn"),
-        phrases.size(summary.size),
-        phrases.verdict(summary.health),
+        formatting.count(summary.messages, "message"),
+        formatting.count(summary.turns, "turn"),
+        formatting.size(summary.size),
+        formatting.verdict(summary.health),
     ]
     room = output.width() - sum(map(cells, facts)) - 3 * len(facts)
-    facts[-1] = output.paint(facts[-1], phrases.colour(summary.health))
+    facts[-1] = output.paint(facts[-1], formatting.colour(summary.health))
     slug = summary.ref.project
     name = project_names(workspace, [slug])[slug] if slug is not None else ""
     project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""
@@ -287,5 +288,5 @@ def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:
     count = sum(problem.severity > Severity.note for problem in problems)
     if count:
         name = str(found) if isinstance(found, Path) else found.session_id
-        look = one_line(phrases.command(home, "check", name))
-        output.aside(f"{phrases.count(count, 'problem')} found; `{look}` tells more")
+        look = one_line(formatting.command(home, "check", name))
+        output.aside(f"{formatting.count(count, 'problem')} found; `{look}` tells more")

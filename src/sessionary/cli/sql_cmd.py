@@ -12,7 +12,7 @@ import click
 
 from sessionary.catalog import Rows, query
 from sessionary.catalog.store import schema
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.choice import all_summaries, tell_partly
 from sessionary.cli.text import column, fit, one_line
 
@@ -64,7 +64,7 @@ def sql_command(
     else:
         with output.paged():
             output.lines(_table(found))
-        output.aside(phrases.count(len(found.rows), "row"))
+        output.aside(formatting.count(len(found.rows), "row"))
     return tell_partly(failure, "read")
 
 

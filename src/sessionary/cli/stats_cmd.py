@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import homes, options, output, phrases
+from sessionary.cli import formatting, homes, options, output
 from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
@@ -217,14 +217,14 @@ def _told(workspace: Workspace, summaries: list[Summary]) -> Iterator[str]:
         for name, words in (("root", "begun by people"), ("fork", "forked"), ("sub", "of sub-agents"))
         if relations[name]
     ]
-    where = phrases.count(len(projects), "project")
-    yield output.paint(f"{phrases.count(counts['sessions'], 'session')} in {where}", "bold")
+    where = formatting.count(len(projects), "project")
+    yield output.paint(f"{formatting.count(counts['sessions'], 'session')} in {where}", "bold")
     if not summaries:
         return
     yield ", ".join(kinds)
     yield (
-        f"{phrases.count(counts['messages'], 'message')}, {phrases.count(counts['turns'], 'turn')}, "
-        f"{phrases.size(counts['size'])}"
+        f"{formatting.count(counts['messages'], 'message')}, {formatting.count(counts['turns'], 'turn')}, "
+        f"{formatting.size(counts['size'])}"
     )
     yield _health(summaries)
     yield ""
@@ -238,7 +238,7 @@ def _health(summaries: list[Summary]) -> str:
     )
     order = ["ok", *(severity.name for severity in Severity)]
     return ", ".join(
-        f"{counts[name]:,} {output.paint(phrases.verdict(name), phrases.colour(name))}"
+        f"{counts[name]:,} {output.paint(formatting.verdict(name), formatting.colour(name))}"
         for name in order
         if counts[name]
     )
@@ -253,8 +253,8 @@ def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> 
     for last, name, some in sorted(rows, key=lambda row: row[:2], reverse=True):
         counts = _counts(some)
         numbers = [f"{counts[key]:,}" for key in ("sessions", "messages", "turns")]
-        when = phrases.ago(None if last is _NEVER else last, now)
-        table.append((one_line(names[name]), *numbers, phrases.size(counts["size"]), when))
+        when = formatting.ago(None if last is _NEVER else last, now)
+        table.append((one_line(names[name]), *numbers, formatting.size(counts["size"]), when))
     first, *others = zip(*table, strict=True)
     columns = [column(texts, right=True) for texts in others]
     room = output.room()
@@ -281,7 +281,7 @@ def _names(workspace: Workspace, slugs: Iterable[str]) -> dict[str, str]:
 def _print_costs(workspace: Workspace, costs: _Costs) -> None:
     output.line()
     if not costs.total.responses:
-        output.aside(f"no responses of a model in {phrases.count(costs.logs, 'event log')}")
+        output.aside(f"no responses of a model in {formatting.count(costs.logs, 'event log')}")
         return
     output.lines(usage_table(costs.models, "MODEL"))
     names = _names(workspace, costs.projects)
@@ -291,6 +291,8 @@ def _print_costs(workspace: Workspace, costs: _Costs) -> None:
         output.lines(usage_table(usages, what, by_name=what == "DAY"))
     tell_silent(costs.total)
     if costs.copied:
-        output.aside(f"{phrases.count(costs.copied, 'response')} copied by forks, counted with their parents")
+        output.aside(
+            f"{formatting.count(costs.copied, 'response')} copied by forks, counted with their parents"
+        )
     if costs.problems:
-        output.aside(f"{phrases.count(costs.problems, 'damaged place')} in event logs skipped")
+        output.aside(f"{formatting.count(costs.problems, 'damaged place')} in event logs skipped")

@@ -7,17 +7,17 @@ import click
 from sessionary.cli.lazy import LazyGroup
 
 _MODULES = {
-    "init": "beginning",
-    "push": "carrying",
-    "pull": "carrying",
-    "status": "carrying",
+    "init": "init",
+    "push": "push_pull",
+    "pull": "push_pull",
+    "status": "push_pull",
     "watch": "watching",
     "resolve": "resolving",
     "history": "earlier",
     "restore": "earlier",
     "project": "projects",
     "check": "checking",
-    "gc": "collecting",
+    "gc": "gc",
     "demo": "showing",
 }
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, tell
 from sessionary.cli.choice import joined, stores, tell_partly
 from sessionary.cli.text import column, fit, harmless, one_line
@@ -21,7 +21,7 @@ from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, trash
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.trash import Trashed
-from sessionary.layouts.amplifier.undoing import size_of
+from sessionary.layouts.amplifier.undo_index import size_of
 from sessionary.workspace import Workspace
 
 PARTLY = 3
@@ -128,14 +128,14 @@ def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_:
                 "id": target.session_id,
                 "project": target.project,
                 "path": path,
-                "undo": phrases.command(home, "undo", target.word),
+                "undo": formatting.command(home, "undo", target.word),
             }
             for target, path in moved
         ])  # fmt: skip
     else:
         for target, _ in moved:
             output.lines(changing.done(f"{one_line(target.session_id)} is in the trash"))
-            tell("undo", phrases.command(home, "undo", target.word))
+            tell("undo", formatting.command(home, "undo", target.word))
     return PARTLY if failed is not None else 0
 
 
@@ -188,8 +188,8 @@ def _listed(rows: list[_Row]) -> Iterator[str]:
     now = datetime.now(UTC)
     columns = [
         column(["ID", *[one_line(row.one.session_id) for row in rows]]),
-        column(["WHEN", *[phrases.ago(row.one.when, now) for row in rows]]),
-        column(["SIZE", *[phrases.size(size_of(OS_FS, row.one.path)) for row in rows]], right=True),
+        column(["WHEN", *[formatting.ago(row.one.when, now) for row in rows]]),
+        column(["SIZE", *[formatting.size(size_of(OS_FS, row.one.path)) for row in rows]], right=True),
         ["TITLE", *[one_line(_title(row.one) or "-") for row in rows]],
     ]
     room = output.room()
@@ -204,7 +204,7 @@ def _listed(rows: list[_Row]) -> Iterator[str]:
 
 def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
     size = sum(size_of(OS_FS, row.one.path) for row in rows)
-    what = f"{phrases.count(len(rows), 'session')}, {phrases.size(size)}"
+    what = f"{formatting.count(len(rows), 'session')}, {formatting.size(size)}"
     if rows and not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("--empty destroys sessions for good; where nobody can be asked, say --yes")

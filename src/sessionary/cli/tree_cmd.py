@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import completing, homes, list_cmd, options, output, phrases, targets
+from sessionary.cli import completing, formatting, homes, list_cmd, options, output, targets
 from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_none, tell_partly
 from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
@@ -85,7 +85,7 @@ def _drawn(
     now = datetime.now(UTC)
     room = output.room() or output.WIDEST
     paint = output.painter()
-    whens = {id(one): phrases.ago(one.summary.updated, now) for top in tops for one, _ in descent(top)}
+    whens = {id(one): formatting.ago(one.summary.updated, now) for top in tops for one, _ in descent(top)}
     wide = max(map(len, whens.values()), default=0)
     counted = room >= _ROOMY
     if tops:
@@ -118,11 +118,11 @@ def _line(
     marked: bool,
 ) -> str:
     summary = one.summary
-    verdict = phrases.verdict(summary.health)
+    verdict = formatting.verdict(summary.health)
     left = max(room - cells(facts) - 7, 12)
     branch = _branch(levels)
     name = fit(f"{branch}{'▶ ' if marked else ''}{one_line(short)}  {_title(one)}", left)
-    return f"{pad(name, left)}{facts}{paint(verdict, phrases.colour(summary.health))}"
+    return f"{pad(name, left)}{facts}{paint(verdict, formatting.colour(summary.health))}"
 
 
 def _branch(levels: list[bool]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import changing, completing, homes, options, output, phrases
+from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import tell
 from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
 from sessionary.cli.targets import AGENTS, of_an_agent
@@ -19,7 +19,7 @@ from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
-from sessionary.layouts.amplifier.undoing import CONFLICT, TRASH, Undoable, undoable
+from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH, Undoable, undoable
 from sessionary.layouts.base import LATEST, ids_named
 from sessionary.workspace import Workspace
 
@@ -104,7 +104,7 @@ def _agreed(workspace: Workspace, row: _Row, home: Path | None, json_: bool) -> 
     """
     what = f"{row.one.operation}{_about(row.one)} of {row.one.session_id}"
     if json_ or not sys.stdin.isatty():
-        back = phrases.command(home, "undo", row.one.session_id)
+        back = formatting.command(home, "undo", row.one.session_id)
         raise click.UsageError(
             f"give an ID where nobody can be asked; the last change is the {what}, taken back by `{one_line(back)}`"
         )
@@ -233,9 +233,9 @@ def _listed(rows: list[_Row]) -> Iterator[str]:
     now = datetime.now(UTC)
     columns = [
         column(["ID", *[one_line(row.one.session_id) for row in rows]]),
-        column(["WHEN", *[phrases.ago(row.one.when, now) for row in rows]]),
+        column(["WHEN", *[formatting.ago(row.one.when, now) for row in rows]]),
         column(["WHAT", *[one_line(f"{row.one.operation}{_about(row.one)}") for row in rows]]),
-        column(["SIZE", *[phrases.size(row.one.size) for row in rows]], right=True),
+        column(["SIZE", *[formatting.size(row.one.size) for row in rows]], right=True),
     ]
     room = output.room()
     signs = [" ", *["▶" if row.one.next else " " for row in rows]]
@@ -268,7 +268,7 @@ def _undo(row: _Row, home: Path | None, json_: bool) -> None:
         store.undo(one.session_id)
         undone = store.last_report.undone
         kept_in = None if undone is None else undone.kept_in
-    back = phrases.command(home, "trash" if one.operation == TRASH else "undo", word)
+    back = formatting.command(home, "trash" if one.operation == TRASH else "undo", word)
     folder = os.path.join(row.place.root, one.session_id)
     if json_:
         output.value({
@@ -298,7 +298,7 @@ def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:
     if undone is None:
         return
     since = [
-        phrases.count(number, what)
+        formatting.count(number, what)
         for number, what in ((undone.messages_since, "message"), (undone.events_since, "event"))
         if number
     ]

@@ -28,7 +28,7 @@ from sessionary.codec.decode import (
     fast_decode_lines,
     original_accepts,
 )
-from sessionary.codec.foreign import Foreign, foreign_format
+from sessionary.codec.detect_format import Foreign, foreign_format
 from sessionary.codec.problems import Place, problem
 from sessionary.model import Problem, Record, Severity
 

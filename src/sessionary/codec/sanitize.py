@@ -37,7 +37,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from sessionary.codec.forms import form_of, text_of
+from sessionary.codec.encodings import form_of, text_of
 
 CYCLE: Final = "<cycle>"
 MAX_DEPTH: Final = 100

@@ -286,7 +286,7 @@ def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True)
     return copied
 
 
-def keep_aside(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
+def quarantine(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
     """Give the present file a second, dated name (`<path>.<kind>-<time>`) before it is replaced.
 
     Durability: the second name survives a power cut when this returns.

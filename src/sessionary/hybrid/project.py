@@ -10,7 +10,7 @@ from sessionary.disk.fs import Fs
 from sessionary.errors import StorageFailed
 from sessionary.hybrid.chosen import Chosen
 from sessionary.layouts.amplifier.ids import folders_of
-from sessionary.layouts.amplifier.receiving import StoreRecipient
+from sessionary.layouts.amplifier.sync_adapter import StoreSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.identity import Named, Repositories
@@ -47,7 +47,7 @@ class Place:
 
     def ref(self, session: str) -> SessionRef:
         """The session of this id, whether it is there or not."""
-        return SessionRef(StoreRecipient.name, session, f"{self.base_dir}/{session}", self.project)
+        return SessionRef(StoreSyncLayout.name, session, f"{self.base_dir}/{session}", self.project)
 
 
 class OneProject:

@@ -26,13 +26,13 @@ from sessionary.errors import Invalid, StorageFailed
 from sessionary.hybrid.results import PullResult, SyncResult
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, path_slug
 from sessionary.layouts.amplifier.presence import QUIET
-from sessionary.layouts.amplifier.saving import OnConflict, Report
 from sessionary.layouts.amplifier.store import SessionStore
+from sessionary.layouts.amplifier.write_op import OnConflict, Report
 from sessionary.xdg import xdg_folder
 
 if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
-    from sessionary.hybrid.carrying import Carrier
     from sessionary.hybrid.chosen import Chosen
+    from sessionary.hybrid.sync_worker import Carrier
     from sessionary.layouts.amplifier.forks import ForkResult
     from sessionary.sync.cosmos_config import CosmosConfig
     from sessionary.sync.remote import Remote
@@ -117,9 +117,9 @@ class HybridSessionStore(SessionStore):
             raise Invalid("cosmos_config and remote are both given", hint="a store has one other side")
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
-        from sessionary.hybrid.carrying import Carrier
         from sessionary.hybrid.chosen import Chosen
         from sessionary.hybrid.project import Place
+        from sessionary.hybrid.sync_worker import Carrier
         from sessionary.sync.settings import Settings, bindings_file, state_folder, usual_tenant
 
         tenant, chosen = tenant or usual_tenant(os.environ), Chosen.of_person()
@@ -332,7 +332,7 @@ def _side(
     address = config.address
 
     def connect() -> Remote:
-        from sessionary.sync.notes import FileNote
+        from sessionary.sync.head_cache import FileNote
         from sessionary.sync.remotes.cosmos import CosmosRemote
         from sessionary.sync.remotes.plain import PlainRemote
         from sessionary.sync.remotes.sealed import SealedRemote

@@ -17,7 +17,7 @@ from sessionary.errors import AmbiguousId, NotFound
 from sessionary.layouts.fields import Merged
 from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary
 
-SETTLED = 2.0
+MTIME_GRACE = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
 
 No clock of a file system that matters ticks more slowly; within one tick a second change leaves no trace.
@@ -167,7 +167,7 @@ class Policy(Enum):
     """As UNION, but of the lines that have one key the earliest stands. One device alone writes it."""
 
     FIELDS = "fields"
-    """The layout brings both together, field by field; see `Recipient.merged`."""
+    """The layout brings both together, field by field; see `SyncLayout.merged`."""
 
     PERSON = "person"
     """Nobody but a person may decide: nothing is changed, and it is told."""
@@ -298,7 +298,7 @@ class ChecksHome(Protocol):
         ...
 
 
-class Recipient(Layout, Protocol):
+class SyncLayout(Layout, Protocol):
     """A layout that can be given sessions from elsewhere: what whoever carries them must know of it, and no more.
 
     The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
@@ -321,7 +321,7 @@ class Recipient(Layout, Protocol):
         """Where a file of a session lies. A session that is one file lies at its own `folder`."""
         ...
 
-    def only_part(self, session_id: str) -> str | None:
+    def single_file(self, session_id: str) -> str | None:
         """The one file that a session of this id consists of; None if it is a folder, with files of several names.
 
         MUST be the same on all devices. What a head says of other files of such a session is refused.
@@ -385,7 +385,7 @@ class Recipient(Layout, Protocol):
         """The name under which the previous version of a file is kept when it is replaced; None for nowhere."""
         ...
 
-    def relabel(self, ref: SessionRef, parent: str, now: datetime) -> None:
+    def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Make a session that was moved to `ref` say its new id, and that it was forked from `parent`.
 
         MUST be safe to be repeated. Hold the session. Asked only of layouts that have a file of the policy `FORK`.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import SETTLED
+from sessionary.layouts.base import MTIME_GRACE
 
 UNKNOWN = b""
 """The fingerprint of a session that may change unseen; equal to none that is stored."""
@@ -22,7 +22,7 @@ def fingerprint_of(
     path: str,
     now: float,
     *,
-    settled: float = SETTLED,
+    settled: float = MTIME_GRACE,
     wanted: Callable[[str], bool] = lambda name: True,
     passing: Callable[[str], object] = lambda name: False,
     salt: str = "",

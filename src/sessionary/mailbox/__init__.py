@@ -15,8 +15,8 @@ docs/howto/mailbox.md has the protocol, docs/formats/mailbox.md the files.
 """
 
 from sessionary.mailbox.attempts import DeadLetter
+from sessionary.mailbox.delivery import Failure
 from sessionary.mailbox.inbox import run_inbox
 from sessionary.mailbox.mailbox import Mailbox, Report, Status
-from sessionary.mailbox.round import Failure
 
 __all__ = ["DeadLetter", "Failure", "Mailbox", "Report", "Status", "run_inbox"]

@@ -24,8 +24,8 @@ from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.mailbox.following import Follower
 from sessionary.mailbox.ledger import stamp
+from sessionary.mailbox.tail import Follower
 
 LONGEST_ERROR = 2000
 

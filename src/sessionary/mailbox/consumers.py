@@ -13,7 +13,7 @@ from sessionary.disk.fs import OS_FS, Fs, look, read_bytes, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
-from sessionary.layouts.maestro.placement import top_of
+from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.ledger_copy import FOLDER, copied
 from sessionary.mailbox.mailbox import Mailbox, Status, state_folder
 from sessionary.mailbox.problems import WORK, dead_letter, words_for

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from sessionary.layouts.maestro.names import default_root
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.mailbox.delivery import Handler
 from sessionary.mailbox.mailbox import INTERVAL, Mailbox, Report
 from sessionary.mailbox.problems import WORK
-from sessionary.mailbox.round import Handler
 from sessionary.mailbox.watching import Stop
 
 SHORTEST_INTERVAL = 0.1

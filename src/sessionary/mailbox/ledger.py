@@ -25,7 +25,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.journal import Journal, Tail, lines_of
 from sessionary.disk.lock import FileLock
-from sessionary.mailbox.following import NOTHING, Follower, Line, Piece, State
+from sessionary.mailbox.tail import NOTHING, Follower, Line, Piece, State
 from sessionary.model import Problem, Severity
 
 
@@ -186,7 +186,7 @@ class Ledger:
             self.refresh()
             damaged = {problem.line for problem in self.problems}
             if damaged:
-                atomic.keep_aside(self.path, "corrupt", fs=self._fs, now=now)
+                atomic.quarantine(self.path, "corrupt", fs=self._fs, now=now)
                 lines = enumerate(lines_of(self._fs, self.path), 1)
                 kept = [
                     good + b"\n"

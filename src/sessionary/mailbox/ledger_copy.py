@@ -20,9 +20,9 @@ from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, regular
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Conflict, StorageFailed
-from sessionary.mailbox.following import Follower
 from sessionary.mailbox.ledger import Entry, Ledger
 from sessionary.mailbox.problems import ledger_went_back
+from sessionary.mailbox.tail import Follower
 
 FOLDER = "ledgers"
 _FIRST_LINE = 1 << 15
@@ -152,7 +152,7 @@ class LedgerCopy:
         """
         if self._journal.look() is not None:
             self._journal.close()
-            atomic.keep_aside(self.path, "accepted", fs=self._fs, now=now)
+            atomic.quarantine(self.path, "accepted", fs=self._fs, now=now)
             atomic.forget_file(self.path, fs=self._fs)
         self._known.refresh()
         self._bring_up()

@@ -17,14 +17,14 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, look
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
-from sessionary.layouts.maestro.crumbs import Crumb
+from sessionary.layouts.maestro.breadcrumbs import Crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, depth_of
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.attempts import DeadLetter
-from sessionary.mailbox.box import Box, concerns, mark_of
+from sessionary.mailbox.consumer import Box, concerns, mark_of
+from sessionary.mailbox.delivery import Failure, Handler, Round, check_delivery
 from sessionary.mailbox.folders import Place
 from sessionary.mailbox.problems import WORK
-from sessionary.mailbox.round import Failure, Handler, Round, check_delivery
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
 from sessionary.sync import owners

@@ -7,22 +7,22 @@ ahead    conversations -> those that plainly hold nothing, found by threads
 scan     conversations -> hits
 """
 
-from sessionary.search.needle import Needle, Probe, Span, one_spaced
-from sessionary.search.scan import PERSON, Hit, Place, Query, Search, Told
-from sessionary.search.words import PARTS, Piece, pieces
+from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
+from sessionary.search.scan import PERSON, Hit, Place, Query, Search, SearchStats
+from sessionary.search.text_parts import PARTS, Piece, pieces
 
 __all__ = [
     "PARTS",
     "PERSON",
+    "ByteFilter",
     "Hit",
     "Needle",
     "Piece",
     "Place",
-    "Probe",
     "Query",
     "Search",
+    "SearchStats",
     "Span",
-    "Told",
     "one_spaced",
     "pieces",
 ]

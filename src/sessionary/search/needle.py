@@ -88,7 +88,7 @@ def one_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-class Probe:
+class ByteFilter:
     """The bytes that give away the lines which may hold a needle.
 
     Args:

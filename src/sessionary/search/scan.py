@@ -19,12 +19,12 @@ from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
-from sessionary.search.ahead import looked_ahead
-from sessionary.search.clean import NotClean, count_clean, last_time, plain_record, time_of
-from sessionary.search.needle import Needle, Probe, Span, one_spaced
-from sessionary.search.words import CALL, Piece, pieces
+from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain_record, time_of
+from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
+from sessionary.search.prefilter import looked_ahead
+from sessionary.search.text_parts import CALL, Piece, pieces
 from sessionary.turns import is_real_user
-from sessionary.turns.logged import as_message
+from sessionary.turns.history_messages import as_message
 
 # Small enough to stay in the cache of the processor from the read to the search.
 WINDOW = 1 << 18
@@ -107,7 +107,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Told:
+class SearchStats:
     """What there is to say about a search besides its hits.
 
     Attributes:
@@ -139,12 +139,12 @@ class Search:
     """
 
     def __init__(self, query: Query, fs: Fs = OS_FS) -> None:
-        self.told = Told()
+        self.told = SearchStats()
         self._query = query
         self._fs = fs
         # A call that does not name its tool is one of "?", which then does not stand in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
-        self._probe = Probe((*query.needles, *tools))
+        self._probe = ByteFilter((*query.needles, *tools))
 
     def hits(
         self, places: Iterable[Place], *, passed: Callable[[int], object] | None = None

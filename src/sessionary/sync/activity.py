@@ -15,12 +15,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sessionary.disk.fs import Fs, look
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head
 from sessionary.sync.links import Links
+from sessionary.sync.local_files import LocalPart
 from sessionary.sync.rules import Rules
-from sessionary.sync.survey import LocalPart
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -52,7 +52,7 @@ def told(head: Head, now: datetime) -> datetime | None:
     return min(moment, now.astimezone(UTC))
 
 
-def restore(fs: Fs, layout: Recipient, rules: Rules, ref: SessionRef, active: datetime) -> None:
+def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: datetime) -> None:
     """Set the times of a session to what they were elsewhere: of its files that are newer, and of its own folder.
 
     An event log that is not carried keeps its time, and the folder is not older than it. Where times may not be set,

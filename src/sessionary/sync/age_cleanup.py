@@ -14,7 +14,7 @@ from sessionary.layouts import cleaned_up
 from sessionary.model import SessionRef
 from sessionary.sync import activity
 from sessionary.sync.heads import Head
-from sessionary.sync.state import Agreed
+from sessionary.sync.state import SyncedState
 
 CLEANED_UP = "cleaned up here by age; it stays on the remote and on other devices"
 
@@ -51,7 +51,7 @@ def forget_those_here(fs: Fs, here: Iterable[SessionRef]) -> None:
             cleaned_up.forget(fs, root, session)
 
 
-def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: Agreed | None, now: datetime) -> bool:
+def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, now: datetime) -> bool:
     """True for a session that was cleaned up here, unless another device has gone on with it since.
 
     Where it is known what the remote had before, no clock has to be right for this.

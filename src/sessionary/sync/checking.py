@@ -14,13 +14,13 @@ from typing import NamedTuple
 from sessionary.errors import Corrupt, NotFound, RemoteError, SessionaryError
 from sessionary.model import SessionRef
 from sessionary.sync.heads import SHORT, decode, place_of
+from sessionary.sync.local_files import LocalPart, Surveyor, match
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, collectable
 from sessionary.sync.report import Report
 from sessionary.sync.restoring import Place
 from sessionary.sync.shown import is_before, is_later
-from sessionary.sync.state import Agreed
-from sessionary.sync.survey import LocalPart, Surveyor, match
+from sessionary.sync.state import SyncedState
 from sessionary.sync.verifying import BlockFault, Compared, examine, put_right
 
 MISSING, DAMAGED, EARLIER = "missing", "damaged", "earlier"
@@ -90,7 +90,7 @@ class Checker:
         place: Place,
         surveyor: Surveyor,
         pusher: Callable[[], Pusher],
-        recovered: Callable[[str], Agreed | None],
+        recovered: Callable[[str], SyncedState | None],
         here: Callable[[Report], dict[str, SessionRef]],
         alone: Callable[[], AbstractContextManager[Report]],
     ) -> None:
@@ -182,8 +182,8 @@ class Checker:
         return checked
 
     def _heal_head(
-        self, name: str, ref: SessionRef, agreed: Agreed, record: HeadRecord | None, fault: Fault
-    ) -> tuple[Agreed, Fault]:
+        self, name: str, ref: SessionRef, agreed: SyncedState, record: HeadRecord | None, fault: Fault
+    ) -> tuple[SyncedState, Fault]:
         held = decode(name, record.data) if record is not None and fault.what == EARLIER else None
         etag = None if record is None else record.etag
         done = self._new_pusher().put_back(name, ref, agreed, etag, held)
@@ -193,7 +193,9 @@ class Checker:
 
     # -- blocks
 
-    def _files(self, name: str, ref: SessionRef, agreed: Agreed, repair: bool) -> tuple[int, list[Fault]]:
+    def _files(
+        self, name: str, ref: SessionRef, agreed: SyncedState, repair: bool
+    ) -> tuple[int, list[Fault]]:
         """All blocks of a session; how many there are, and what is wrong."""
         mine = self._surveyor.survey(ref)
         blocks, faults = 0, list[Fault]()
@@ -229,7 +231,7 @@ class Checker:
         return agreed is not None and self._new_pusher().cut_anew(name, agreed, here, first)
 
 
-def _fault_of_head(record: HeadRecord | None, agreed: Agreed) -> Fault | None:
+def _fault_of_head(record: HeadRecord | None, agreed: SyncedState) -> Fault | None:
     """What is wrong with a head; None if it is the agreed one, or came of it.
 
     Raises:

@@ -29,7 +29,7 @@ from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_f
 from sessionary.disk.journal import lines_of
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.layouts.conflict_copies import Compared, Copy
 from sessionary.model import SessionRef
 from sessionary.sync.merging import Side, merge
@@ -66,7 +66,7 @@ class BroughtIn(NamedTuple):
         return self._asdict()
 
 
-def find(layout: Recipient, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
+def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
     """The conflict copies of the files of a session, in the order of their names.
 
     Raises:
@@ -77,7 +77,7 @@ def find(layout: Recipient, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
         names = fs.listdir(folder)
     except OSError as error:
         raise storage_failed(error, "look into", folder, session=ref.session_id) from error
-    if layout.only_part(ref.session_id) is not None:
+    if layout.single_file(ref.session_id) is not None:
         return conflict_copies.copies_in(names, {os.path.basename(ref.folder)}, devices=False)
     files = {found.original for name in names if (found := conflict_copies.copy_of(name)) is not None}
     files.update(name for name in names if conflict_copies.copy_of(name) is None)
@@ -85,7 +85,7 @@ def find(layout: Recipient, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
 
 
 def bring_in(
-    layout: Recipient,
+    layout: SyncLayout,
     ref: SessionRef,
     *,
     dry_run: bool = False,
@@ -122,7 +122,7 @@ class _BringIn:
     """The conflict copies of one session, and what becomes of them."""
 
     def __init__(
-        self, layout: Recipient, ref: SessionRef, found: list[Copy], fs: Fs, now: datetime, dry_run: bool
+        self, layout: SyncLayout, ref: SessionRef, found: list[Copy], fs: Fs, now: datetime, dry_run: bool
     ) -> None:
         self._layout = layout
         self._ref = ref
@@ -199,12 +199,12 @@ class _BringIn:
         if self._dry_run:
             return new_id
         if look(self._fs, sibling.folder) is None:
-            if self._layout.only_part(self._ref.session_id) is not None:
+            if self._layout.single_file(self._ref.session_id) is not None:
                 atomic.create(sibling.folder, data, fs=self._fs)
             else:
                 self._build(copy, sibling, data)
         with self._layout.held(sibling):
-            self._layout.relabel(sibling, self._ref.session_id, self._now)
+            self._layout.set_parent(sibling, self._ref.session_id, self._now)
         return new_id
 
     def _build(self, copy: Copy, sibling: SessionRef, data: bytes) -> None:
@@ -247,13 +247,13 @@ class _BringIn:
         if self._dry_run:
             return
         if look(self._fs, path) is not None:
-            atomic.keep_aside(path, "before", fs=self._fs, now=self._now)
+            atomic.quarantine(path, "before", fs=self._fs, now=self._now)
         atomic.replace(path, data, fs=self._fs)
 
     # -- asking the layout
 
     def _part(self, name: str) -> str:
-        return self._layout.only_part(self._ref.session_id) or name
+        return self._layout.single_file(self._ref.session_id) or name
 
     def _kind(self, name: str) -> PartKind | None:
         return self._layout.part_kind(self._part(name))
@@ -262,14 +262,14 @@ class _BringIn:
         return self._layout.rule(self._part(copy.original)).policy is Policy.FORK
 
 
-def _is_file_of(layout: Recipient, name: str) -> bool:
+def _is_file_of(layout: SyncLayout, name: str) -> bool:
     kind = layout.part_kind(name)
     return kind is not None and kind is not PartKind.KEPT
 
 
-def _folder(layout: Recipient, ref: SessionRef) -> str:
+def _folder(layout: SyncLayout, ref: SessionRef) -> str:
     """The folder in which the files of a session lie."""
-    return ref.folder if layout.only_part(ref.session_id) is None else os.path.dirname(ref.folder)
+    return ref.folder if layout.single_file(ref.session_id) is None else os.path.dirname(ref.folder)
 
 
 def _common(ours: list[bytes], others: list[bytes]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from sessionary.layouts.base import PartKind, Recipient
+from sessionary.layouts.base import PartKind, SyncLayout
 from sessionary.model import Problem, Severity
 from sessionary.sync.bundles import Item
 
@@ -42,7 +42,7 @@ def of_bytes(data: bytes) -> Version:
 
 
 def why_spoilt(
-    layout: Recipient, name: str, kind: PartKind, before: Callable[[], Version], after: Version
+    layout: SyncLayout, name: str, kind: PartKind, before: Callable[[], Version], after: Version
 ) -> str | None:
     """Why `after` is a damaged copy of `before`, in a sentence; None if it is not.
 
@@ -71,7 +71,7 @@ def why_spoilt(
     return max(new, key=lambda problem: problem.severity).message
 
 
-def spoilt_items(layout: Recipient, before: Iterable[Item], after: Iterable[Item]) -> dict[Item, str]:
+def spoilt_items(layout: SyncLayout, before: Iterable[Item], after: Iterable[Item]) -> dict[Item, str]:
     """The files in `after` that are damaged copies of files in `before`, and why.
 
     Such files are made once. So one whose old version is there too is no copy of it, but another file.
@@ -95,7 +95,7 @@ def spoilt_items(layout: Recipient, before: Iterable[Item], after: Iterable[Item
     return found
 
 
-def _faults(layout: Recipient, name: str, kind: PartKind, version: Version) -> dict[Fault, list[Problem]]:
+def _faults(layout: SyncLayout, name: str, kind: PartKind, version: Version) -> dict[Fault, list[Problem]]:
     found: dict[Fault, list[Problem]] = {}
     for data in _windows(version.read(), kind):
         for problem in layout.faults(name, data):

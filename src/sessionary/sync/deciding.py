@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from sessionary.model import SessionRef
+from sessionary.sync.conflicts import Waiting, nothing_to_decide
 from sessionary.sync.guard import MINE, THEIRS
 from sessionary.sync.heads import decode
 from sessionary.sync.held_back import HeldBack
 from sessionary.sync.pulling import Puller
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Hold, Outcome, Standing, Where
-from sessionary.sync.state import Agreed, States
-from sessionary.sync.waiting import Waiting, nothing_to_decide
+from sessionary.sync.report import Hold, Outcome, SyncStatus, Where
+from sessionary.sync.state import States, SyncedState
 
 
 class Decider:
@@ -35,7 +35,7 @@ class Decider:
         self._puller = puller
 
     def decide(
-        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None, keep: str
+        self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None, keep: str
     ) -> Outcome:
         """Make one version of what is held back the version of all devices.
 
@@ -57,11 +57,11 @@ class Decider:
         head = decode(name, record.data)
         if keep == THEIRS:
             return self._puller.pull(record, head, ref, self._states.device(), keep=keep)
-        self._states.agree(name, Agreed(head, record.etag, {}, ref.folder))
+        self._states.agree(name, SyncedState(head, record.etag, {}, ref.folder))
         return self._pusher.push(name, ref, self._states.agreed(name), [part.name for part in head.parts])
 
     def _settle(
-        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord, keep: str
+        self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord, keep: str
     ) -> Outcome:
         """Carry out a decision about damaged versions."""
         holds = self._holds(name, ref, agreed, record)
@@ -76,10 +76,10 @@ class Decider:
         allowed = [hold.file for hold in holds if hold.where is Where.HERE and keep == MINE]
         ended = elsewhere if keep == MINE and not is_ours else ()
         pushed = self._pusher.push(name, ref, self._states.agreed(name), allowed, ended)
-        return pulled if pushed.standing is Standing.IN_STEP else pushed
+        return pulled if pushed.standing is SyncStatus.IN_STEP else pushed
 
     def _holds(
-        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
+        self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord
     ) -> tuple[Hold, ...]:
         known = self._held_back.find(ref, agreed, record)
         is_news = agreed is None or agreed.etag != record.etag
@@ -91,6 +91,6 @@ class Decider:
 
 def _is_carried_out(pulled: Outcome) -> bool:
     """Whether a pull has done what the user has decided. What another device holds back has no part in that."""
-    if pulled.standing is Standing.HELD_BACK:
+    if pulled.standing is SyncStatus.HELD_BACK:
         return bool(pulled.held) and all(hold.where is Where.ELSEWHERE for hold in pulled.held)
-    return pulled.standing in (Standing.PULLED, Standing.IN_STEP)
+    return pulled.standing in (SyncStatus.PULLED, SyncStatus.IN_STEP)

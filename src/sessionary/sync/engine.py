@@ -24,12 +24,12 @@ import msgspec
 from sessionary.disk.fs import OS_FS, Fs, is_there, look
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.calls import Cost, PatientRemote
 from sessionary.sync.checking import Checker
+from sessionary.sync.conflicts import Waiting, is_for_a_person, versions_beside
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
 from sessionary.sync.heads import Head, decode, encode, head_name
@@ -37,17 +37,17 @@ from sessionary.sync.held_back import HeldBack
 from sessionary.sync.holds import with_holds
 from sessionary.sync.holes import explained
 from sessionary.sync.links import is_link
+from sessionary.sync.local_files import Surveyor
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.pulling import InUse, Puller, open_here
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
-from sessionary.sync.report import Hold, Outcome, Report, Standing, is_text, no_text, outcome_of
+from sessionary.sync.report import Hold, Outcome, Report, SyncStatus, is_text, no_text, outcome_of
 from sessionary.sync.restoring import Earlier, Place
+from sessionary.sync.retry import Cost, RetryingRemote
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same, is_whole, shown, standing_of
-from sessionary.sync.state import Agreed, States
-from sessionary.sync.survey import Surveyor
-from sessionary.sync.waiting import Waiting, is_for_a_person, versions_beside
+from sessionary.sync.state import States, SyncedState
 
 QUIET = 30.0
 """Seconds without a change after which a session is taken for one that nobody has open."""
@@ -87,7 +87,7 @@ class Engine:
 
     def __init__(
         self,
-        layout: Recipient,
+        layout: SyncLayout,
         remote: Remote,
         *,
         state_dir: str | os.PathLike[str],
@@ -103,7 +103,7 @@ class Engine:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.layout = layout
-        self.remote = PatientRemote(remote, sleep=sleep)
+        self.remote = RetryingRemote(remote, sleep=sleep)
         self.states = States(os.fspath(state_dir), fs)
         self.rules = rules or Rules()
         self.projects = projects or SameNames()
@@ -302,13 +302,13 @@ class Engine:
             looks = [self._waiting.look] if is_for_a_person(self.layout, ref) else []
             looks += [self._look] if self._held_back.is_possible(self.states.agreed(name)) else []
             found = [one for look in looks for one in self._guarded(ref, partial(look, name, ref))]
-            report.outcomes += [one for one in found if one.standing is not Standing.IN_STEP][:1]
+            report.outcomes += [one for one in found if one.standing is not SyncStatus.IN_STEP][:1]
         return report
 
     def _look(self, name: str, ref: SessionRef) -> Outcome:
         """How a session stands of which a version is said to be held back."""
         holds = self._held_back.find(ref, self.states.agreed(name), self.remote.read_head(name))
-        outcome = Outcome(ref.session_id, self.projects.identity(ref), Standing.IN_STEP)
+        outcome = Outcome(ref.session_id, self.projects.identity(ref), SyncStatus.IN_STEP)
         return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
     # -- around them
@@ -355,7 +355,7 @@ class Engine:
         """One session's trouble is told, and stops no other."""
         project = self._told_project(ref)
         if self._unanswered >= GIVE_UP:
-            return [Outcome(ref.session_id, project, Standing.HELD_BACK, "the other side does not answer")]
+            return [Outcome(ref.session_id, project, SyncStatus.HELD_BACK, "the other side does not answer")]
         try:
             outcome = work()
         except UnicodeEncodeError:
@@ -374,13 +374,13 @@ class Engine:
 
     def _failed(self, session: str, project: str | None, error: SessionaryError) -> Outcome:
         held = isinstance(error, Locked | NotFound | Conflict) or is_link(error)
-        standing = Standing.HELD_BACK if held else Standing.FAILED
+        standing = SyncStatus.HELD_BACK if held else SyncStatus.FAILED
         return Outcome(session, project, standing, str(error), error=error)
 
-    def _ref(self, agreed: Agreed) -> SessionRef:
+    def _ref(self, agreed: SyncedState) -> SessionRef:
         return SessionRef(agreed.head.kind, agreed.head.session, agreed.folder, agreed.head.project)
 
-    def _recovered(self, name: str) -> Agreed | None:
+    def _recovered(self, name: str) -> SyncedState | None:
         """What is agreed about a session, after finding out what became of a push or a move that was cut off."""
         self._puller().settle_move(name)
         intent = self.states.intent(name)
@@ -420,33 +420,35 @@ class Engine:
             seen = None  # if there is something to send, the swap finds out
         return pusher.push(name, ref, agreed, shown=seen)
 
-    def _gone(self, gone: Gone, here: Mapping[str, SessionRef], report: Report) -> list[tuple[str, Agreed]]:
+    def _gone(
+        self, gone: Gone, here: Mapping[str, SessionRef], report: Report
+    ) -> list[tuple[str, SyncedState]]:
         """The sessions that were here and are not any more, unless they are suspiciously many."""
         found, known = gone.since(here)
         if len(found) > FEW and 2 * len(found) > known and not self._allow_many_deletions:
             note = f"{len(found)} of {known} sessions are gone at once; they stay on the other side"
-            report.outcomes += [outcome_of(agreed.head, Standing.HELD_BACK, note) for _, agreed in found]
+            report.outcomes += [outcome_of(agreed.head, SyncStatus.HELD_BACK, note) for _, agreed in found]
             return []
         return found
 
-    def _bury(self, pusher: Pusher, name: str, agreed: Agreed, seen: Shown | None) -> Outcome:
+    def _bury(self, pusher: Pusher, name: str, agreed: SyncedState, seen: Shown | None) -> Outcome:
         """Tell the other side of a session that was trashed here, unless it is back by now."""
         recovered = self._recovered(name)
         told = recovered is not None and recovered.head.deleted and not agreed.head.deleted
         if recovered is None or told or is_there(self._fs, agreed.folder):
-            return outcome_of(agreed.head, Standing.IN_STEP)
+            return outcome_of(agreed.head, SyncStatus.IN_STEP)
         return pusher.bury(name, recovered, seen)
 
     # -- pull
 
     def _parents_first(
         self, records: Iterable[HeadRecord], report: Report
-    ) -> Iterator[tuple[HeadRecord, Agreed | None, Head]]:
+    ) -> Iterator[tuple[HeadRecord, SyncedState | None, Head]]:
         """The heads that concern this layout, read, each behind that of the session it comes from.
 
         One that has not changed is not read again: what was agreed is given with it, and is what it says.
         """
-        found: dict[str, tuple[HeadRecord, Agreed | None, Head]] = {}
+        found: dict[str, tuple[HeadRecord, SyncedState | None, Head]] = {}
         for record in records:
             try:
                 agreed = self._recovered(record.name)
@@ -490,7 +492,7 @@ class Engine:
         return None if only is None else SessionRef(self.layout.name, "", str(self.layout.home), only)
 
     def _pull(
-        self, puller: Puller, record: HeadRecord, unchanged: Agreed | None, head: Head, device: str
+        self, puller: Puller, record: HeadRecord, unchanged: SyncedState | None, head: Head, device: str
     ) -> list[Outcome]:
         try:
             if unchanged is not None:
@@ -500,20 +502,20 @@ class Engine:
             ref = self._place(record.name, head)
             self._surveyor.links.refuse(ref)
             if not head.deleted and self._stays_away(record.name, ref, head):
-                return [outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)]
+                return [outcome_of(head, SyncStatus.IN_STEP, age_cleanup.CLEANED_UP)]
             if (why := self._open_here(ref)) is not None:
-                return [outcome_of(head, Standing.HELD_BACK, why)]
+                return [outcome_of(head, SyncStatus.HELD_BACK, why)]
             found = self._guarded(ref, partial(puller.pull, record, head, ref, device))
             return [explained(self.states, self._now(), record, head, one) for one in found]
         except SessionaryError as error:
             return [self._failed(head.session, head.project, error)]
 
-    def _unchanged(self, record: HeadRecord, agreed: Agreed) -> Outcome | None:
+    def _unchanged(self, record: HeadRecord, agreed: SyncedState) -> Outcome | None:
         """The outcome of a session whose head has not changed; None if there is more to be done about it."""
         ref = self._ref(agreed)
         if not agreed.head.deleted:
             self._surveyor.links.refuse(ref)
-        outcome = self._surveyor.told(ref, outcome_of(agreed.head, Standing.IN_STEP), agreed.head)
+        outcome = self._surveyor.told(ref, outcome_of(agreed.head, SyncStatus.IN_STEP), agreed.head)
         if not self._held_back.is_possible(agreed) and not self._held_back.lacks_bytes(ref, agreed):
             return outcome
         holds = self._held_back.find(ref, agreed, record)
@@ -548,23 +550,23 @@ class Engine:
 
     # -- status
 
-    def _stands(self, ref: SessionRef, known: Agreed | None, record: HeadRecord | None) -> Outcome:
+    def _stands(self, ref: SessionRef, known: SyncedState | None, record: HeadRecord | None) -> Outcome:
         same = known is not None and is_same(self._fs, self._surveyor.survey(ref), known)
         whole = known is None or is_whole(self._fs, self.layout, self.rules, known)
         standing, note = standing_of(record, known, same=same, whole=whole)
         holds: tuple[Hold, ...] = ()
-        if standing is not Standing.IN_STEP or self._held_back.is_possible(known):
+        if standing is not SyncStatus.IN_STEP or self._held_back.is_possible(known):
             holds = self._held_back.find(ref, known, record)
-        if standing in (Standing.BEHIND, Standing.DIVERGED):
+        if standing in (SyncStatus.BEHIND, SyncStatus.DIVERGED):
             held = self._waiting.held(ref, known, record)
             if held is not None:
                 return held
-            note = self._open_here(ref) or (BOTH_CHANGED if standing is Standing.DIVERGED else "")
+            note = self._open_here(ref) or (BOTH_CHANGED if standing is SyncStatus.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
         outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
         return self._surveyor.told(ref, with_holds(outcome, holds), None if known is None else known.head)
 
-    def _only_there(self, record: HeadRecord, known: Agreed | None) -> Outcome | None:
+    def _only_there(self, record: HeadRecord, known: SyncedState | None) -> Outcome | None:
         try:
             head = decode(record.name, record.data)
         except SessionaryError as error:
@@ -578,8 +580,8 @@ class Engine:
             except Unsupported as error:
                 return self._failed(head.session, head.project, error)
             if self._stays_away(record.name, ref, head):
-                return outcome_of(head, Standing.IN_STEP, age_cleanup.CLEANED_UP)
+                return outcome_of(head, SyncStatus.IN_STEP, age_cleanup.CLEANED_UP)
         trashed = known is not None and (known.etag == record.etag or is_before(record, known))
         return outcome_of(
-            head, Standing.AHEAD if trashed else Standing.BEHIND, "trashed here" if trashed else ""
+            head, SyncStatus.AHEAD if trashed else SyncStatus.BEHIND, "trashed here" if trashed else ""
         )

@@ -10,15 +10,15 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from sessionary.disk.fs import Fs, is_there, look
-from sessionary.layouts.base import Policy, Recipient
+from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.heads import Head
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.shown import is_before
-from sessionary.sync.state import Agreed, States
+from sessionary.sync.state import States, SyncedState
 
-Named = tuple[str, Agreed]
+Named = tuple[str, SyncedState]
 """The name of a head, and what was agreed about its session."""
 
 
@@ -32,7 +32,7 @@ class Gone:
         concerns: whether a session of this head is carried here.
     """
 
-    def __init__(self, fs: Fs, layout: Recipient, states: States, concerns: Callable[[Head], bool]) -> None:
+    def __init__(self, fs: Fs, layout: SyncLayout, states: States, concerns: Callable[[Head], bool]) -> None:
         self._fs = fs
         self._layout = layout
         self._states = states
@@ -76,7 +76,7 @@ class Gone:
             and is_before(heads.get(name), agreed)
         ]
 
-    def _is_deleted(self, agreed: Agreed) -> bool:
+    def _is_deleted(self, agreed: SyncedState) -> bool:
         """True for a session that is gone, unless it was merely too old for this device."""
         gone = is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
         head = agreed.head

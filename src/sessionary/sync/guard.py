@@ -12,20 +12,20 @@ from datetime import datetime
 from typing import NamedTuple
 
 from sessionary.disk.fs import Fs
-from sessionary.disk.scan import LineFile
+from sessionary.disk.line_reader import LineFile
 from sessionary.errors import RemoteError
-from sessionary.layouts.base import SETTLED, PartKind, Policy, Recipient
+from sessionary.layouts.base import MTIME_GRACE, PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, follow
 from sessionary.sync.bundles import Item
-from sessionary.sync.comparing import Comparison, Verdict, common_bytes
 from sessionary.sync.damage import Version, spoilt_items, why_spoilt
+from sessionary.sync.diff import Comparison, Verdict, common_bytes
 from sessionary.sync.heads import Head, PartHead
 from sessionary.sync.incoming import MISSING, Theirs, fetch
+from sessionary.sync.local_files import CHUNK, LocalPart, Matched, Stamp, match, opened
 from sessionary.sync.remote import Remote
-from sessionary.sync.state import Agreed, Held, States
-from sessionary.sync.survey import CHUNK, LocalPart, Matched, Stamp, match, opened
+from sessionary.sync.state import Held, States, SyncedState
 
 MINE, THEIRS = "mine", "theirs"
 _NO_STAMP: Stamp = (0, 0, 0, 0)
@@ -77,7 +77,7 @@ class Guard:
     """
 
     def __init__(
-        self, fs: Fs, layout: Recipient, remote: Remote, states: States, now: Callable[[], datetime]
+        self, fs: Fs, layout: SyncLayout, remote: Remote, states: States, now: Callable[[], datetime]
     ) -> None:
         self._fs = fs
         self._layout = layout
@@ -89,7 +89,7 @@ class Guard:
         self,
         ref: SessionRef,
         mine: Mapping[str, LocalPart],
-        agreed: Agreed,
+        agreed: SyncedState,
         matched: Mapping[str, Matched],
         allowed: Collection[str] = (),
     ) -> Sendable:
@@ -133,7 +133,7 @@ class Guard:
     def judge(
         self,
         mine: Mapping[str, LocalPart],
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         head: Head,
         found: Comparison,
         keep: str | None = None,
@@ -187,7 +187,9 @@ class Guard:
 
     # -- the file here
 
-    def _here(self, here: LocalPart, part: PartHead, agreed: Agreed | None, found: Comparison) -> Held | None:
+    def _here(
+        self, here: LocalPart, part: PartHead, agreed: SyncedState | None, found: Comparison
+    ) -> Held | None:
         """As `_mine`; of a file about which nothing is agreed, against what is there."""
         matched, theirs = found.matched[here.name], found.theirs.get(here.name)
         before = (
@@ -205,13 +207,13 @@ class Guard:
         why = why_spoilt(self._layout, here.name, here.kind, base, self._present(here, 0))
         return None if why is None else Held(part.chain, why)
 
-    def _mine(self, here: LocalPart, part: PartHead, agreed: Agreed, matched: Matched) -> Held | None:
+    def _mine(self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched) -> Held | None:
         """Why the version here is not carried; None if it may be. `part` is what is agreed of it."""
         known = agreed.held.get(here.name)
         if known is not None and (known.chain, known.stamp) == (part.chain, here.stamp):
             return known
         pieces = agreed.pieces.get(here.name, [])
-        stamp = here.stamp if here.touched < self._now().timestamp() - SETTLED else _NO_STAMP
+        stamp = here.stamp if here.touched < self._now().timestamp() - MTIME_GRACE else _NO_STAMP
         start = self._start(here, pieces[: matched.pieces])
         with self._states.spool() as spool:
 
@@ -246,7 +248,9 @@ class Guard:
 
     # -- the file there
 
-    def _theirs(self, here: LocalPart, found: Comparison, agreed: Agreed | None, head: Head) -> Held | None:
+    def _theirs(
+        self, here: LocalPart, found: Comparison, agreed: SyncedState | None, head: Head
+    ) -> Held | None:
         """Why the version there is not taken; None if it may be."""
         theirs, matched = found.theirs[here.name], found.matched[here.name]
         pieces = (agreed.pieces.get(here.name) if agreed else None) or []
@@ -277,7 +281,7 @@ class Guard:
         name: str,
         part: PartHead,
         space: str,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         keep: str,
     ) -> None:
         if keep == MINE:
@@ -287,7 +291,9 @@ class Guard:
             self._fetch(found, name, part, space, agreed)
         found.verdicts[name] = Verdict.THEIRS
 
-    def _fetch(self, found: Comparison, name: str, part: PartHead, space: str, agreed: Agreed | None) -> None:
+    def _fetch(
+        self, found: Comparison, name: str, part: PartHead, space: str, agreed: SyncedState | None
+    ) -> None:
         pieces = agreed.pieces.get(name, []) if agreed else []
         matched = found.matched[name].pieces
         found.theirs[name] = fetch(self._remote, space, part, pieces, matched, found.spool)
@@ -301,7 +307,7 @@ class Guard:
     # -- files that are made once
 
     def _spoilt(
-        self, here: LocalPart, part: PartHead, agreed: Agreed, matched: Matched
+        self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched
     ) -> tuple[dict[Item, str], set[Item]]:
         """The damaged files in a bundle, and all files of the agreed one, if there are damaged ones."""
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size)))

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sessionary.disk.fs import Fs, look
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, decode, kind_of
 from sessionary.sync.holds import holds_of
+from sessionary.sync.local_files import Surveyor, match
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Hold
 from sessionary.sync.rules import Rules
-from sessionary.sync.state import Agreed, Held, States
-from sessionary.sync.survey import Surveyor, match
+from sessionary.sync.state import Held, States, SyncedState
 
 
 class HeldBack:
@@ -35,7 +35,7 @@ class HeldBack:
     def __init__(
         self,
         fs: Fs,
-        layout: Recipient,
+        layout: SyncLayout,
         remote: Remote,
         states: States,
         rules: Rules,
@@ -49,11 +49,11 @@ class HeldBack:
         self._surveyor = surveyor
         self._guard = Guard(fs, layout, remote, states, now)
 
-    def is_possible(self, agreed: Agreed | None) -> bool:
+    def is_possible(self, agreed: SyncedState | None) -> bool:
         """Whether a version of the session was held back when it was carried last."""
         return agreed is not None and bool(agreed.held or agreed.refused or agreed.head.held)
 
-    def lacks_bytes(self, ref: SessionRef, agreed: Agreed) -> bool:
+    def lacks_bytes(self, ref: SessionRef, agreed: SyncedState) -> bool:
         """Whether a file here has fewer bytes than were agreed, by a look at each: most damage shows in that."""
         if agreed.head.deleted:
             return False
@@ -65,7 +65,9 @@ class HeldBack:
                 return True
         return False
 
-    def find(self, ref: SessionRef, agreed: Agreed | None, record: HeadRecord | None) -> tuple[Hold, ...]:
+    def find(
+        self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None
+    ) -> tuple[Hold, ...]:
         """The versions of a session's files that are not carried because they are damaged.
 
         Args:
@@ -87,12 +89,12 @@ class HeldBack:
             refused = {name: one for name, one in agreed.refused.items() if there.get(name) == one.chain}
         return holds_of(self._layout, ref, head, self._states.known_device(), held, refused)
 
-    def _head(self, agreed: Agreed | None, record: HeadRecord | None) -> Head | None:
+    def _head(self, agreed: SyncedState | None, record: HeadRecord | None) -> Head | None:
         if record is None or (agreed is not None and agreed.etag == record.etag):
             return None if agreed is None else agreed.head
         return decode(record.name, record.data)
 
-    def _held(self, ref: SessionRef, agreed: Agreed) -> dict[str, Held]:
+    def _held(self, ref: SessionRef, agreed: SyncedState) -> dict[str, Held]:
         mine = self._surveyor.survey(ref)
         matched = {
             name: match(self._fs, here, agreed.pieces.get(name), agreed.seen.get(name))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sessionary.errors import Corrupt
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head, Mark
-from sessionary.sync.report import Hold, Outcome, Standing, Undo, Where
+from sessionary.sync.report import Hold, Outcome, SyncStatus, Undo, Where
 from sessionary.sync.state import Held
 
 LONGEST = 300
@@ -30,7 +30,7 @@ def marks_of(
 
 
 def holds_of(
-    layout: Recipient,
+    layout: SyncLayout,
     ref: SessionRef,
     head: Head,
     device: str | None,
@@ -75,14 +75,14 @@ def with_holds(outcome: Outcome, holds: Sequence[Hold], *, sent: bool = False) -
     damaged = [hold for hold in holds if not hold.is_behind]
     is_ours = any(hold.where is not Where.ELSEWHERE for hold in damaged)
     standing = outcome.standing
-    if is_ours or (damaged and standing is Standing.IN_STEP):
-        standing = Standing.HELD_BACK
+    if is_ours or (damaged and standing is SyncStatus.IN_STEP):
+        standing = SyncStatus.HELD_BACK
     elif not damaged:
-        standing = Standing.BEHIND
+        standing = SyncStatus.BEHIND
     rest = "the rest was sent" if sent and is_ours else ""
     note = "; ".join(filter(None, (outcome.note, rest, *map(_words, holds))))
     error = outcome.error
-    if standing is Standing.HELD_BACK and error is None:
+    if standing is SyncStatus.HELD_BACK and error is None:
         error = Corrupt(
             note,
             operation="sync",
@@ -93,7 +93,7 @@ def with_holds(outcome: Outcome, holds: Sequence[Hold], *, sent: bool = False) -
     return replace(outcome, standing=standing, note=note, error=error, held=tuple(holds))
 
 
-def taken_back(layout: Recipient, name: str, kind: PartKind, before: int, after: int) -> bool:
+def taken_back(layout: SyncLayout, name: str, kind: PartKind, before: int, after: int) -> bool:
     """Whether a journal that was written anew is a conversation, or has fewer bytes than it had.
 
     The lines of others are put in order anew whenever two devices have written some: that takes nothing back.

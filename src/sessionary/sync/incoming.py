@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import zstandard
 
-from sessionary.disk.spool import Slot, Spool
+from sessionary.disk.spooled_file import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError
-from sessionary.sync.arriving import Arrived, Range, arrived, laid_down, too_long
 from sessionary.sync.blocks import (
     ANEW,
     BLOCK,
@@ -30,6 +29,7 @@ from sessionary.sync.blocks import (
     unfold,
     unpack,
 )
+from sessionary.sync.download import Arrived, Range, arrived, laid_down, too_long
 from sessionary.sync.heads import LARGEST_DOCUMENT, PartHead
 from sessionary.sync.remote import Remote
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import Unsupported
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.report import Outcome, Standing
+from sessionary.sync.report import Outcome, SyncStatus
 
 LINK = "link"
 """The key of the details of an error under which the link stands."""
@@ -31,7 +31,7 @@ class Links:
         layout: the sessions here.
     """
 
-    def __init__(self, fs: Fs, layout: Recipient) -> None:
+    def __init__(self, fs: Fs, layout: SyncLayout) -> None:
         self._fs = fs
         self._home = os.path.abspath(layout.home)
 
@@ -82,7 +82,7 @@ class Links:
             return outcome
         note = "; ".join(filter(None, (outcome.note, _words(left_out))))
         error = outcome.error or self._error(ref, min(left_out.values()), note)
-        standing = outcome.standing if outcome.standing is Standing.FAILED else Standing.HELD_BACK
+        standing = outcome.standing if outcome.standing is SyncStatus.FAILED else SyncStatus.HELD_BACK
         return replace(outcome, standing=standing, note=note, error=error)
 
     def error(self, ref: SessionRef, left_out: Mapping[str, str]) -> Unsupported:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
 from sessionary.errors import Conflict
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.links import Links
 
@@ -106,7 +106,7 @@ def name_owner(ledger: str, device: str, *, here: bool, fs: Fs = OS_FS) -> None:
         _write(ledger, Owner(device, False), fs)
 
 
-def settle_owners(fs: Fs, layout: Recipient, ref: SessionRef, named: Mapping[str, str], device: str) -> None:
+def settle_owners(fs: Fs, layout: SyncLayout, ref: SessionRef, named: Mapping[str, str], device: str) -> None:
     """Lay down beside each ledger of a session that is here whom its head names. Durability: as `name_owner`."""
     if named and look(fs, ref.folder) is not None:
         links = Links(fs, layout)

@@ -18,27 +18,27 @@ import msgspec
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look
-from sessionary.disk.spool import Spool
+from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Locked
-from sessionary.layouts.base import Policy, Recipient
+from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup, rewinds
-from sessionary.sync.assuring import named
+from sessionary.sync.apply import Writer
 from sessionary.sync.blocks import Piece
-from sessionary.sync.comparing import Comparison, Verdict, compare, fetch_rest, moved
+from sessionary.sync.conflicts import FOR_A_PERSON
+from sessionary.sync.diff import Comparison, Verdict, compare, fetch_rest, moved
 from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
 from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
+from sessionary.sync.install import Placer, refuse_strangers
+from sessionary.sync.local_files import LocalPart, Surveyor, tip
 from sessionary.sync.merging import instant
 from sessionary.sync.owners import settle_owners
-from sessionary.sync.placing import Placer, refuse_strangers
 from sessionary.sync.remote import HeadRecord, Remote
-from sessionary.sync.report import Outcome, Standing, Undo, outcome_of
+from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
 from sessionary.sync.rules import Rules, rule_of
-from sessionary.sync.state import Agreed, Held, Moving, States, digest, sibling_id
-from sessionary.sync.survey import LocalPart, Surveyor, tip
-from sessionary.sync.waiting import FOR_A_PERSON
-from sessionary.sync.writing import Writer
+from sessionary.sync.state import Held, Moving, States, SyncedState, digest, sibling_id
+from sessionary.sync.verify_blocks import named
 
 TRIES = 3
 
@@ -57,7 +57,7 @@ class Puller:
     def __init__(
         self,
         fs: Fs,
-        layout: Recipient,
+        layout: SyncLayout,
         remote: Remote,
         states: States,
         rules: Rules,
@@ -95,7 +95,7 @@ class Puller:
         if self._layout.at(ref.path) is None:
             if head.deleted:
                 self._agree(record, head, ref, Comparison(), agreed)
-                return outcome_of(head, Standing.IN_STEP, "trashed elsewhere")
+                return outcome_of(head, SyncStatus.IN_STEP, "trashed elsewhere")
             return self._place(record, head, ref, device)
         for _ in range(TRIES):
             with self._states.spool() as spool:
@@ -131,7 +131,7 @@ class Puller:
         self._set_times(ref, activity.told(head, self._now()))
         age_cleanup.forget(self._fs, ref)
         self._agree(record, head, ref, found, None)
-        return outcome_of(head, Standing.PULLED)
+        return outcome_of(head, SyncStatus.PULLED)
 
     # -- a session that is here
 
@@ -140,7 +140,7 @@ class Puller:
         record: HeadRecord,
         head: Head,
         ref: SessionRef,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         device: str,
         keep: str | None,
         spool: Spool,
@@ -158,7 +158,7 @@ class Puller:
         )
         if diverged and judged.waits:
             beside = writer.lay_beside(found, mine, judged.refused)
-            outcome = outcome_of(head, Standing.DIVERGED)
+            outcome = outcome_of(head, SyncStatus.DIVERGED)
             return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
         if diverged:
             fetch_rest(self._remote, found, agreed, head, self._rules)
@@ -169,7 +169,7 @@ class Puller:
             }:
                 return None
             if keep is None and (why := self._in_use(ref)):  # opened while the other side was being asked
-                return outcome_of(head, Standing.HELD_BACK, open_here(why))
+                return outcome_of(head, SyncStatus.HELD_BACK, open_here(why))
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
             if diverged:
@@ -178,7 +178,7 @@ class Puller:
                 writer.give_up_ours(found, judged.decided)
             if found.awaits_person(self._rule):
                 writer.show(found, mine)
-                return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
+                return outcome_of(head, SyncStatus.HELD_BACK, FOR_A_PERSON)
             writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
             undo, taken = self._taken_back(head, found, mine, agreed)
@@ -188,8 +188,8 @@ class Puller:
             beside = writer.lay_beside(found, mine, judged.refused)
             self._set_times(ref, self._active(head, found, mine))
         changed = {Verdict.THEIRS, Verdict.MERGE} & set(found.verdicts.values()) or noted
-        unchanged = Standing.AHEAD if taken else Standing.IN_STEP  # what is in step is not printed
-        outcome = outcome_of(head, Standing.PULLED if changed else unchanged, noted)
+        unchanged = SyncStatus.AHEAD if taken else SyncStatus.IN_STEP  # what is in step is not printed
+        outcome = outcome_of(head, SyncStatus.PULLED if changed else unchanged, noted)
         held = {**judged.held, **writer.held}
         if judged.waits:
             return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
@@ -203,7 +203,7 @@ class Puller:
         name: str,
         head: Head,
         ref: SessionRef,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         device: str,
         judged: Judged,
         outcome: Outcome,
@@ -220,14 +220,14 @@ class Puller:
         before = self._states.taken(name)
         return rewinds.come_back(self._fs, found, self._surveyor.survey(ref), before) if before else ""
 
-    def _remember_taken(self, name: str, undo: Undo | None, words: str, agreed: Agreed | None) -> None:
+    def _remember_taken(self, name: str, undo: Undo | None, words: str, agreed: SyncedState | None) -> None:
         if undo is not None and agreed is not None:
             self._states.note_taken(name, undo.file, agreed.pieces[undo.file])
         elif words:
             self._states.forget_taken(name)
 
     def _taken_back(
-        self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None
+        self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: SyncedState | None
     ) -> tuple[Undo | None, str]:
         """What a pull takes away of journals because another device did, and how to bring it back."""
         if agreed is None:
@@ -248,7 +248,7 @@ class Puller:
         return None, ""
 
     def _follow_deletion(
-        self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: Agreed | None
+        self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
     ) -> Outcome:
         """Trash here what was trashed elsewhere, unless something here was never seen there, or a person decides."""
         for_a_person = any(self._rule(name).policy is Policy.PERSON for name in found.verdicts)
@@ -258,8 +258,8 @@ class Puller:
         self._agree(record, head, ref, found, agreed)
         if ours:
             why = "only a person may take it away" if for_a_person else "but changed here"
-            return outcome_of(head, Standing.HELD_BACK, f"trashed elsewhere, {why}: it stays")
-        return outcome_of(head, Standing.TRASHED, "trashed elsewhere")
+            return outcome_of(head, SyncStatus.HELD_BACK, f"trashed elsewhere, {why}: it stays")
+        return outcome_of(head, SyncStatus.TRASHED, "trashed elsewhere")
 
     def _give_way(
         self,
@@ -267,7 +267,7 @@ class Puller:
         head: Head,
         ref: SessionRef,
         found: Comparison,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         mine: Mapping[str, LocalPart],
         device: str,
     ) -> Outcome:
@@ -298,12 +298,12 @@ class Puller:
         self._agree(record, head, ref, found, None)
         self._states.forget_move(record.name)
         note = f"another device has continued it; what was here is {new_id} now"
-        return Outcome(head.session, head.project, Standing.DIVERGED, note, sibling=new_id)
+        return Outcome(head.session, head.project, SyncStatus.DIVERGED, note, sibling=new_id)
 
     def _relabel(self, sibling: SessionRef, session: str, at: str) -> None:
         """Make what gave way say what it is now. Nobody has worked on it, so it is no newer than before."""
         active = activity.latest(self._surveyor.survey(sibling).values(), self._now())
-        self._layout.relabel(sibling, session, instant(at) or self._now())
+        self._layout.set_parent(sibling, session, instant(at) or self._now())
         self._set_times(sibling, active)
 
     def _active(self, head: Head, found: Comparison, mine: Mapping[str, LocalPart]) -> datetime | None:
@@ -326,10 +326,12 @@ class Puller:
         head: Head,
         ref: SessionRef,
         found: Comparison,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         held: Mapping[str, Held] | None = None,
     ) -> None:
         """Remember what the other side has, last of all."""
         pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
-        self._states.agree(record.name, Agreed(head, record.etag, pieces, ref.folder, held=dict(held or {})))
+        self._states.agree(
+            record.name, SyncedState(head, record.etag, pieces, ref.folder, held=dict(held or {}))
+        )

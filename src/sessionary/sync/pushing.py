@@ -20,23 +20,23 @@ import msgspec
 
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import RemoteError, SessionaryError
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync import activity, assuring, owners, rewinds
+from sessionary.sync import activity, owners, rewinds, verify_blocks
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
-from sessionary.sync.comparing import Comparison, Verdict, compare, moved
-from sessionary.sync.drafts import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
+from sessionary.sync.conflicts import FOR_A_PERSON
+from sessionary.sync.diff import Comparison, Verdict, compare, moved
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
 from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
-from sessionary.sync.placing import refuse_strangers
+from sessionary.sync.install import refuse_strangers
+from sessionary.sync.local_files import LocalPart, Matched, Surveyor, match, settled
 from sessionary.sync.remote import HeadRecord, Remote
-from sessionary.sync.report import Outcome, Standing, Undo, outcome_of
+from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
 from sessionary.sync.shown import Shown
-from sessionary.sync.state import Agreed, Held, States
-from sessionary.sync.survey import LocalPart, Matched, Surveyor, match, settled
-from sessionary.sync.waiting import FOR_A_PERSON
+from sessionary.sync.state import Held, States, SyncedState
+from sessionary.sync.upload_plan import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
 
 TRIES = 4
 
@@ -54,7 +54,7 @@ class _Basis(NamedTuple):
         note: what is to be reported of how it came about.
     """
 
-    agreed: Agreed
+    agreed: SyncedState
     shared: Mapping[str, list[Piece]]
     again: bool = False
     note: str = ""
@@ -70,7 +70,7 @@ class Pusher:
     def __init__(
         self,
         fs: Fs,
-        layout: Recipient,
+        layout: SyncLayout,
         remote: Remote,
         states: States,
         rules: Rules,
@@ -111,7 +111,7 @@ class Pusher:
         self,
         name: str,
         ref: SessionRef,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         allowed: Collection[str] = (),
         ended: Collection[str] = (),
         shown: Shown | None = None,
@@ -138,7 +138,7 @@ class Pusher:
         self,
         name: str,
         ref: SessionRef,
-        agreed: Agreed | None,
+        agreed: SyncedState | None,
         allowed: Collection[str],
         ended: Collection[str],
         shown: Shown | None,
@@ -156,7 +156,7 @@ class Pusher:
             basis, shown = found, Shown(self._remote.read_head(name))
         raise RemoteError(f"other devices push {ref.session_id} all the time", retryable=True)
 
-    def bury(self, name: str, agreed: Agreed, shown: Shown | None = None) -> Outcome:
+    def bury(self, name: str, agreed: SyncedState, shown: Shown | None = None) -> Outcome:
         """Tell the other side that a session was trashed here, unless it has gone on there."""
         etag: str | None = agreed.etag
         for _ in range(TRIES):
@@ -164,16 +164,16 @@ class Pusher:
                 etag = self._etag_before(agreed, shown.record)
                 if etag == "":
                     note = "another device has changed it; a pull brings it back"
-                    return outcome_of(agreed.head, Standing.BEHIND, note)
+                    return outcome_of(agreed.head, SyncStatus.BEHIND, note)
             buried = self._tombstone(name, agreed, emptied=etag != agreed.etag)
             won = self._swap(name, buried, etag)
             if won is not None:
                 self._states.agree(name, msgspec.structs.replace(buried, etag=won))
-                return outcome_of(buried.head, Standing.TRASHED)
+                return outcome_of(buried.head, SyncStatus.TRASHED)
             shown = Shown(self._remote.read_head(name))
         raise RemoteError(f"other devices push {agreed.head.session} all the time", retryable=True)
 
-    def _etag_before(self, agreed: Agreed, record: HeadRecord | None) -> str | None:
+    def _etag_before(self, agreed: SyncedState, record: HeadRecord | None) -> str | None:
         """By which etag to replace what the remote shows, if that is what was agreed, or a state before it.
 
         Returns:
@@ -183,7 +183,7 @@ class Pusher:
             return record and record.etag
         return record.etag if is_older(decode(record.name, record.data), agreed.head) else ""
 
-    def _tombstone(self, name: str, agreed: Agreed, *, emptied: bool) -> Agreed:
+    def _tombstone(self, name: str, agreed: SyncedState, *, emptied: bool) -> SyncedState:
         """What is to be agreed of a session that was trashed.
 
         Where the remote has lost what was agreed, only the name is left: nobody here has the blocks any more.
@@ -194,7 +194,7 @@ class Pusher:
         if emptied:
             head = msgspec.structs.replace(head, parts=(), history=())
         return msgspec.structs.replace(
-            agreed, head=head, etag="", seen={}, pieces=assuring.named(head, agreed.pieces)
+            agreed, head=head, etag="", seen={}, pieces=verify_blocks.named(head, agreed.pieces)
         )
 
     # -- what the remote shows
@@ -212,7 +212,7 @@ class Pusher:
         return self.adopt(name, ref, agreed if basis.etag else None, record)
 
     def put_back(
-        self, name: str, ref: SessionRef, agreed: Agreed, etag: str | None, held: Head | None
+        self, name: str, ref: SessionRef, agreed: SyncedState, etag: str | None, held: Head | None
     ) -> _Basis:
         """Put again what was agreed: blocks, and the head as it was.
 
@@ -245,7 +245,7 @@ class Pusher:
         self._states.agree(name, found)
         return _Basis(found, {}, again=True)
 
-    def cut_anew(self, name: str, agreed: Agreed, here: LocalPart, first: int) -> bool:
+    def cut_anew(self, name: str, agreed: SyncedState, here: LocalPart, first: int) -> bool:
         """Put a file in other blocks from this number on, as a new generation; False if that could not be done.
 
         Raises:
@@ -277,7 +277,7 @@ class Pusher:
         return True
 
     def _still_whole(
-        self, agreed: Agreed, held: Head | None, mine: Mapping[str, LocalPart]
+        self, agreed: SyncedState, held: Head | None, mine: Mapping[str, LocalPart]
     ) -> tuple[tuple[PartHead, ...], dict[str, list[Piece]], dict[str, list[int]]]:
         """The agreed files that the remote can have again, with their pieces, and the blocks to put for that.
 
@@ -332,7 +332,7 @@ class Pusher:
             at="",
             parent=parent,
         )
-        return _Basis(Agreed(head, "", {}, ref.folder), family.pieces if family else {})
+        return _Basis(SyncedState(head, "", {}, ref.folder), family.pieces if family else {})
 
     def _rounds(
         self,
@@ -343,7 +343,7 @@ class Pusher:
         ended: Collection[str],
     ) -> Outcome | None:
         """Round after round, until the other side has all of it; None if it has gone another way."""
-        standing, sent, undo = (Standing.PUSHED if basis.again else Standing.IN_STEP), False, None
+        standing, sent, undo = (SyncStatus.PUSHED if basis.again else SyncStatus.IN_STEP), False, None
         note = SENT_AGAIN if basis.again else basis.note
         while True:
             agreed = basis.agreed
@@ -364,7 +364,9 @@ class Pusher:
                 outcome = with_undo(outcome_of(agreed.head, standing), undo, note)
                 holds = holds_of(self._layout, ref, agreed.head, self._device, held, agreed.refused)
                 return with_holds(outcome, holds, sent=sent)
-            drafts = draft_all(self._fs, mine, assuring.in_blocks(agreed.head, known), matched, self._block)
+            drafts = draft_all(
+                self._fs, mine, verify_blocks.in_blocks(agreed.head, known), matched, self._block
+            )
             began = self._now()
             versioned, above = self._versioned(drafts), self._states.above(name)
             claims = Claims(taken, marks, allowed, items, versioned, above)
@@ -376,17 +378,19 @@ class Pusher:
                 return None
             for block, data in doubted:
                 self._remote.put_block(intended.head.space, block, data)
-            rested = abs((self._now() - began).total_seconds()) > assuring.REST
+            rested = abs((self._now() - began).total_seconds()) > verify_blocks.REST
             if rested:
                 self._put_versions(agreed, intended)
             self._put_missing(
-                mine, intended, intended.unsure if rested else assuring.assumed(agreed.head, drafts, matched)
+                mine,
+                intended,
+                intended.unsure if rested else verify_blocks.assumed(agreed.head, drafts, matched),
             )
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             self._remember_taken(name, undo, agreed, basis.agreed)
             owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
-            standing, sent = Standing.PUSHED, sent or intended.head.parts != agreed.head.parts
+            standing, sent = SyncStatus.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
         """The ledgers that this device writes from now on: nobody did so far, or it has taken over."""
@@ -401,12 +405,12 @@ class Pusher:
     def _send(
         self,
         ref: SessionRef,
-        agreed: Agreed,
+        agreed: SyncedState,
         drafts: Mapping[str, Draft],
         matched: Mapping[str, Matched],
         stamp: Stamp,
         claims: Claims,
-    ) -> tuple[Agreed, list[tuple[str, bytes]]]:
+    ) -> tuple[SyncedState, list[tuple[str, bytes]]]:
         """Put the blocks of a round.
 
         Returns:
@@ -421,11 +425,11 @@ class Pusher:
             if not self._remote.put_block(head.space, block, data):
                 doubted.append((block, data))
         sent = {part.name: drafts[part.name].pieces for part in head.parts if _goes(part, drafts)}
-        unsure = assuring.together(
-            assuring.assumed(agreed.head, drafts, matched), assuring.put_numbers(drafts)
+        unsure = verify_blocks.together(
+            verify_blocks.assumed(agreed.head, drafts, matched), verify_blocks.put_numbers(drafts)
         )
         pieces = {**agreed.pieces, **sent}
-        return Agreed(head, "", pieces, ref.folder, unsure=unsure, held=agreed.held), doubted
+        return SyncedState(head, "", pieces, ref.folder, unsure=unsure, held=agreed.held), doubted
 
     def _taken_back(self, old: Head, new: Head, mine: Mapping[str, LocalPart]) -> tuple[Undo | None, str]:
         """What a push takes back of journals that were sent before, and how to bring it back."""
@@ -439,7 +443,7 @@ class Pusher:
                 return Undo(name, new.history[-1].gen), words
         return None, ""
 
-    def _remember_taken(self, name: str, undo: Undo | None, before: Agreed, after: Agreed) -> None:
+    def _remember_taken(self, name: str, undo: Undo | None, before: SyncedState, after: SyncedState) -> None:
         if undo is not None:
             if after.head.gen > before.head.gen:
                 self._states.note_taken(name, undo.file, before.pieces[undo.file])
@@ -457,7 +461,7 @@ class Pusher:
             if kind(name) is PartKind.DOCUMENT and self._rule(name).policy is Policy.FORK
         ]
 
-    def assure(self, ref: SessionRef, intent: Agreed, before: Agreed | None = None) -> None:
+    def assure(self, ref: SessionRef, intent: SyncedState, before: SyncedState | None = None) -> None:
         """After a push that was cut off: put the blocks again on which it relied, if the files here still have them.
 
         Args:
@@ -474,14 +478,16 @@ class Pusher:
         if before is not None:
             self._put_versions(before, intent)
 
-    def _put_versions(self, before: Agreed, intended: Agreed) -> None:
+    def _put_versions(self, before: SyncedState, intended: SyncedState) -> None:
         for block, data in versions_kept(before.head, intended.head):
             self._remote.put_block(intended.head.space, block, data)
 
-    def _put_missing(self, mine: Mapping[str, LocalPart], intended: Agreed, wanted: assuring.Numbers) -> None:
-        assuring.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
+    def _put_missing(
+        self, mine: Mapping[str, LocalPart], intended: SyncedState, wanted: verify_blocks.Numbers
+    ) -> None:
+        verify_blocks.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
 
-    def _swap(self, name: str, intended: Agreed, etag: str | None) -> str | None:
+    def _swap(self, name: str, intended: SyncedState, etag: str | None) -> str | None:
         """Swap the head, the intent laid down first. None if the other side has gone another way."""
         data = encode(intended.head)
         self._states.intend(name, intended)
@@ -494,7 +500,7 @@ class Pusher:
         return won
 
     def adopt(
-        self, name: str, ref: SessionRef, agreed: Agreed | None, record: HeadRecord
+        self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord
     ) -> _Basis | Outcome:
         """The other side has a head that this machine has not seen: go on from it if all of it is here too.
 
@@ -518,25 +524,25 @@ class Pusher:
         if refused is not None:
             holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
             return with_holds(refused, holds)
-        pieces = assuring.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
-        adopted = Agreed(head, record.etag, pieces, ref.folder, held=judged.held)
+        pieces = verify_blocks.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
+        adopted = SyncedState(head, record.etag, pieces, ref.folder, held=judged.held)
         self._states.agree(name, adopted)
         return _Basis(adopted, {}, note=rewinds.met(self._layout, found, mine, agreed))
 
     def _refused(self, found: Comparison, head: Head, *, waits: bool) -> Outcome | None:
         """Why a push does not go on from a head; None if it does."""
         if waits:
-            return outcome_of(head, Standing.BEHIND)
+            return outcome_of(head, SyncStatus.BEHIND)
         if found.awaits_person(self._rule):
-            return outcome_of(head, Standing.HELD_BACK, FOR_A_PERSON)
+            return outcome_of(head, SyncStatus.HELD_BACK, FOR_A_PERSON)
         if found.is_diverged(self._rule):
-            return outcome_of(head, Standing.DIVERGED, "another device has continued it; a pull keeps both")
+            return outcome_of(head, SyncStatus.DIVERGED, "another device has continued it; a pull keeps both")
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS, Verdict.HELD):
-            return outcome_of(head, Standing.BEHIND, "another device has changed it; pull first")
+            return outcome_of(head, SyncStatus.BEHIND, "another device has changed it; pull first")
         return None
 
     def _remember(
-        self, name: str, agreed: Agreed, mine: Mapping[str, LocalPart], held: dict[str, Held]
+        self, name: str, agreed: SyncedState, mine: Mapping[str, LocalPart], held: dict[str, Held]
     ) -> None:
         """Note by which stamps the files can be known again, so that the next push need not read them."""
         seen = settled(mine, list(mine), self._now().timestamp())
@@ -544,7 +550,7 @@ class Pusher:
             self._states.agree(name, msgspec.structs.replace(agreed, seen=seen, held=held))
 
 
-def _is_told(agreed: Agreed, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:
+def _is_told(agreed: SyncedState, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:
     """True if the other side has all that is here."""
     if not agreed.etag or agreed.head.deleted:
         return False

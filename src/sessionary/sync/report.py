@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from sessionary.errors import Invalid
 from sessionary.model import SessionRef
-from sessionary.sync.calls import Cost
 from sessionary.sync.heads import Head
+from sessionary.sync.retry import Cost
 
 
-class Standing(Enum):
+class SyncStatus(Enum):
     """How a session stands with the other side."""
 
     IN_STEP = "in step"
@@ -94,7 +94,7 @@ class Outcome:
 
     session_id: str
     project: str | None
-    standing: Standing
+    standing: SyncStatus
     note: str = ""
     sibling: str | None = None
     error: Exception | None = None
@@ -110,12 +110,12 @@ class Report:
     outcomes: list[Outcome] = field(default_factory=list)
     cost: Cost = field(default_factory=Cost)
 
-    def of(self, *standings: Standing) -> list[Outcome]:
+    def of(self, *standings: SyncStatus) -> list[Outcome]:
         """The sessions that stand so."""
         return [outcome for outcome in self.outcomes if outcome.standing in standings]
 
 
-def outcome_of(head: Head, standing: Standing, note: str = "") -> Outcome:
+def outcome_of(head: Head, standing: SyncStatus, note: str = "") -> Outcome:
     """What became of the session of a head."""
     return Outcome(head.session, head.project, standing, note)
 

@@ -18,15 +18,15 @@ import msgspec
 
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, read_bytes
-from sessionary.disk.spool import Spool
+from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import block_id, id_range, part_key
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch_version
+from sessionary.sync.install import refuse_strangers
 from sessionary.sync.links import Links
-from sessionary.sync.placing import refuse_strangers
 from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
 from sessionary.sync.rules import Projects
 from sessionary.sync.state import States
@@ -81,7 +81,7 @@ class Place:
     """Where the sessions of one layout lie, here and on the remote."""
 
     fs: Fs
-    layout: Recipient
+    layout: SyncLayout
     remote: Remote
     states: States
     projects: Projects
@@ -220,12 +220,12 @@ class Earlier:
         fs, path = self._place.fs, self._place.layout.path_of(ref, name)
         Links(fs, self._place.layout).refuse_file(ref, path)
         there = look(fs, path) is not None
-        kept = atomic.keep_aside(path, KEPT, fs=fs, now=self._now()) if there else None
+        kept = atomic.quarantine(path, KEPT, fs=fs, now=self._now()) if there else None
         atomic.replace(path, data, fs=fs)
         return Restored(name, path, kept, fs.stat(path).st_size)
 
 
-def generations(layout: Recipient, head: Head) -> list[Generation]:
+def generations(layout: SyncLayout, head: Head) -> list[Generation]:
     """The generations of a head, the newest first; those without a gap that are gone are one entry."""
     files = {part.name: part.n for part in head.parts if _is_versioned(layout, part)}
     found = [Generation(head.gen, head.gen, head.at, files, present=True)]
@@ -241,7 +241,7 @@ def generations(layout: Recipient, head: Head) -> list[Generation]:
 
 
 def versions(
-    layout: Recipient, remote: Remote, head: Head, generation: int, spool: Spool
+    layout: SyncLayout, remote: Remote, head: Head, generation: int, spool: Spool
 ) -> dict[str, Theirs]:
     """The files of a generation, fetched and proved.
 
@@ -269,22 +269,22 @@ def versions(
     return fetched
 
 
-def _part_named(layout: Recipient, ref: SessionRef, base: str) -> str | None:
+def _part_named(layout: SyncLayout, ref: SessionRef, base: str) -> str | None:
     """The file of a session that lies under this name."""
-    only = layout.only_part(ref.session_id)
+    only = layout.single_file(ref.session_id)
     if only is not None:
         return only if base == os.path.basename(layout.path_of(ref, only)) else None
     return base if layout.part_kind(base) is not None else None
 
 
-def _is_versioned(layout: Recipient, part: PartHead) -> bool:
+def _is_versioned(layout: SyncLayout, part: PartHead) -> bool:
     kind = kind_of(part)
     if kind in (PartKind.JOURNAL, PartKind.LOG):
         return layout.rule(part.name).policy is not Policy.LEDGER
     return kind is PartKind.DOCUMENT and layout.rule(part.name).policy is Policy.FORK
 
 
-def _refuse(layout: Recipient, head: Head, name: str) -> None:
+def _refuse(layout: SyncLayout, head: Head, name: str) -> None:
     if layout.part_kind(name) is None:
         raise Invalid(f"the history of {head.session} names {name!r}, which no such session has")
     if layout.rule(name).policy is Policy.LEDGER:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.sync.blocks import Piece
-from sessionary.sync.comparing import Comparison, Verdict
-from sessionary.sync.state import Agreed
-from sessionary.sync.survey import LocalPart, match
+from sessionary.sync.diff import Comparison, Verdict
+from sessionary.sync.local_files import LocalPart, match
+from sessionary.sync.state import SyncedState
 
 
-def met(layout: Recipient, found: Comparison, mine: Mapping[str, LocalPart], agreed: Agreed | None) -> str:
+def met(
+    layout: SyncLayout, found: Comparison, mine: Mapping[str, LocalPart], agreed: SyncedState | None
+) -> str:
     """What to report of a comparison in which one side had taken lines back that the other has gone on from."""
     told = []
     for name, theirs in found.theirs.items():
@@ -58,5 +60,5 @@ def come_back(
     )
 
 
-def _is_conversation(layout: Recipient, here: LocalPart) -> bool:
+def _is_conversation(layout: SyncLayout, here: LocalPart) -> bool:
     return here.kind is PartKind.JOURNAL and layout.rule(here.name).policy is Policy.FORK

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from sessionary.layouts.base import PartKind, Policy, Recipient, Rule
+from sessionary.layouts.base import PartKind, Policy, Rule, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.redaction import Redaction
@@ -40,7 +40,7 @@ class Rules:
         return kind is not PartKind.KEPT and (self.logs or kind is not PartKind.LOG)
 
 
-def rule_of(layout: Recipient) -> Callable[[str], Rule]:
+def rule_of(layout: SyncLayout) -> Callable[[str], Rule]:
     """How each part of a session of this layout is brought together, its bundle included."""
     return lambda name: Rule(Policy.ONCE) if name == bundles.NAME else layout.rule(name)
 

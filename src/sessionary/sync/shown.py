@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import Fs, look
 from sessionary.errors import SessionaryError
-from sessionary.layouts.base import Recipient
+from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.heads import decode, encode, follows, is_older, kind_of
+from sessionary.sync.local_files import LocalPart, match
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.sync.state import Agreed
-from sessionary.sync.survey import LocalPart, match
+from sessionary.sync.state import SyncedState
 
 LOST = "it was there, and the remote has lost it; a push sends it again"
 PUT_BACK = "the remote shows an earlier state than it had; a push sends it again, if it is not merely late"
@@ -37,7 +37,7 @@ def shown(heads: Mapping[str, HeadRecord] | None, name: str) -> Shown | None:
     return None if heads is None else Shown(heads.get(name))
 
 
-def is_later(record: HeadRecord | None, agreed: Agreed) -> bool:
+def is_later(record: HeadRecord | None, agreed: SyncedState) -> bool:
     """True for what was agreed, and for a head that came of it: the business of a pull.
 
     Raises:
@@ -48,7 +48,7 @@ def is_later(record: HeadRecord | None, agreed: Agreed) -> bool:
     return record.etag == agreed.etag or follows(decode(record.name, record.data), agreed.head)
 
 
-def is_before(record: HeadRecord | None, agreed: Agreed) -> bool:
+def is_before(record: HeadRecord | None, agreed: SyncedState) -> bool:
     """True if the remote shows nothing any more, or a state before the agreed one. What cannot be read is neither."""
     if record is None:
         return True
@@ -58,14 +58,14 @@ def is_before(record: HeadRecord | None, agreed: Agreed) -> bool:
         return False
 
 
-def at_least(record: HeadRecord, agreed: Agreed | None) -> HeadRecord:
+def at_least(record: HeadRecord, agreed: SyncedState | None) -> HeadRecord:
     """A head as it was read, or the agreed one if that came later: a store may show a state that was."""
     if agreed is None or not is_before(record, agreed):
         return record
     return HeadRecord(record.name, encode(agreed.head), agreed.etag)
 
 
-def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: Agreed) -> bool:
+def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: SyncedState) -> bool:
     """True if all that is here is as it was agreed.
 
     Raises:
@@ -76,7 +76,7 @@ def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: Agreed) -> bool:
     )
 
 
-def is_whole(fs: Fs, layout: Recipient, rules: Rules, agreed: Agreed) -> bool:
+def is_whole(fs: Fs, layout: SyncLayout, rules: Rules, agreed: SyncedState) -> bool:
     """False if the session is here without a file that was agreed on: it is to come back."""
     head = agreed.head
     if head.deleted or look(fs, agreed.folder) is None:
@@ -91,11 +91,11 @@ def is_whole(fs: Fs, layout: Recipient, rules: Rules, agreed: Agreed) -> bool:
 
 def standing_of(
     record: HeadRecord | None,
-    agreed: Agreed | None,
+    agreed: SyncedState | None,
     *,
     same: bool,
     whole: bool,
-) -> tuple[Standing, str]:
+) -> tuple[SyncStatus, str]:
     """How a session that is here stands, and why.
 
     Args:
@@ -110,14 +110,14 @@ def standing_of(
     if agreed is None:
         if record is not None:
             decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
-        return (Standing.NEVER if record is None else Standing.BEHIND), ""
+        return (SyncStatus.NEVER if record is None else SyncStatus.BEHIND), ""
     if record is None:
-        return Standing.NEVER, LOST
+        return SyncStatus.NEVER, LOST
     if record.etag != agreed.etag:
         head = decode(record.name, record.data)
         if is_older(head, agreed.head):
-            return Standing.AHEAD, PUT_BACK
-        return (Standing.BEHIND if same and follows(head, agreed.head) else Standing.DIVERGED), ""
+            return SyncStatus.AHEAD, PUT_BACK
+        return (SyncStatus.BEHIND if same and follows(head, agreed.head) else SyncStatus.DIVERGED), ""
     if same and not whole:
-        return Standing.BEHIND, ""
-    return (Standing.IN_STEP if same else Standing.AHEAD), ""
+        return SyncStatus.BEHIND, ""
+    return (SyncStatus.IN_STEP if same else SyncStatus.AHEAD), ""

@@ -27,9 +27,9 @@ from msgspec import Struct
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed
 from sessionary.disk.lock import FileLock
-from sessionary.disk.spool import Spool
+from sessionary.disk.spooled_file import Spool
 from sessionary.sync.blocks import Piece
-from sessionary.sync.copies import Copies
+from sessionary.sync.derived_files import Copies
 from sessionary.sync.heads import Head
 
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ class Held(Struct, frozen=True):
     is_behind: bool = False
 
 
-class Agreed(Struct, frozen=True):
+class SyncedState(Struct, frozen=True):
     """What both sides have of a session.
 
     Attributes:
@@ -122,7 +122,7 @@ class States:
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
         self.folder = folder
         self._fs = fs
-        self._agreed = msgspec.json.Decoder(Agreed)
+        self._agreed = msgspec.json.Decoder(SyncedState)
         self._moving = msgspec.json.Decoder(Moving)
         self._spent = msgspec.json.Decoder(_Spent)
         self._hole = msgspec.json.Decoder(Hole)
@@ -184,14 +184,14 @@ class States:
         except OSError as error:
             raise storage_failed(error, "look into", self.folder) from error
 
-    def agreed(self, name: str) -> Agreed | None:
+    def agreed(self, name: str) -> SyncedState | None:
         """What was agreed about a session; None if nothing is remembered, or nothing that can be read."""
         found = self._read(name + _STATE, self._agreed)
         if found is not None:
             self._note(name, max(found.head.count, found.above))
         return found
 
-    def agree(self, name: str, agreed: Agreed) -> None:
+    def agree(self, name: str, agreed: SyncedState) -> None:
         """Remember an agreement, and forget what was intended. Replaces whole or not at all."""
         above = max(self.above(name), agreed.above)
         self._write(name + _STATE, msgspec.structs.replace(agreed, above=above))
@@ -212,7 +212,7 @@ class States:
     def _note(self, name: str, above: int) -> None:
         self._above[name] = max(self._above.get(name, 0), above)
 
-    def give_up(self, name: str, intended: Agreed) -> None:
+    def give_up(self, name: str, intended: SyncedState) -> None:
         """Forget what was intended: it did not come about. Its number stays taken."""
         above = max(self.above(name), intended.head.count)
         self._note(name, above)
@@ -223,11 +223,11 @@ class States:
         else:
             self.agree(name, agreed)
 
-    def intent(self, name: str) -> Agreed | None:
+    def intent(self, name: str) -> SyncedState | None:
         """What was to be agreed when the last push was cut off; None if none was."""
         return self._read(name + _INTENT, self._agreed)
 
-    def intend(self, name: str, agreed: Agreed) -> None:
+    def intend(self, name: str, agreed: SyncedState) -> None:
         """Lay down what is to be agreed. Durability: on return it survives a power cut."""
         self._write(name + _INTENT, agreed)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from sessionary.sync.heads import place_of
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, SyncStatus
 from sessionary.sync.rules import Rules
 
 
@@ -26,6 +26,6 @@ def strangers(
         if place is None or place.kind in known or not rules.admits(place.project):
             continue
         note = f"this version does not know sessions of the kind {place.kind!r}; a newer Sessionary does"
-        outcome = Outcome(place.session, place.project, Standing.HELD_BACK, note)
+        outcome = Outcome(place.session, place.project, SyncStatus.HELD_BACK, note)
         found.setdefault(place.kind, Report()).outcomes.append(outcome)
     yield from sorted(found.items())

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sessionary.disk.fs import Fs
-from sessionary.disk.scan import LineFile
+from sessionary.disk.line_reader import LineFile
 from sessionary.errors import Corrupt, RemoteError, Unsupported
 from sessionary.sync.blocks import LOOK_BACK, START, Piece, block_id, id_range, pack, part_key, unfold, unpack
+from sessionary.sync.local_files import LocalPart, opened
 from sessionary.sync.remote import Collectable, Remote, blocks_of, is_unreadable, stats_of
-from sessionary.sync.survey import LocalPart, opened
 
 
 class BlockFault(NamedTuple):

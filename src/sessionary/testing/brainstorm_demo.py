@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessionary.layouts.brainstorm.messages import jump_summary, sparkline
-from sessionary.layouts.brainstorm.moves import list_in
+from sessionary.layouts.brainstorm.navigation import list_in
 from sessionary.layouts.brainstorm.store import BrainstormStore
+from sessionary.layouts.brainstorm.texts import jump_summary, sparkline
 from sessionary.testing.demo_stage import BrokenPromise
 
 SLUG = "demo-auth"

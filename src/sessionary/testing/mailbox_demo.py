@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sessionary.disk.fs import OS_FS
-from sessionary.layouts.maestro.crumbs import create_breadcrumb, write_crumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox import Mailbox
 from sessionary.testing.demo_stage import BrokenPromise

@@ -18,15 +18,15 @@ from typing import Any
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import Recipient
-from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
-from sessionary.layouts.maestro.receiving import MaestroRecipient
-from sessionary.layouts.orchestrator.receiving import FeatureRecipient
+from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
+from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
 from sessionary.sync import owners
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs, Killed
@@ -41,11 +41,11 @@ ROUNDS = 14
 _ASIDE = (".conflict-", ".lock", ".owner", ".tmp")
 
 
-def recipient(kind: str, root: Path, fs: Fs = UNSYNCED) -> Recipient:
+def recipient(kind: str, root: Path, fs: Fs = UNSYNCED) -> SyncLayout:
     """The layout of a kind over a project, for whoever carries its sessions."""
     if kind == WORK:
-        return MaestroRecipient(root / "docs" / "sessions", fs, project=PROJECT)
-    made = FeatureRecipient if kind == FEATURE else BrainstormRecipient
+        return MaestroSyncLayout(root / "docs" / "sessions", fs, project=PROJECT)
+    made = FeatureSyncLayout if kind == FEATURE else BrainstormSyncLayout
     return made(root, fs, project=PROJECT)
 
 
@@ -305,11 +305,11 @@ class PolicyWorld:
             reports = [(device, report) for device in self.devices for report in self.sync(device)]
             moved = False
             for device, report in reports:
-                troubles = [(one.session_id, one.note) for one in report.of(Standing.FAILED)]
+                troubles = [(one.session_id, one.note) for one in report.of(SyncStatus.FAILED)]
                 assert not troubles, f"{device.name}: {troubles}"
-                left = [one for one in report.of(Standing.HELD_BACK) if one.session_id != LIST]
+                left = [one for one in report.of(SyncStatus.HELD_BACK) if one.session_id != LIST]
                 assert not left, f"{device.name}: {left}"
-                moving = {Standing.IN_STEP, Standing.HELD_BACK}
+                moving = {SyncStatus.IN_STEP, SyncStatus.HELD_BACK}
                 moved = moved or any(one.standing not in moving for one in report.outcomes)
             if not moved:
                 return

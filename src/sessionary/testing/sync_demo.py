@@ -19,7 +19,7 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
 from sessionary.sync.remote import Remote, blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Report, SyncStatus
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.demo_stage import BrokenPromise
 from sessionary.testing.sync_world import TRANSCRIPT, Device, World, attempt
@@ -117,7 +117,7 @@ def _parted(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     laptop.engine(world.remote()).push()
     desk.engine(world.remote()).push()
     report = desk.engine(world.remote()).pull()
-    parted = report.of(Standing.DIVERGED)
+    parted = report.of(SyncStatus.DIVERGED)
     if len(parted) != 1 or parted[0].sibling is None:
         raise BrokenPromise("two continuations were not told apart")
     desk.engine(world.remote()).push()
@@ -135,11 +135,11 @@ def _damaged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     transcript.write_bytes(b"")
     reports = [verb(device.engine(world.remote())) for device, verb in _both_ways(desk, laptop)]
     standings = [one.standing for report in reports for one in report.outcomes if one.session_id == SESSION]
-    if set(standings) != {Standing.HELD_BACK} or laptop.files()[f"{SESSION}/{TRANSCRIPT}"] != whole:
+    if set(standings) != {SyncStatus.HELD_BACK} or laptop.files()[f"{SESSION}/{TRANSCRIPT}"] != whole:
         raise BrokenPromise("an emptied transcript was sent")
     yield f"A power cut empties the desk's transcript of {len(whole):,} bytes. The push holds it back, both machines"
     yield "  say so, and the laptop keeps the good one:"
-    yield f"  {SESSION}  {reports[0].of(Standing.HELD_BACK)[0].note}"
+    yield f"  {SESSION}  {reports[0].of(SyncStatus.HELD_BACK)[0].note}"
     engine = desk.engine(world.remote())
     engine.resolve(next(ref for ref in engine.layout.discover() if ref.session_id == SESSION), "theirs")
     laptop.engine(world.remote()).pull()
@@ -213,7 +213,7 @@ def _put_back(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     world.remote = lambda: backup
-    told = desk.engine(backup).status().of(Standing.AHEAD)
+    told = desk.engine(backup).status().of(SyncStatus.AHEAD)
     if [one.session_id for one in told] != [SESSION]:
         raise BrokenPromise("status does not tell that the server has lost something")
     world.say(laptop, SESSION)

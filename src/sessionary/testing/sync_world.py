@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.calls import PatientRemote, must_collect
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.removal import LEAST, Remover
 from sessionary.sync.removed import Removed
-from sessionary.sync.report import Report, Standing
+from sessionary.sync.report import Report, SyncStatus
+from sessionary.sync.retry import RetryingRemote, must_collect
 from sessionary.sync.rules import Rules
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs, Killed
@@ -57,7 +57,7 @@ class Device:
 
     def remover(self, remote: Remote, fs: Fs = UNSYNCED, older: timedelta = LEAST) -> Remover:
         """Whoever removes what is left over, as a new process would have it."""
-        patient = PatientRemote(remote, sleep=lambda seconds: None)
+        patient = RetryingRemote(remote, sleep=lambda seconds: None)
         removed = Removed(str(self.root / "removed"), fs)
         return Remover(
             must_collect(patient),
@@ -69,7 +69,7 @@ class Device:
 
     def engine(self, remote: Remote, fs: Fs = UNSYNCED) -> Engine:
         """An engine as a new process would have it."""
-        layout = AmplifierRecipient(self.root / "home", fs)
+        layout = AmplifierSyncLayout(self.root / "home", fs)
         tick = iter(range(10**9))
         return Engine(
             layout,
@@ -246,9 +246,9 @@ class World:
             for device in self.devices:
                 engine = device.engine
                 for report in (engine(self.remote()).pull(), engine(self.remote()).push(look=True)):
-                    troubles = [(one.session_id, one.note) for one in report.of(Standing.FAILED)]
+                    troubles = [(one.session_id, one.note) for one in report.of(SyncStatus.FAILED)]
                     assert not troubles, f"{device.name}: {troubles}"
-                    moved = moved or any(one.standing is not Standing.IN_STEP for one in report.outcomes)
+                    moved = moved or any(one.standing is not SyncStatus.IN_STEP for one in report.outcomes)
             if not moved:
                 return
         raise AssertionError("the devices never come to rest")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionary.faces import on_demand
+from sessionary.lazy_exports import on_demand
 from sessionary.turns.messages import (
     REMINDER,
     Message,
@@ -32,7 +32,10 @@ from sessionary.turns.messages import (
 from sessionary.turns.pairing import Pairing, unanswered
 
 if TYPE_CHECKING:
-    from sessionary.turns.bounds import (
+    from sessionary.turns.diagnosis import Finding, diagnose, diagnosis_of
+    from sessionary.turns.repair import Change, Mended, mend
+    from sessionary.turns.slicing import slice_to_turn
+    from sessionary.turns.turn_boundaries import (
         boundaries,
         cut_before,
         slice_end,
@@ -40,24 +43,21 @@ if TYPE_CHECKING:
         turn_summary,
         user_text,
     )
-    from sessionary.turns.diagnosis import Finding, diagnose, diagnosis_of
-    from sessionary.turns.mending import Change, Mended, mend
-    from sessionary.turns.slicing import slice_to_turn
 
 # A list or a reader needs none of these, and should not wait for them.
 _LATER = {
-    "boundaries": "bounds",
-    "cut_before": "bounds",
-    "slice_end": "bounds",
-    "turn_range": "bounds",
-    "turn_summary": "bounds",
-    "user_text": "bounds",
+    "boundaries": "turn_boundaries",
+    "cut_before": "turn_boundaries",
+    "slice_end": "turn_boundaries",
+    "turn_range": "turn_boundaries",
+    "turn_summary": "turn_boundaries",
+    "user_text": "turn_boundaries",
     "Finding": "diagnosis",
     "diagnose": "diagnosis",
     "diagnosis_of": "diagnosis",
-    "Change": "mending",
-    "Mended": "mending",
-    "mend": "mending",
+    "Change": "repair",
+    "Mended": "repair",
+    "mend": "repair",
     "slice_to_turn": "slicing",
 }
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionary.model import Severity
-from sessionary.turns.bounds import open_ends
 from sessionary.turns.matching import Answer, Call, Matching, match, out_of_place, repeated_calls
 from sessionary.turns.messages import (
     CALLS,
@@ -28,6 +27,7 @@ from sessionary.turns.messages import (
     listed,
     results,
 )
+from sessionary.turns.turn_boundaries import open_ends
 
 STOPS = Severity.stops_resume
 NOTE = Severity.note

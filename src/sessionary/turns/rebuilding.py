@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.turns.bounds import open_ends
 from sessionary.turns.matching import Call, result_run
 from sessionary.turns.messages import (
     RESULT,
@@ -27,6 +26,7 @@ from sessionary.turns.messages import (
     listed,
 )
 from sessionary.turns.synthetic import Words, closing
+from sessionary.turns.turn_boundaries import open_ends
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from sessionary.errors import Invalid
-from sessionary.turns.bounds import slice_end
 from sessionary.turns.completing import complete_calls
 from sessionary.turns.matching import Matching, match
 from sessionary.turns.rebuilding import Plan, closed, rebuild
 from sessionary.turns.synthetic import FORKED
+from sessionary.turns.turn_boundaries import slice_end
 
 OrphanRule = Literal["complete", "remove", "error"]
 _RULES = ("complete", "remove", "error")

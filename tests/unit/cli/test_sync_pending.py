@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from sessionary.cli.app import cli
-from sessionary.cli.sync.pending import UNKNOWN, Pair, pairs
+from sessionary.cli.sync.conflicts import UNKNOWN, Pair, pairs
 from sessionary.cli.sync.resolving import _named
 from sessionary.errors import AmbiguousId, Corrupt, NotFound
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
-from sessionary.layouts.maestro.receiving import MaestroRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 
 DERIVED = [str(uuid5(NAMESPACE_OID, word)) for word in "ab"]
 
@@ -34,11 +34,11 @@ def work(root: Path, session: str, parent: str | None) -> None:
 
 
 def found(home: Path) -> list[Pair]:
-    return pairs([AmplifierRecipient(home)])[0]
+    return pairs([AmplifierSyncLayout(home)])[0]
 
 
 def unknown(home: Path) -> list[tuple[str, str]]:
-    known, doubtful = pairs([AmplifierRecipient(home)])
+    known, doubtful = pairs([AmplifierSyncLayout(home)])
     assert known == []
     return [(one.session_id, one.note) for one in doubtful]
 
@@ -60,7 +60,7 @@ def test_a_derived_session_that_says_its_parent_is_the_version_that_gave_way(tmp
 def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
     work(tmp_path, "above", None)
     work(tmp_path, DERIVED[0], "above")
-    layout = MaestroRecipient(tmp_path, project="app")
+    layout = MaestroSyncLayout(tmp_path, project="app")
     assert {ref.session_id for ref in layout.discover()} == {"above", DERIVED[0]}
     assert pairs([layout]) == ([], [])
 
@@ -94,13 +94,13 @@ def test_a_damaged_conversation_leaves_no_doubt_about_the_pair(tmp_path: Path) -
     conversation(tmp_path, DERIVED[1], None)
     for name in DERIVED:
         (folder(tmp_path, name) / "transcript.jsonl").write_text("{no message\n")
-    known, doubtful = pairs([AmplifierRecipient(tmp_path)])
+    known, doubtful = pairs([AmplifierSyncLayout(tmp_path)])
     assert [(pair.original.session_id, pair.sibling.session_id) for pair in known] == [("shop", DERIVED[0])]
     assert doubtful == []
 
 
 def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    layout = BrainstormRecipient(tmp_path, project="app")
+    layout = BrainstormSyncLayout(tmp_path, project="app")
     path = Path(layout.place("app", DERIVED[0]).folder)
     path.parent.mkdir(parents=True)
     path.write_text("session: [\n")

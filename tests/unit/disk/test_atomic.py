@@ -128,8 +128,8 @@ def test_a_failed_folder_flush_is_an_unknown_outcome(tmp_path: Any) -> None:
 def test_keep_aside_gives_a_dated_second_name_and_never_overwrites(tmp_path: Any, fs: Any) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"bytes")
-    first = atomic.keep_aside(str(path), "corrupt", fs=fs, now=NOW)
-    second = atomic.keep_aside(str(path), "corrupt", fs=fs, now=NOW)
+    first = atomic.quarantine(str(path), "corrupt", fs=fs, now=NOW)
+    second = atomic.quarantine(str(path), "corrupt", fs=fs, now=NOW)
     assert os.path.basename(first) == "a.jsonl.corrupt-20250131T120000.000005Z"
     assert second == first + "-1"
     assert Path(first).read_bytes() == Path(second).read_bytes() == b"bytes"

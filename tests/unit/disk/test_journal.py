@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sessionary.disk import atomic
-from sessionary.disk.commit import COMMITTER, Committer, check_durability
+from sessionary.disk.flush_policy import COMMITTER, Committer, check_durability
 from sessionary.disk.fs import OsFs
 from sessionary.disk.journal import Journal, Tail, is_json_text, lines_of
 from sessionary.disk.lock import FileLock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.disk import scan
+from sessionary.disk import line_reader
 from sessionary.disk.atomic import copy_file
 from sessionary.disk.fs import OS_FS, READ, read_all, read_bytes
 from sessionary.disk.journal import Journal, Tail
@@ -43,7 +43,7 @@ def endless(path: Path) -> None:
     [(pipe, "a pipe or a device"), (bound_socket, "a socket or a device"), (endless, "a pipe or a device")],
 )
 @pytest.mark.parametrize(
-    "read", [lambda path: read_bytes(OS_FS, path), lambda path: scan.count_lines(OS_FS, path)]
+    "read", [lambda path: read_bytes(OS_FS, path), lambda path: line_reader.count_lines(OS_FS, path)]
 )
 def test_what_is_no_file_is_refused_in_words(
     make: Callable[[Path], None], words: str, read: Callable[[str], object], tmp_path: Path

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from sessionary.errors import Corrupt, Invalid
-from sessionary.hybrid.carrying import unsent
-from sessionary.sync.report import Outcome, Report, Standing, Where
+from sessionary.hybrid.sync_worker import unsent
+from sessionary.sync.report import Outcome, Report, SyncStatus, Where
 from tests.unit.hybrid.conftest import Machine
 
 Make = Callable[..., Machine]
@@ -36,7 +36,7 @@ def test_both_machines_are_told_and_the_good_version_stays(machines: tuple[Machi
     assert (sent.pushed, sent.unchanged, sent.failed, sent.damaged) == (0, 0, 1, 1)
     assert [type(error) for error in sent.errors] == [Corrupt]
     (outcome,) = sent.sessions
-    assert (outcome.standing, outcome.held[0].where) == (Standing.HELD_BACK, Where.HERE)
+    assert (outcome.standing, outcome.held[0].where) == (SyncStatus.HELD_BACK, Where.HERE)
     for result in (two.pull(), two.sync(), two.pull()):
         assert (result.unchanged, result.damaged) == (0, 1)
         assert result.sessions[0].held[0].where is Where.ELSEWHERE
@@ -48,7 +48,7 @@ def test_the_courier_does_not_ask_again_for_what_only_a_user_settles(
 ) -> None:
     (outcome,) = machines[0].sync().sessions
     assert unsent(Report([outcome])) == []
-    assert unsent(Report([Outcome("s", None, Standing.HELD_BACK)])) == ["s"]
+    assert unsent(Report([Outcome("s", None, SyncStatus.HELD_BACK)])) == ["s"]
 
 
 def test_restore_backup_settles_it(machines: tuple[Machine, Machine]) -> None:

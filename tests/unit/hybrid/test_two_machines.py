@@ -11,7 +11,7 @@ import pytest
 
 from sessionary import HybridSessionStore
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from tests.unit.hybrid.conftest import Machine, say
 
 Make = Callable[..., Machine]
@@ -66,7 +66,7 @@ def test_two_machines_that_go_on_with_one_session_keep_both(machine: Make) -> No
     two.restart()
     got = two.pull()
     assert got.diverged == 1
-    (parted,) = [session for session in got.sessions if session.standing is Standing.DIVERGED]
+    (parted,) = [session for session in got.sessions if session.standing is SyncStatus.DIVERGED]
     sibling = parted.sibling
     assert sibling is not None
     assert two.texts() == ["hello", "from one"]

@@ -12,18 +12,18 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier import EventsLog, SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.base import summaries
 from sessionary.layouts.brainstorm import BrainstormStore
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
-from sessionary.layouts.brainstorm.receiving import BrainstormRecipient
+from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.conflict_copies import Copy, compare, compare_lines, copy_of
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.layouts.maestro.gathering import summarise
-from sessionary.layouts.maestro.receiving import MaestroRecipient
+from sessionary.layouts.maestro.query import summarise
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout
-from sessionary.layouts.orchestrator.receiving import FeatureRecipient
+from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
 from sessionary.mailbox import Mailbox
 from sessionary.mailbox.consumers import consumers_of
 from sessionary.model import Problem, SessionRef, Severity
@@ -142,7 +142,7 @@ def problems_at(home: Path) -> list[Problem]:
 
 
 def bring(home: Path, *, dry_run: bool = False) -> list[BroughtIn]:
-    layout = AmplifierRecipient(home)
+    layout = AmplifierSyncLayout(home)
     return bring_in(layout, SessionRef("amplifier", ID, str(folder_in(home)), "-p"), dry_run=dry_run)
 
 
@@ -258,8 +258,8 @@ def work(tmp_path: Path) -> tuple[Path, str]:
     return tmp_path, session.session_id
 
 
-def work_ref(work: tuple[Path, str]) -> tuple[MaestroRecipient, SessionRef]:
-    layout = MaestroRecipient(work[0] / "docs" / "sessions")
+def work_ref(work: tuple[Path, str]) -> tuple[MaestroSyncLayout, SessionRef]:
+    layout = MaestroSyncLayout(work[0] / "docs" / "sessions")
     (ref,) = layout.discover()
     return layout, ref
 
@@ -321,15 +321,15 @@ def test_the_lines_of_two_ledgers_are_merged_and_none_is_a_consumer(work: tuple[
 
 
 @pytest.fixture
-def feature(tmp_path: Path) -> tuple[FeatureRecipient, SessionRef]:
+def feature(tmp_path: Path) -> tuple[FeatureSyncLayout, SessionRef]:
     store = FeatureStore(tmp_path)
     store.create(name="Sign in", description="d")
-    layout = FeatureRecipient(tmp_path)
+    layout = FeatureSyncLayout(tmp_path)
     return layout, next(iter(FeatureLayout(tmp_path).discover()))
 
 
 def test_lines_of_a_history_copy_are_merged(
-    feature: tuple[FeatureRecipient, SessionRef], tmp_path: Path
+    feature: tuple[FeatureSyncLayout, SessionRef], tmp_path: Path
 ) -> None:
     layout, ref = feature
     history = Path(ref.folder) / "history.jsonl"
@@ -349,7 +349,7 @@ def test_lines_of_a_history_copy_are_merged(
     assert not copy.exists()
 
 
-def test_a_state_copy_is_merged_and_a_plan_copy_stays(feature: tuple[FeatureRecipient, SessionRef]) -> None:
+def test_a_state_copy_is_merged_and_a_plan_copy_stays(feature: tuple[FeatureSyncLayout, SessionRef]) -> None:
     layout, ref = feature
     state, plan = (Path(ref.folder) / name for name in ("state.yaml", "implementation-plan.yaml"))
     for path in (state, plan):
@@ -364,7 +364,7 @@ def test_a_state_copy_is_merged_and_a_plan_copy_stays(feature: tuple[FeatureReci
 
 
 def test_a_copy_of_the_list_of_features_is_reported(
-    feature: tuple[FeatureRecipient, SessionRef], tmp_path: Path
+    feature: tuple[FeatureSyncLayout, SessionRef], tmp_path: Path
 ) -> None:
     index = tmp_path / ".ai-session" / "active-features.yaml"
     index.with_name("active-features (1).yaml").write_bytes(index.read_bytes() + b"extra: 1\n")
@@ -376,13 +376,13 @@ def test_a_copy_of_the_list_of_features_is_reported(
 
 
 @pytest.fixture
-def brainstorm(tmp_path: Path) -> BrainstormRecipient:
+def brainstorm(tmp_path: Path) -> BrainstormSyncLayout:
     BrainstormStore(tmp_path).create("auth", questions=["Who signs in?"])
-    return BrainstormRecipient(tmp_path)
+    return BrainstormSyncLayout(tmp_path)
 
 
 def test_an_equal_copy_of_a_brainstorm_is_counted_once(
-    brainstorm: BrainstormRecipient, tmp_path: Path
+    brainstorm: BrainstormSyncLayout, tmp_path: Path
 ) -> None:
     (path,) = brainstorm.home.glob("auth.yaml")
     path.with_name("auth (1).yaml").write_bytes(path.read_bytes())
@@ -393,7 +393,7 @@ def test_an_equal_copy_of_a_brainstorm_is_counted_once(
 
 
 def test_another_version_of_a_brainstorm_becomes_a_session(
-    brainstorm: BrainstormRecipient, tmp_path: Path
+    brainstorm: BrainstormSyncLayout, tmp_path: Path
 ) -> None:
     (path,) = brainstorm.home.glob("auth.yaml")
     copy = path.with_name(f"auth{SYNCTHING}.yaml")
@@ -412,7 +412,9 @@ def test_another_version_of_a_brainstorm_becomes_a_session(
     assert store.load(done.session).document["session"]["parent_id"] == "auth"
 
 
-def test_a_slug_that_ends_like_a_device_is_a_session(brainstorm: BrainstormRecipient, tmp_path: Path) -> None:
+def test_a_slug_that_ends_like_a_device_is_a_session(
+    brainstorm: BrainstormSyncLayout, tmp_path: Path
+) -> None:
     BrainstormStore(tmp_path).create("auth-flow")
     ref = brainstorm.place(brainstorm.project(), "auth")
     assert find(brainstorm, ref) == []

@@ -21,18 +21,18 @@ from tests.unit.conversations import amplifier, conversations, said, tool, user
 
 WINDOWS = (1, 40, 200, 1000, 1 << 18)
 
-Told = tuple[str, Severity, int | None, int | None, str]
+SearchStats = tuple[str, Severity, int | None, int | None, str]
 
 
 def line(message: dict[str, Any]) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def told(problems: list[Problem]) -> list[Told]:
+def told(problems: list[Problem]) -> list[SearchStats]:
     return [(each.code, each.severity, each.line, each.byte, each.message) for each in problems]
 
 
-def patiently(data: bytes, *, strict: bool, thorough: bool) -> tuple[int, int, str | None, list[Told]]:
+def patiently(data: bytes, *, strict: bool, thorough: bool) -> tuple[int, int, str | None, list[SearchStats]]:
     """What there is to say of a transcript, each thing asked of the whole of it."""
     if data == b"\n":
         return 0, 0, None, []  # an empty conversation, not a blank line
@@ -47,7 +47,7 @@ def patiently(data: bytes, *, strict: bool, thorough: bool) -> tuple[int, int, s
     return len(values), count_turns(values), title, [*told(problems), *findings]
 
 
-def summed(talk: Conversation) -> tuple[int, int, str | None, list[Told]]:
+def summed(talk: Conversation) -> tuple[int, int, str | None, list[SearchStats]]:
     return talk.messages, talk.turns, talk.title, told(talk.problems)
 
 

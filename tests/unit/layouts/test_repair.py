@@ -15,7 +15,7 @@ from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.repairing import repair
-from sessionary.layouts.amplifier.surgery import undo
+from sessionary.layouts.amplifier.transactions import undo
 from sessionary.model import Problem, Severity
 from sessionary.testing.original import load_transcript
 from tests.lanes import shared_folder

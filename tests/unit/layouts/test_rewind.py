@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.rewinding import rewind
-from sessionary.layouts.amplifier.surgery import undo, undo_entries
+from sessionary.layouts.amplifier.transactions import undo, undo_entries
 from tests.unit.layouts.surgery_samples import (
     EVENTS,
     ID,

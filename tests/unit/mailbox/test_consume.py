@@ -15,10 +15,10 @@ from sessionary import Invalid, InvalidId, Locked, Mailbox, NotFound, run_inbox
 from sessionary.disk.fs import OS_FS
 from sessionary.disk.lock import FileLock
 from sessionary.layouts.maestro.records import Breadcrumb
-from sessionary.mailbox import round as round_
-from sessionary.mailbox.claims import Claim
+from sessionary.mailbox import delivery as round_
+from sessionary.mailbox.delivery import PAUSE
 from sessionary.mailbox.ledger import Ledger, entry
-from sessionary.mailbox.round import PAUSE
+from sessionary.mailbox.message_lock import Claim
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.in_place import change_in_place
 from tests.messages import echo, lines, log, message, prompts, put

@@ -11,10 +11,10 @@ from sessionary import Mailbox
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import depth_of, is_crumb_name
-from sessionary.layouts.maestro.placement import top_of
+from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
-from sessionary.mailbox.following import Follower
-from sessionary.mailbox.strays import roots_of
+from sessionary.mailbox.legacy_paths import roots_of
+from sessionary.mailbox.tail import Follower
 from sessionary.testing.faults import Fault, FaultFs
 from tests.in_place import change_in_place
 from tests.messages import echo, log, put
@@ -106,7 +106,7 @@ def test_a_change_of_equal_size_whose_mtime_was_set_back_is_noticed(tmp_path: Pa
 
 
 def test_lines_longer_than_a_block_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessionary.mailbox.following.BLOCK", 7)
+    monkeypatch.setattr("sessionary.mailbox.tail.BLOCK", 7)
     path = tmp_path / "x"
     path.write_bytes(b"a" * 20 + b"\nb\n" + b"c" * 9 + b"\n")
     assert [raw for _, _, raw in taken(Follower(str(path)))] == [b"a" * 20, b"b", b"c" * 9]

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.search import Needle, Probe, Span, one_spaced
+from sessionary.search import ByteFilter, Needle, Span, one_spaced
 from sessionary.search.needle import _CASED
 
 # Letters that fold in every odd way, blanks, and whatever JSON writes with a backslash.
@@ -28,7 +28,7 @@ def is_found(text: str, needle: str, *, case: bool) -> bool:
 
 def candidates(line: bytes, *needles: Needle) -> list[bytes]:
     data = b'{"role":"other"}\n' + line + b'\n{"role":"other"}\n'
-    return [data[start:end] for start, end in Probe(needles).lines(data, len(data))]
+    return [data[start:end] for start, end in ByteFilter(needles).lines(data, len(data))]
 
 
 @st.composite
@@ -110,21 +110,21 @@ def test_all_needles_must_be_there_so_the_longest_is_looked_for() -> None:
 
 
 def test_what_has_no_plain_character_makes_every_line_a_candidate() -> None:
-    probe = Probe([Needle('"')])
+    probe = ByteFilter([Needle('"')])
     assert probe.blind
     assert list(probe.lines(b"a\nb\n", 4)) == [Span(0, 1), Span(2, 3)]
-    assert Probe([Needle("\u03a2")]).blind
-    assert Probe([]).blind
+    assert ByteFilter([Needle("\u03a2")]).blind
+    assert ByteFilter([]).blind
 
 
 def test_bytes_that_are_no_text_hide_nothing_behind_them() -> None:
     data = b'\xf0\n{"content":"needle"}\n\xff\xe2\n{"content":"NEEDLE"}\n'
-    found = [data[start:end] for start, end in Probe([Needle("needle")]).lines(data, len(data))]
+    found = [data[start:end] for start, end in ByteFilter([Needle("needle")]).lines(data, len(data))]
     assert found == [b'{"content":"needle"}', b'{"content":"NEEDLE"}']
 
 
 def test_only_the_asked_part_of_the_bytes_is_searched() -> None:
-    assert list(Probe([Needle("x")]).lines(b"a\nx\n", 2)) == []
+    assert list(ByteFilter([Needle("x")]).lines(b"a\nx\n", 2)) == []
 
 
 def test_no_other_character_folds() -> None:

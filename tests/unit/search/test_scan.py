@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
-from sessionary.search import Hit, Needle, Place, Query, Search, ahead, one_spaced, pieces, scan
+from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
 from sessionary.testing.faults import FaultFs
 
@@ -59,7 +59,7 @@ def query(*words: str, case: bool = False, **conditions: Any) -> Query:
     return Query(tuple(Needle(word, case=case) for word in words), **conditions)
 
 
-def search(wanted: Query, *places: Place) -> tuple[list[Hit], scan.Told]:
+def search(wanted: Query, *places: Place) -> tuple[list[Hit], scan.SearchStats]:
     one = Search(wanted)
     return list(one.hits(places)), one.told
 
@@ -70,10 +70,10 @@ def indexes(wanted: Query, *places: Place) -> list[int]:
 
 def always_ahead(patch: pytest.MonkeyPatch) -> None:
     """Threads look through everything first, however little it is and on however many cores."""
-    patch.setattr(ahead, "ALONE", 0)
-    patch.setattr(ahead, "WORTH", 0)
-    patch.setattr(ahead, "PART", 1)
-    patch.setattr(ahead, "_cores", lambda: 3)
+    patch.setattr(prefilter, "ALONE", 0)
+    patch.setattr(prefilter, "WORTH", 0)
+    patch.setattr(prefilter, "PART", 1)
+    patch.setattr(prefilter, "_cores", lambda: 3)
 
 
 # exactness
@@ -456,17 +456,17 @@ def test_a_thread_gives_up_in_the_middle_of_a_long_file_that_nobody_waits_for(
     assert not one._is_quiet(place, nobody)
 
 
-@pytest.mark.parametrize(("sizes", "cores"), [([1, 1], 2), ([ahead.WORTH, ahead.WORTH], 1)])
+@pytest.mark.parametrize(("sizes", "cores"), [([1, 1], 2), ([prefilter.WORTH, prefilter.WORTH], 1)])
 def test_little_and_one_core_take_no_threads(
     sizes: list[int], cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_cores", lambda: cores)
+    monkeypatch.setattr(prefilter, "_cores", lambda: cores)
     items = [(size, str(number)) for number, size in enumerate(sizes * 20)]
 
     def never(item: str, nobody: threading.Event) -> bool:
         raise AssertionError(item)
 
-    assert list(ahead.looked_ahead(items, never)) == [(item, False) for _, item in items]
+    assert list(prefilter.looked_ahead(items, never)) == [(item, False) for _, item in items]
 
 
 def test_what_was_passed_is_told_as_it_goes(put: Put) -> None:

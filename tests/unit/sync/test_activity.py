@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from sessionary import SessionStore
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.testing.faults import Fault
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyWorld, recipient
@@ -48,7 +48,7 @@ def newest(folder: Path) -> datetime:
 
 def modified(device: Device, session: str) -> datetime | None:
     """What a list shows."""
-    layout = AmplifierRecipient(device.root / "home")
+    layout = AmplifierSyncLayout(device.root / "home")
     return layout.summary(layout.place("-work", session)).updated
 
 
@@ -179,7 +179,7 @@ def test_of_two_continuations_each_keeps_its_time(world: World) -> None:
     age(desk, "one", ago(days=4))
     age(laptop, "one", ago(days=6))
     push(world, 0)
-    (parted,) = laptop.engine(world.remote()).pull().of(Standing.DIVERGED)
+    (parted,) = laptop.engine(world.remote()).pull().of(SyncStatus.DIVERGED)
     assert parted.sibling is not None
     assert newest(laptop.sessions / "one") == ago(days=4)
     assert newest(laptop.sessions / parted.sibling) == ago(days=6)

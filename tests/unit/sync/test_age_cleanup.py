@@ -13,7 +13,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.layouts import cleaned_up
 from sessionary.sync.age_cleanup import CLEANED_UP
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Standing
+from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, PolicyWorld
 from sessionary.testing.sync_world import EPOCH, Device, World
 from tests.unit.hybrid.conftest import Machine
@@ -45,7 +45,7 @@ def store(device: Device) -> SessionStore:
     return SessionStore.over(OS_FS, device.sessions, now=lambda: EPOCH)
 
 
-def told(outcomes: list[Outcome]) -> dict[str, tuple[Standing, str]]:
+def told(outcomes: list[Outcome]) -> dict[str, tuple[SyncStatus, str]]:
     return {one.session_id: (one.standing, one.note) for one in outcomes}
 
 
@@ -69,10 +69,10 @@ def test_it_is_of_one_device_and_lasts(erase: bool, then: Callable[[Device], Non
     for _ in range(2):
         assert told(laptop.engine(world.remote()).push().outcomes) == {}
         pulled = laptop.engine(world.remote()).pull()
-        assert {one.standing for one in pulled.outcomes} == {Standing.IN_STEP}
+        assert {one.standing for one in pulled.outcomes} == {SyncStatus.IN_STEP}
         desk.engine(world.remote()).pull()
     assert (desk.names(), laptop.names()) == (IDS, [])
-    expected = dict.fromkeys(IDS, (Standing.IN_STEP, CLEANED_UP))
+    expected = dict.fromkeys(IDS, (SyncStatus.IN_STEP, CLEANED_UP))
     assert told(laptop.engine(world.remote()).status().outcomes) == expected
 
 
@@ -93,7 +93,7 @@ def test_what_another_device_goes_on_with_comes_back(then: Callable[[Device], No
     age(desk, "old1", 1)
     desk.engine(world.remote()).push()
     then(laptop)
-    assert told(laptop.engine(world.remote()).status().outcomes)["old1"][0] is Standing.BEHIND
+    assert told(laptop.engine(world.remote()).status().outcomes)["old1"][0] is SyncStatus.BEHIND
     laptop.engine(world.remote()).pull()
     assert laptop.names() == ["old1"]
     assert laptop.lines("old1") == desk.lines("old1")

@@ -8,13 +8,13 @@ import pytest
 
 from sessionary.errors import NotFound, RemoteError
 from sessionary.layouts.amplifier.ids import path_slug
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.layouts.maestro.receiving import MaestroRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.sync.bindings import Bindings, base_of, identities_on
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Standing
+from sessionary.sync.report import Outcome, SyncStatus
 
 HEX = "0123456789abcdef"
 
@@ -58,7 +58,7 @@ class Machine:
 
     def engine(self, *, keep: bool = True) -> Engine:
         return Engine(
-            AmplifierRecipient(self.root / "home"),
+            AmplifierSyncLayout(self.root / "home"),
             self.server.remote(),
             state_dir=self.root / "state" / "amplifier",
             projects=self.projects(keep=keep),
@@ -121,10 +121,10 @@ def test_one_folder_and_one_project_are_bound_automatically(a: Machine, b: Machi
     a.say(a.folder("work/app"), "w", "work")
     a.push()
     there = b.folder("deep/app")
-    assert b.pull()["w"].standing is Standing.PULLED
+    assert b.pull()["w"].standing is SyncStatus.PULLED
     assert b.names(there) == {"w"}
     b.say(there, "w", "more")
-    assert b.push()["w"].standing is Standing.PUSHED
+    assert b.push()["w"].standing is SyncStatus.PUSHED
 
 
 def test_one_folder_and_two_projects_wait_for_a_user(a: Machine, b: Machine) -> None:
@@ -133,7 +133,7 @@ def test_one_folder_and_two_projects_wait_for_a_user(a: Machine, b: Machine) -> 
     there = b.folder("deep/app")
     b.say(there, "b", "mine")
     for outcomes in (b.pull(), b.push()):
-        assert all(one.standing is Standing.HELD_BACK for one in outcomes.values())
+        assert all(one.standing is SyncStatus.HELD_BACK for one in outcomes.values())
         assert outcomes
     assert b.names(there) == {"b"}
     with pytest.raises(NotFound) as error:
@@ -142,10 +142,10 @@ def test_one_folder_and_two_projects_wait_for_a_user(a: Machine, b: Machine) -> 
     assert "sessionary sync project bind" in str(error.value.hint)
     b.bindings().bind(str(there), second, "folder:app")
     pulled = b.pull()
-    assert pulled["p"].standing is Standing.PULLED
-    assert pulled["w"].standing is Standing.HELD_BACK
+    assert pulled["p"].standing is SyncStatus.PULLED
+    assert pulled["w"].standing is SyncStatus.HELD_BACK
     assert b.names(there) == {"b", "p"}
-    assert b.push()["b"].standing is Standing.PUSHED
+    assert b.push()["b"].standing is SyncStatus.PUSHED
 
 
 def test_two_folders_and_one_project_wait_for_a_user_and_then_go_apart(a: Machine, b: Machine) -> None:
@@ -154,9 +154,9 @@ def test_two_folders_and_one_project_wait_for_a_user_and_then_go_apart(a: Machin
     one, two = b.folder("one/app"), b.folder("two/app")
     b.say(one, "1", "mine")
     b.say(two, "2", "mine")
-    assert {outcome.standing for outcome in b.push().values()} == {Standing.HELD_BACK}
+    assert {outcome.standing for outcome in b.push().values()} == {SyncStatus.HELD_BACK}
     b.bindings().bind(str(one), "folder:app", "folder:app")
-    assert {outcome.standing for outcome in b.push().values()} == {Standing.PUSHED}
+    assert {outcome.standing for outcome in b.push().values()} == {SyncStatus.PUSHED}
     assert b.identity(one) == "folder:app"
     assert b.identity(two) not in (None, "folder:app")
     b.pull()
@@ -169,7 +169,7 @@ def test_what_was_bound_stays_bound_whatever_comes(a: Machine, b: Machine) -> No
     b.say(there, "b", "mine")
     b.push()
     two_folders(a)
-    assert b.push()["b"].standing is Standing.IN_STEP
+    assert b.push()["b"].standing is SyncStatus.IN_STEP
     assert b.identity(there) == "folder:app"
 
 
@@ -201,17 +201,17 @@ def test_what_was_forgotten_is_not_guessed(a: Machine) -> None:
     work, play = two_folders(a)
     second = a.identity(play)
     (a.root / "state" / "projects.json").write_text("{torn")
-    assert {one.standing for one in a.push().values()} == {Standing.HELD_BACK}
+    assert {one.standing for one in a.push().values()} == {SyncStatus.HELD_BACK}
     a.bindings().bind(str(work), "folder:app", "folder:app")
     a.bindings().bind(str(play), second, "folder:app")
-    assert {one.standing for one in a.push().values()} == {Standing.IN_STEP}
+    assert {one.standing for one in a.push().values()} == {SyncStatus.IN_STEP}
 
 
 def test_a_command_that_changes_nothing_binds_nothing(a: Machine) -> None:
     a.say(a.folder("work/app"), "w", "work")
     a.say(a.folder("play/app"), "p", "play")
     standings = {one.standing for one in a.engine(keep=False).status().outcomes}
-    assert standings == {Standing.NEVER}
+    assert standings == {SyncStatus.NEVER}
     assert a.bindings().known() == {}
 
 
@@ -220,7 +220,7 @@ def test_rebinding_sends_the_sessions_to_the_other_project_and_deletes_none(a: M
     second = a.identity(play)
     a.bindings().bind(str(play), "folder:app#00000000", "folder:app")
     a.engine().forget_rebound()
-    assert a.push()["p"].standing is Standing.PUSHED
+    assert a.push()["p"].standing is SyncStatus.PUSHED
     assert set(identities_on(a.server.remote())) == {"folder:app", second, "folder:app#00000000"}
     assert a.names(play) == {"p"}
     assert a.names(work) == {"w"}
@@ -257,17 +257,17 @@ def test_work_sessions_of_an_unbound_folder_are_held_back_too(tmp_path: Path, a:
     def engine(machine: Machine, way: str) -> Engine:
         folder = machine.root / way
         return Engine(
-            MaestroRecipient(folder / "docs" / "sessions", project=path_slug(str(folder))),
+            MaestroSyncLayout(folder / "docs" / "sessions", project=path_slug(str(folder))),
             machine.server.remote(),
             state_dir=machine.root / "state" / "work",
             projects=machine.projects(),
             quiet=0,
         )
 
-    assert [one.standing for one in engine(a, "work/app").push().outcomes] == [Standing.PUSHED]
-    assert [one.standing for one in engine(b, "deep/app").pull().outcomes] == [Standing.HELD_BACK]
+    assert [one.standing for one in engine(a, "work/app").push().outcomes] == [SyncStatus.PUSHED]
+    assert [one.standing for one in engine(b, "deep/app").pull().outcomes] == [SyncStatus.HELD_BACK]
     b.bindings().bind(str(b.root / "deep/app"), "folder:app", "folder:app")
-    assert [one.standing for one in engine(b, "deep/app").pull().outcomes] == [Standing.PULLED]
+    assert [one.standing for one in engine(b, "deep/app").pull().outcomes] == [SyncStatus.PULLED]
 
 
 def test_a_remote_that_does_not_answer_binds_nothing(a: Machine) -> None:
@@ -278,11 +278,11 @@ def test_a_remote_that_does_not_answer_binds_nothing(a: Machine) -> None:
     a.say(work, "w", "work")
     bindings = Bindings(str(a.root / "state" / "projects.json"), identities=fails)
     engine = Engine(
-        AmplifierRecipient(a.root / "home"),
+        AmplifierSyncLayout(a.root / "home"),
         a.server.remote(),
         state_dir=a.root / "state" / "amplifier",
         projects=Repositories(a.folders, bindings=bindings),
     )
     (outcome,) = engine.push().outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert a.bindings().known() == {}

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from sessionary.disk.spool import Slot, Spool
+from sessionary.disk.spooled_file import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, StorageFailed
-from sessionary.sync.arriving import _LEAST, SPARE
 from sessionary.sync.blocks import BLOCK, OVERHEAD, START, block_id, pack, part_key, unpack
+from sessionary.sync.download import _LEAST, SPARE
 from sessionary.sync.heads import (
     LARGEST_DOCUMENT,
     LARGEST_NUMBER,
@@ -27,7 +27,7 @@ from sessionary.sync.heads import (
 from sessionary.sync.incoming import MISSING, fetch
 from sessionary.sync.remote import Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.faults import Fault, FaultFs
 from sessionary.testing.sync_world import Device
 from sessionary.testing.wrapper import UNSYNCED
@@ -215,12 +215,12 @@ def test_nothing_is_fetched_for_a_size_that_no_blocks_can_have_and_the_others_go
     forged(server, "one", lambda part: msgspec.structs.replace(part, size=size))
     told = {one.session_id: one for one in b.engine(remote).pull().outcomes}
     assert {name: one.standing for name, one in told.items()} == {
-        "one": Standing.FAILED,
-        "two": Standing.PULLED,
+        "one": SyncStatus.FAILED,
+        "two": SyncStatus.PULLED,
     }
     assert isinstance(told["one"].error, Corrupt)
     assert b.names() == ["two"]
-    (outcome,) = (one for one in b.engine(remote).status().outcomes if one.standing is Standing.FAILED)
+    (outcome,) = (one for one in b.engine(remote).status().outcomes if one.standing is SyncStatus.FAILED)
     assert outcome.session_id == "one"
 
 

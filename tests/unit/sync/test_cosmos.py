@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from sessionary.errors import Invalid, RemoteError
-from sessionary.sync.calls import PatientRemote
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import LARGEST_BLOCK, blocks_of, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
+from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.cosmos_double import CosmosDouble, Fault
 from tests.servers.cosmos import Bench, Double
 from tests.servers.process import free_port
@@ -236,9 +236,9 @@ def test_who_is_not_signed_in_is_told_what_to_do() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.action} {fault.status}")
 def test_what_passes_is_told_in_time_and_every_verb_may_be_repeated(fault: Fault, bench: Bench) -> None:
     faults = double_of(bench).faults
-    patient = PatientRemote(bench.remote())
+    patient = RetryingRemote(bench.remote())
     hasty = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), patience=0.8)
-    PatientRemote(hasty, tries=20).read_head("head")
+    RetryingRemote(hasty, tries=20).read_head("head")
     etag = patient.swap_head("head", b"1", None)
     patient.put_block("s", "a", b"a" * 50)
     answers: list[Any] = []
@@ -271,7 +271,7 @@ def test_what_passes_is_told_in_time_and_every_verb_may_be_repeated(fault: Fault
 
 def test_a_pause_that_the_service_asks_for_is_kept(bench: Bench) -> None:
     waited: list[float] = []
-    remote = PatientRemote(bench.remote(), sleep=waited.append)
+    remote = RetryingRemote(bench.remote(), sleep=waited.append)
     # The SDK asks once again by itself.
     double_of(bench).faults.append(Fault("status", status=429, retry_after=0.02, count=4))
     assert remote.put_block("s", "a", b"x")
@@ -281,7 +281,7 @@ def test_a_pause_that_the_service_asks_for_is_kept(bench: Bench) -> None:
 
 def test_a_backlog_passes_through_a_small_budget(bench: Bench) -> None:
     double_of(bench).budget = 20
-    remote = PatientRemote(bench.remote(), tries=20)
+    remote = RetryingRemote(bench.remote(), tries=20)
     for n in range(10):
         assert remote.put_block("s", f"a-{n:02}", bytes(100))
     assert double_of(bench).requests["429"] > 0
@@ -371,7 +371,7 @@ def test_what_the_service_charges_is_added_up(bench: Bench) -> None:
     inner = bench.remote()
     inner.read_head("none")
     before, charged = inner.ru, double.charged
-    remote = PatientRemote(inner)
+    remote = RetryingRemote(inner)
     etag = remote.swap_head("one", b"1", None)
     remote.swap_head("one", b"2", "stale")
     remote.swap_head("one", b"2", etag)

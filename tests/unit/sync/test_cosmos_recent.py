@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.notes import FileNote
+from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped

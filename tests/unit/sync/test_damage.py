@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.layouts.base import PartKind, Recipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.base import PartKind, SyncLayout
 from sessionary.model import Problem
 from sessionary.sync import damage
 from sessionary.sync.bundles import Item
@@ -20,8 +20,8 @@ LINES = b"".join(json.dumps({"role": "user", "content": f"line {n}"}).encode() +
 NONE = Path("/none")
 
 
-def layout_of(kind: str) -> Recipient:
-    return AmplifierRecipient(NONE) if kind == AMPLIFIER else recipient(kind, NONE)
+def layout_of(kind: str) -> SyncLayout:
+    return AmplifierSyncLayout(NONE) if kind == AMPLIFIER else recipient(kind, NONE)
 
 
 def why(kind: str, name: str, before: bytes, after: bytes) -> str | None:

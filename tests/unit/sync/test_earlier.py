@@ -13,7 +13,7 @@ from sessionary.sync.heads import HISTORY, decode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.removal import Remover
 from sessionary.sync.removed import Removed
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.restoring import Generation
 from sessionary.testing.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld
 from sessionary.testing.sync_world import World
@@ -216,7 +216,7 @@ def test_each_pushed_version_of_a_brainstorm_is_kept_small_or_large(
     for answer in answers:
         a.storm("idea", answer)
         report = a.engine(BRAINSTORM, server.remote()).push()
-        assert [one.standing for one in report.outcomes] == [Standing.PUSHED]
+        assert [one.standing for one in report.outcomes] == [SyncStatus.PUSHED]
     b.engine(BRAINSTORM, server.remote()).pull()
     engine = b.engine(BRAINSTORM, server.remote())
     assert numbers(found(engine)) == [(3, 3, "present"), (2, 2, "kept"), (1, 1, "kept"), (0, 0, "kept")]

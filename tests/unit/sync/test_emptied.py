@@ -10,7 +10,7 @@ from sessionary.sync.heads import decode, encode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.removal import Remover
 from sessionary.sync.removed import Removed
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
 
 DAY = 86_400.0
@@ -30,9 +30,9 @@ class Storms:
         self.carry(self.b)
         assert self.b.storms_there() == ["idea"]
         (self.a.storms / "idea.yaml").unlink()
-        assert self.carry(self.a)[-1] == ("push", Standing.TRASHED)
+        assert self.carry(self.a)[-1] == ("push", SyncStatus.TRASHED)
 
-    def carry(self, device: PolicyDevice) -> list[tuple[str, Standing]]:
+    def carry(self, device: PolicyDevice) -> list[tuple[str, SyncStatus]]:
         """Pull and push; the standings of all sessions."""
         engine = device.engine(BRAINSTORM, self.server.remote())
         return [(verb, one.standing) for verb in ("pull", "push") for one in getattr(engine, verb)().outcomes]
@@ -52,21 +52,21 @@ def storms(tmp_path: Path) -> Storms:
 
 def test_a_brainstorm_that_was_emptied_goes_to_the_trash_elsewhere(storms: Storms) -> None:
     storms.empty()
-    assert ("pull", Standing.TRASHED) in storms.carry(storms.b)
+    assert ("pull", SyncStatus.TRASHED) in storms.carry(storms.b)
     assert storms.b.storms_there() == []
 
 
 def test_an_emptied_brainstorm_is_nothing_to_a_device_that_never_had_it(storms: Storms) -> None:
     storms.empty()
     fresh = PolicyDevice(storms.root, "fresh", (BRAINSTORM,))
-    assert Standing.FAILED not in [standing for _, standing in storms.carry(fresh)]
+    assert SyncStatus.FAILED not in [standing for _, standing in storms.carry(fresh)]
     assert fresh.storms_there() == []
 
 
 def test_a_brainstorm_that_went_on_where_it_was_not_told_yet_comes_back_for_all(storms: Storms) -> None:
     storms.empty()
     storms.b.storm("idea", "second")
-    assert storms.carry(storms.b) == [("pull", Standing.HELD_BACK), ("push", Standing.PUSHED)]
+    assert storms.carry(storms.b) == [("pull", SyncStatus.HELD_BACK), ("push", SyncStatus.PUSHED)]
     storms.carry(storms.a)
     assert storms.a.answers("idea") == ["first", "second"]
 
@@ -75,7 +75,7 @@ def test_a_push_alone_of_a_brainstorm_that_was_emptied_is_told_to_be_behind(stor
     storms.empty()
     storms.b.storm("idea", "second")
     report = storms.b.engine(BRAINSTORM, storms.server.remote()).push()
-    assert [one.standing for one in report.outcomes] == [Standing.BEHIND]
+    assert [one.standing for one in report.outcomes] == [SyncStatus.BEHIND]
 
 
 def test_a_list_of_features_stays_where_its_head_was_emptied(tmp_path: Path) -> None:
@@ -92,5 +92,5 @@ def test_a_list_of_features_stays_where_its_head_was_emptied(tmp_path: Path) -> 
     assert server.remote().swap_head(record.name, encode(gone), record.etag) is not None
     for device in world.devices:
         report = device.engine(FEATURE, server.remote()).pull()
-        assert Standing.FAILED not in [one.standing for one in report.outcomes]
+        assert SyncStatus.FAILED not in [one.standing for one in report.outcomes]
         assert (device.features / LIST).read_text() == "features: []\n"

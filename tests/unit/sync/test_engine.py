@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from sessionary.errors import Locked, RemoteError
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import PartHead, decode, encode
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
+from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import States
 from sessionary.testing.chaos_remote import ChaosRemote
@@ -47,7 +47,7 @@ def both_have(world: World, session: str = "one") -> None:
     pull(world, 1)
 
 
-def standings(report: Any) -> dict[str, Standing]:
+def standings(report: Any) -> dict[str, SyncStatus]:
     return {outcome.session_id: outcome.standing for outcome in report.outcomes}
 
 
@@ -70,7 +70,7 @@ def test_a_session_goes_there_and_comes_back_byte_by_byte(world: World) -> None:
 def test_what_is_in_step_is_not_sent_again(world: World) -> None:
     both_have(world)
     report = push(world, 0)
-    assert standings(report) == {"one": Standing.IN_STEP}
+    assert standings(report) == {"one": SyncStatus.IN_STEP}
     assert report.cost.requests == 0
 
 
@@ -79,9 +79,9 @@ def test_two_devices_that_go_on_with_one_session_keep_both(world: World) -> None
     for device in world.devices:
         world.say(device, "one", 2)
     push(world, 0)
-    assert standings(push(world, 1)) == {"one": Standing.DIVERGED}
+    assert standings(push(world, 1)) == {"one": SyncStatus.DIVERGED}
     (outcome,) = pull(world, 1).outcomes
-    assert outcome.standing is Standing.DIVERGED
+    assert outcome.standing is SyncStatus.DIVERGED
     assert "_" not in outcome.sibling
     told = json.loads((world.devices[1].sessions / outcome.sibling / "metadata.json").read_text())
     assert (told["session_id"], told["parent_id"]) == (outcome.sibling, "one")
@@ -93,7 +93,7 @@ def test_a_fork_shares_the_blocks_of_its_beginning(world: World) -> None:
     push(world, 0)
     world.fork(world.devices[0], "one", "fork", 40)
     report = push(world, 0)
-    assert standings(report)["fork"] is Standing.PUSHED
+    assert standings(report)["fork"] is SyncStatus.PUSHED
     assert report.cost.bytes_up < 2500
     world.check()
 
@@ -106,9 +106,9 @@ def test_an_open_session_is_announced_and_not_touched(world: World) -> None:
     engine = world.devices[1].engine(world.remote())
     engine._in_use = lambda ref: True
     (outcome,) = engine.pull().outcomes
-    assert (outcome.standing, world.devices[1].files()) == (Standing.HELD_BACK, before)
+    assert (outcome.standing, world.devices[1].files()) == (SyncStatus.HELD_BACK, before)
     assert "open in a running agent" in outcome.note
-    assert standings(pull(world, 1)) == {"one": Standing.PULLED}
+    assert standings(pull(world, 1)) == {"one": SyncStatus.PULLED}
 
 
 @pytest.mark.parametrize("here", ["as agreed", "gone on", "trashed there"])
@@ -127,7 +127,7 @@ def test_a_session_that_is_opened_while_the_other_side_is_asked_is_not_touched(
     asked = iter([False, True])
     engine._in_use = lambda ref: next(asked)
     (outcome,) = engine.pull().outcomes
-    assert (outcome.standing, world.devices[1].files()) == (Standing.HELD_BACK, before)
+    assert (outcome.standing, world.devices[1].files()) == (SyncStatus.HELD_BACK, before)
     assert "open in a running agent" in outcome.note
     assert list(asked) == []
 
@@ -137,9 +137,9 @@ def test_a_session_that_was_just_changed_is_left_alone(world: World) -> None:
     world.say(world.devices[0], "one", 1)
     push(world, 0)
     device = world.devices[1]
-    layout = AmplifierRecipient(device.root / "home")
+    layout = AmplifierSyncLayout(device.root / "home")
     engine = Engine(layout, world.remote(), state_dir=device.state, quiet=3600)
-    assert standings(engine.pull()) == {"one": Standing.HELD_BACK}
+    assert standings(engine.pull()) == {"one": SyncStatus.HELD_BACK}
 
 
 def test_event_logs_are_carried_only_if_asked_for(world: World) -> None:
@@ -186,8 +186,8 @@ def test_an_excluded_project_is_neither_pushed_nor_pulled(world: World) -> None:
 def test_a_trashed_session_goes_to_the_trash_elsewhere_and_is_not_pushed_again(world: World) -> None:
     both_have(world)
     world.devices[0].trash("one")
-    assert standings(push(world, 0)) == {"one": Standing.TRASHED}
-    assert standings(pull(world, 1)) == {"one": Standing.TRASHED}
+    assert standings(push(world, 0)) == {"one": SyncStatus.TRASHED}
+    assert standings(pull(world, 1)) == {"one": SyncStatus.TRASHED}
     assert world.devices[1].names() == []
     assert len(list((world.devices[1].sessions / ".trash").glob("*/one/transcript.jsonl"))) == 1
     assert push(world, 1).outcomes == push(world, 0).outcomes == []
@@ -218,7 +218,7 @@ def test_many_sessions_that_vanish_at_once_are_held_back(world: World) -> None:
     for n in range(6):
         world.devices[0].trash(f"s{n}")
     report = push(world, 0)
-    assert len(report.of(Standing.HELD_BACK)) == 6
+    assert len(report.of(SyncStatus.HELD_BACK)) == 6
     assert not any(decode(*record[:2]).deleted for record in heads_of(world.remote()))
 
 
@@ -227,9 +227,11 @@ def test_a_lost_memory_of_the_other_side_costs_time_and_nothing_else(world: Worl
     for path in world.devices[0].state.glob("*.json"):
         path.unlink()
     world.say(world.devices[0], "one", 1)
-    assert standings(push(world, 0)) == {"one": Standing.BEHIND}, "who changed the title last cannot be told"
-    assert standings(pull(world, 0)) == {"one": Standing.PULLED}
-    assert standings(push(world, 0)) == {"one": Standing.PUSHED}
+    assert standings(push(world, 0)) == {"one": SyncStatus.BEHIND}, (
+        "who changed the title last cannot be told"
+    )
+    assert standings(pull(world, 0)) == {"one": SyncStatus.PULLED}
+    assert standings(push(world, 0)) == {"one": SyncStatus.PUSHED}
     world.check()
     assert world.devices[0].names() == ["one"]
 
@@ -239,9 +241,9 @@ def test_a_head_of_a_newer_format_is_left_alone(world: World) -> None:
     change_head(world, lambda head: msgspec.structs.replace(head, v=2))
     world.say(world.devices[1], "one", 1)
     before = only_head(world)
-    assert standings(push(world, 1)) == {"one": Standing.FAILED}
+    assert standings(push(world, 1)) == {"one": SyncStatus.FAILED}
     (outcome,) = pull(world, 1).outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert only_head(world) == before
 
 
@@ -252,7 +254,7 @@ def test_a_head_cannot_write_outside_the_session(world: World, name: str) -> Non
     part = PartHead(name, "document", 0, 0, "00")
     change_head(world, lambda head: msgspec.structs.replace(head, parts=(*head.parts, part)))
     (outcome,) = pull(world, 1).outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert world.devices[1].names() == []
 
 
@@ -282,11 +284,11 @@ def test_status_tells_how_each_session_stands_and_changes_nothing(world: World) 
     before = a.files(), [*heads_of(world.remote())]
     found = standings(a.engine(world.remote()).status())
     assert found == {
-        "step": Standing.IN_STEP,
-        "ahead": Standing.AHEAD,
-        "behind": Standing.BEHIND,
-        "both": Standing.DIVERGED,
-        "never": Standing.NEVER,
+        "step": SyncStatus.IN_STEP,
+        "ahead": SyncStatus.AHEAD,
+        "behind": SyncStatus.BEHIND,
+        "both": SyncStatus.DIVERGED,
+        "never": SyncStatus.NEVER,
     }
     assert (a.files(), [*heads_of(world.remote())]) == before
 
@@ -294,7 +296,7 @@ def test_status_tells_how_each_session_stands_and_changes_nothing(world: World) 
 def test_a_remote_that_fails_for_a_moment_is_asked_again_and_one_that_refuses_is_not() -> None:
     waits: list[float] = []
     chaos = ChaosRemote(MemoryServer().remote(), {1: "throttled", 2: "dropped", 3: "lost"})
-    patient = PatientRemote(chaos, sleep=waits.append)
+    patient = RetryingRemote(chaos, sleep=waits.append)
     assert patient.put_block("s", "a", b"x") is False
     assert (patient.cost.requests, len(waits), waits[0]) == (4, 3, 0.0)
     with pytest.raises(RemoteError):
@@ -307,9 +309,9 @@ def test_a_remote_that_never_answers_is_not_asked_for_every_session(world: World
         world.say(world.devices[0], f"s{n}")
     dead = ChaosRemote(world.remote(), dict.fromkeys(range(1, 1000), "dropped"))
     report = world.devices[0].engine(dead).push()
-    assert (len(report.of(Standing.FAILED)), len(report.of(Standing.HELD_BACK))) == (3, 17)
+    assert (len(report.of(SyncStatus.FAILED)), len(report.of(SyncStatus.HELD_BACK))) == (3, 17)
     assert report.cost.requests == 12
-    assert len(push(world, 0).of(Standing.PUSHED)) == 20
+    assert len(push(world, 0).of(SyncStatus.PUSHED)) == 20
 
 
 def test_the_cost_of_two_hundred_turns_is_less_than_the_transcript(world: World) -> None:
@@ -332,14 +334,14 @@ def test_a_pull_of_what_has_not_changed_costs_a_request_for_a_hundred_sessions(w
     pull(world, 1)
     report = pull(world, 1)
     assert report.cost.requests <= 3
-    assert {outcome.standing for outcome in report.outcomes} == {Standing.IN_STEP}
+    assert {outcome.standing for outcome in report.outcomes} == {SyncStatus.IN_STEP}
 
 
 # -- only some of them
 
 
 def refs(world: World, *sessions: str) -> list[SessionRef]:
-    layout = AmplifierRecipient(world.devices[0].root / "home")
+    layout = AmplifierSyncLayout(world.devices[0].root / "home")
     return [layout.place("-work", session) for session in sessions]
 
 
@@ -347,7 +349,7 @@ def test_only_the_sessions_that_are_asked_for_are_looked_at(world: World) -> Non
     for name in ("one", "two", "three"):
         world.say(world.devices[0], name)
     report = world.devices[0].engine(world.remote()).push(refs(world, "two"))
-    assert standings(report) == {"two": Standing.PUSHED}
+    assert standings(report) == {"two": SyncStatus.PUSHED}
     pull(world, 1)
     assert world.devices[1].names() == ["two"]
 
@@ -361,7 +363,7 @@ def test_a_session_that_is_asked_for_and_gone_was_deleted_and_no_other_was(world
     for name in names[1:]:
         world.take_back(world.devices[0].trash(name))
     report = world.devices[0].engine(world.remote()).push(refs(world, *names[2:], "never"))
-    assert standings(report) == dict.fromkeys(names[2:], Standing.TRASHED)
+    assert standings(report) == dict.fromkeys(names[2:], SyncStatus.TRASHED)
     pull(world, 1)
     assert world.devices[1].names() == names[:2]
 
@@ -380,10 +382,10 @@ def test_another_synchronisation_is_waited_for_as_long_as_is_said(world: World) 
     device = world.devices[0]
     world.say(device, "one")
     engine = Engine(
-        AmplifierRecipient(device.root / "home"), world.remote(), state_dir=device.state, patience=0
+        AmplifierSyncLayout(device.root / "home"), world.remote(), state_dir=device.state, patience=0
     )
     lock = States(str(device.state)).lock()
     with lock.held(note="sync"), pytest.raises(Locked):
         engine.push()
     lock.close()
-    assert standings(engine.push()) == {"one": Standing.PUSHED}
+    assert standings(engine.push()) == {"one": SyncStatus.PUSHED}

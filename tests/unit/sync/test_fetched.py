@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sessionary.sync.notes import FileNote
+from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remote import HeadRecord
 from sessionary.sync.remotes.fetched import FetchedHeads, ListedHead
 from sessionary.sync.remotes.kept import Kept

@@ -16,7 +16,7 @@ from sessionary.sync.leftovers import count_leftovers
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.remotes.sealed import SealedRemote
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, SyncStatus
 from sessionary.testing.backed_up import BackedUp
 from sessionary.testing.policy_world import WORK, PolicyWorld
 from sessionary.testing.sync_world import Device, World
@@ -121,7 +121,7 @@ def test_each_block_that_is_lost_or_damaged_is_found_and_put_again(
         ("transcript.jsonl", name, what, False)
     ]
     assert place.blocks() != before
-    assert place.pull(place.b).standing is Standing.FAILED
+    assert place.pull(place.b).standing is SyncStatus.FAILED
     assert [one.healed for one in place.check(place.a, repair=True).faults] == [True]
     assert place.blocks() == before
     assert place.check(place.a).faults == ()
@@ -253,7 +253,7 @@ def test_a_pull_tells_what_is_missing_from_what_is_not_there_yet(place: Place) -
     assert device[:8] in str(later.error.hint)
     assert "sync check --repair" in str(later.error.hint)
     place.check(place.a, repair=True)
-    assert place.pull(place.b).standing is Standing.PULLED
+    assert place.pull(place.b).standing is SyncStatus.PULLED
     assert not list(place.b.state.glob("*.hole.json"))
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier import SessionStore, repair
-from sessionary.sync.calls import must_collect
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remote import heads_of, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Report, Standing, Where
+from sessionary.sync.report import Outcome, Report, SyncStatus, Where
+from sessionary.sync.retry import must_collect
 from sessionary.sync.rules import Rules
 from sessionary.testing.sync_world import EVENTS, METADATA, TRANSCRIPT, Device, World
 
@@ -151,7 +151,7 @@ def test_a_damaged_conversation_is_held_back_and_the_good_one_stays_everywhere(
     damage(path(a))
     bad = path(a).read_bytes()
     pushed = only(push(world, 0))
-    assert (pushed.standing, [hold.file for hold in pushed.held]) == (Standing.HELD_BACK, [TRANSCRIPT])
+    assert (pushed.standing, [hold.file for hold in pushed.held]) == (SyncStatus.HELD_BACK, [TRANSCRIPT])
     assert pushed.held[0].where is Where.HERE
     assert pushed.held[0].why in pushed.note
     assert part_of(world) == agreed
@@ -167,7 +167,7 @@ def test_the_other_files_of_a_session_go(world: World, damage: Callable[[Path], 
     told = json.loads(path(a, METADATA).read_text())
     path(a, METADATA).write_text(json.dumps({**told, "name": "a new title"}))
     outcome = only(push(world, 0))
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert "the rest was sent" in outcome.note
     pull(world, 1)
     assert json.loads(path(b, METADATA).read_text())["name"] == "a new title"
@@ -179,21 +179,21 @@ def test_nobody_is_told_that_it_is_in_step(world: World, damage: Callable[[Path]
     for report in (push(world, 0), pull(world, 0), status(world, 0)):
         outcome = only(report)
         assert (outcome.standing, [hold.where for hold in outcome.held]) == (
-            Standing.HELD_BACK,
+            SyncStatus.HELD_BACK,
             [Where.HERE],
         )
     for report in (pull(world, 1), push(world, 1), status(world, 1), pull(world, 1)):
         outcome = only(report)
         assert [hold.where for hold in outcome.held] == [Where.ELSEWHERE]
         assert outcome.held[0].why in outcome.note
-        assert outcome.standing in (Standing.HELD_BACK, Standing.PULLED)
-    assert only(pull(world, 1)).standing is Standing.HELD_BACK
+        assert outcome.standing in (SyncStatus.HELD_BACK, SyncStatus.PULLED)
+    assert only(pull(world, 1)).standing is SyncStatus.HELD_BACK
 
 
 def test_a_pull_or_status_before_any_push_tells_it_too(world: World) -> None:
     emptied_with_backup(path(world.devices[0]))
     for report in (pull(world, 0), status(world, 0)):
-        assert only(report).standing is Standing.HELD_BACK
+        assert only(report).standing is SyncStatus.HELD_BACK
 
 
 def test_the_device_with_the_good_version_goes_on(world: World) -> None:
@@ -202,11 +202,11 @@ def test_the_device_with_the_good_version_goes_on(world: World) -> None:
     push(world, 0)
     pull(world, 1)
     world.say(b, ID, 2)
-    assert only(push(world, 1)).standing is Standing.PUSHED
+    assert only(push(world, 1)).standing is SyncStatus.PUSHED
     assert part_of(world).size == path(b).stat().st_size
-    assert only(pull(world, 0)).standing is Standing.HELD_BACK
+    assert only(pull(world, 0)).standing is SyncStatus.HELD_BACK
     assert path(a).read_bytes() == b""
-    assert resolve(world, 0, "theirs").standing in (Standing.PULLED, Standing.PUSHED)
+    assert resolve(world, 0, "theirs").standing in (SyncStatus.PULLED, SyncStatus.PUSHED)
     assert path(a).read_bytes() == path(b).read_bytes()
     world.check()
 
@@ -215,8 +215,8 @@ def test_growth_travels_whatever_is_wrong_with_it(world: World) -> None:
     a, b = world.devices
     with open(path(a), "ab") as file:
         file.write(b'{"role": "user", "content": "cut o\n{"role": "user", "content": "and on"}\n')
-    assert only(push(world, 0)).standing is Standing.PUSHED
-    assert only(pull(world, 1)).standing is Standing.PULLED
+    assert only(push(world, 0)).standing is SyncStatus.PUSHED
+    assert only(pull(world, 1)).standing is SyncStatus.PULLED
     assert path(a).read_bytes() == path(b).read_bytes()
 
 
@@ -225,8 +225,8 @@ def test_damage_that_all_have_holds_nothing_back(world: World) -> None:
     test_growth_travels_whatever_is_wrong_with_it(world)
     lines = path(a).read_bytes().splitlines(keepends=True)
     replace(path(a), b"".join(lines[:2] + lines[3:]))
-    assert only(push(world, 0)).standing is Standing.PUSHED
-    assert only(pull(world, 1)).standing is Standing.PULLED
+    assert only(push(world, 0)).standing is SyncStatus.PUSHED
+    assert only(pull(world, 1)).standing is SyncStatus.PULLED
     assert path(a).read_bytes() == path(b).read_bytes()
 
 
@@ -236,7 +236,7 @@ def test_a_torn_last_line_of_a_longer_conversation_holds_nothing_back(world: Wor
     whole = path(a).read_bytes()
     with open(path(a), "ab") as file:
         file.write(b'{"role": "us')
-    assert only(push(world, 0)).standing is Standing.PUSHED
+    assert only(push(world, 0)).standing is SyncStatus.PUSHED
     pull(world, 1)
     assert path(b).read_bytes() == whole
 
@@ -252,7 +252,7 @@ def test_a_healthy_rewind_goes_through_and_is_reported_on_both_with_the_way_back
     assert path(a).stat().st_size
     world.take_back(taken)
     pushed, pulled = only(push(world, 0)), only(pull(world, 1))
-    assert (pushed.standing, pulled.standing) == (Standing.PUSHED, Standing.PULLED)
+    assert (pushed.standing, pulled.standing) == (SyncStatus.PUSHED, SyncStatus.PULLED)
     for outcome in (pushed, pulled):
         assert "taken back" in outcome.note
         assert outcome.undo is not None
@@ -266,7 +266,7 @@ def test_a_compaction_goes_through(world: World) -> None:
     lines = path(a).read_bytes().splitlines(keepends=True)
     replace(path(a), b'{"role": "user", "content": "a summary"}\n' + lines[-1])
     pushed = only(push(world, 0))
-    assert (pushed.standing, pushed.held) == (Standing.PUSHED, ())
+    assert (pushed.standing, pushed.held) == (SyncStatus.PUSHED, ())
     assert pushed.undo is not None
     pull(world, 1)
     assert path(a).read_bytes() == path(b).read_bytes()
@@ -282,7 +282,7 @@ def test_a_damaged_document_is_held_back_and_the_conversation_goes(
     replace(path(a, METADATA), good)
     damage(path(a, METADATA))
     outcome = only(push(world, 0))
-    assert (outcome.standing, [hold.file for hold in outcome.held]) == (Standing.HELD_BACK, [METADATA])
+    assert (outcome.standing, [hold.file for hold in outcome.held]) == (SyncStatus.HELD_BACK, [METADATA])
     pull(world, 1)
     assert path(b, METADATA).read_bytes() == good
     assert path(b).read_bytes() == path(a).read_bytes()
@@ -297,7 +297,7 @@ def test_text_where_zeros_stand_now_is_held_back_too(world: World) -> None:
     zeroed(path(a, "config.md"))
     assert [hold.file for hold in only(push(world, 0)).held] == ["config.md"]
     replace(path(a, "config.md"), b"# another one\n")
-    assert only(push(world, 0)).standing is Standing.PUSHED
+    assert only(push(world, 0)).standing is SyncStatus.PUSHED
     pull(world, 1)
     assert path(b, "config.md").read_bytes() == b"# another one\n"
 
@@ -306,8 +306,8 @@ def test_a_session_that_was_never_sent_goes_as_it_is(tmp_path: Path, server: Mem
     world = World(tmp_path, server.remote)
     world.say(world.devices[0], ID, 6)
     flipped(path(world.devices[0]))
-    assert only(push(world, 0)).standing is Standing.PUSHED
-    assert only(pull(world, 1)).standing is Standing.PULLED
+    assert only(push(world, 0)).standing is SyncStatus.PUSHED
+    assert only(pull(world, 1)).standing is SyncStatus.PULLED
 
 
 def test_what_is_held_back_is_compared_once(world: World) -> None:
@@ -324,7 +324,7 @@ def test_what_is_held_back_is_compared_once(world: World) -> None:
 
     assert pushed().cost.requests > 0
     again = pushed()
-    assert (only(again).standing, again.cost.requests) == (Standing.HELD_BACK, 0)
+    assert (only(again).standing, again.cost.requests) == (SyncStatus.HELD_BACK, 0)
 
 
 # -- a pull
@@ -349,7 +349,7 @@ def test_a_damaged_version_that_comes_in_is_refused_and_laid_beside(
     spoil_remote(world, damage)
     outcome = only(pull(world, 1))
     assert (outcome.standing, [hold.where for hold in outcome.held]) == (
-        Standing.HELD_BACK,
+        SyncStatus.HELD_BACK,
         [Where.REMOTE],
     )
     assert path(b).read_bytes() == good
@@ -365,7 +365,7 @@ def test_a_refused_version_is_told_until_it_is_settled_and_laid_down_once(world:
     spoil_remote(world, emptied)
     pull(world, 1)
     for report in (pull(world, 1), push(world, 1), status(world, 1)):
-        assert only(report).standing is Standing.HELD_BACK
+        assert only(report).standing is SyncStatus.HELD_BACK
     (kept,) = path(b).parent.glob(f"{TRANSCRIPT}.conflict-*")
     assert not path(b, BACKUP).exists()
     layout = engine(world, 1).layout
@@ -381,7 +381,7 @@ def test_a_refused_document_does_not_keep_the_conversation_from_coming(world: Wo
         file.write(b'{"role": "user", "content": "more"}\n')
     push(world, 0)
     outcome = only(pull(world, 1))
-    assert (outcome.standing, [hold.file for hold in outcome.held]) == (Standing.HELD_BACK, [METADATA])
+    assert (outcome.standing, [hold.file for hold in outcome.held]) == (SyncStatus.HELD_BACK, [METADATA])
     assert path(b, METADATA).read_bytes() == good
     assert path(b).read_bytes() == path(a).read_bytes()
 
@@ -391,9 +391,9 @@ def test_a_device_that_has_gone_on_is_not_parted_by_a_damaged_version(world: Wor
     world.say(b, ID, 2)
     good = path(b).read_bytes()
     spoil_remote(world, flipped)
-    assert only(pull(world, 1)).standing is Standing.HELD_BACK
+    assert only(pull(world, 1)).standing is SyncStatus.HELD_BACK
     assert (path(b).read_bytes(), b.names()) == (good, [ID])
-    assert resolve(world, 1, "mine").standing is Standing.PUSHED
+    assert resolve(world, 1, "mine").standing is SyncStatus.PUSHED
     pull(world, 0)
     assert path(world.devices[0]).read_bytes() == good
 
@@ -401,7 +401,7 @@ def test_a_device_that_has_gone_on_is_not_parted_by_a_damaged_version(world: Wor
 def test_a_new_device_takes_what_there_is(tmp_path: Path, world: World) -> None:
     spoil_remote(world, flipped)
     fresh = Device(tmp_path, "fresh")
-    assert only(fresh.engine(world.remote()).pull()).standing is Standing.PULLED
+    assert only(fresh.engine(world.remote()).pull()).standing is SyncStatus.PULLED
 
 
 # -- what settles it
@@ -434,7 +434,7 @@ def settled(world: World) -> None:
             push(world, at)
     for at in range(len(world.devices)):
         for report in (push(world, at), pull(world, at), status(world, at)):
-            assert [(one.standing, one.held) for one in report.outcomes] == [(Standing.IN_STEP, ())]
+            assert [(one.standing, one.held) for one in report.outcomes] == [(SyncStatus.IN_STEP, ())]
     assert len({tuple(sorted(device.files().items())) for device in world.devices}) == 1
 
 
@@ -445,8 +445,8 @@ def test_mine_sends_the_damaged_version_and_others_take_it(
     damage(path(a))
     push(world, 0)
     pull(world, 1)
-    assert resolve(world, 0, "mine").standing is Standing.PUSHED
-    assert only(pull(world, 1)).standing is Standing.PULLED
+    assert resolve(world, 0, "mine").standing is SyncStatus.PUSHED
+    assert only(pull(world, 1)).standing is SyncStatus.PULLED
     bad = path(a).read_bytes()
     assert path(b).read_bytes() == bad[: bad.rfind(b"\n") + 1]
 
@@ -485,7 +485,7 @@ def test_a_repair_that_drops_a_line_goes_through_and_says_how_it_is_brought_back
     push(world, 0)
     repair(path(a).parent)
     outcome = only(push(world, 0))
-    assert (outcome.standing, outcome.held) == (Standing.PUSHED, ())
+    assert (outcome.standing, outcome.held) == (SyncStatus.PUSHED, ())
     assert outcome.undo is not None
     pull(world, 1)
     assert path(a).read_bytes() == path(b).read_bytes()
@@ -503,8 +503,8 @@ def test_an_older_copy_that_is_restored_after_damage_gets_back_what_was_sent(wor
     pull(world, 1)
     repair(path(a).parent) if how == "repair" else SessionStore(a.sessions).restore_backup(ID)
     assert len(a.lines(ID)) == 4
-    assert only(push(world, 0)).standing is Standing.BEHIND
-    assert only(pull(world, 0)).standing is Standing.PULLED
+    assert only(push(world, 0)).standing is SyncStatus.BEHIND
+    assert only(pull(world, 0)).standing is SyncStatus.PULLED
     assert path(a).read_bytes() == path(b).read_bytes() == good
     settled(world)
 
@@ -517,7 +517,7 @@ def test_another_device_can_end_what_a_lost_one_held_back(world: World) -> None:
         resolve(world, 1, "theirs")
     resolve(world, 1, "mine")
     for report in (push(world, 1), pull(world, 1), status(world, 1)):
-        assert only(report).standing is Standing.IN_STEP
+        assert only(report).standing is SyncStatus.IN_STEP
 
 
 def test_there_is_nothing_to_decide_about_a_healthy_session(world: World) -> None:
@@ -548,7 +548,7 @@ def test_three_devices_of_which_two_are_damaged(tmp_path: Path, server: MemorySe
         pull(world, at)
     quiet = [push(world, at).cost.bytes_up for at in (0, 1, 0, 1)]
     assert quiet == [0, 0, 0, 0]
-    assert only(pull(world, 2)).standing is Standing.HELD_BACK
+    assert only(pull(world, 2)).standing is SyncStatus.HELD_BACK
     assert path(world.devices[2]).read_bytes() == good
     for at in (0, 1):
         resolve(world, at, "theirs")
@@ -565,7 +565,7 @@ def test_a_device_that_lost_its_memory_neither_sends_nor_loses_the_damaged_versi
     for found in a.state.glob("*.json"):
         found.unlink()
     for report in (push(world, 0), pull(world, 0)):
-        assert only(report).standing is Standing.HELD_BACK
+        assert only(report).standing is SyncStatus.HELD_BACK
     assert (path(a).read_bytes(), path(a, BACKUP).read_bytes()) == (b"", good + more)
     resolve(world, 0, "theirs")
     assert (path(a).read_bytes(), path(a, BACKUP).read_bytes()) == (good, good + more)
@@ -618,7 +618,7 @@ def test_without_the_agreed_version_a_damaged_one_stays_all_the_same(
     for stat in stats_of(must_collect(remote), space, "0", "g"):
         must_collect(remote).delete_block(space, stat.id, stat.version)
     outcome = only(push(world, 0))
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert "cannot be read to compare" in outcome.note
 
 
@@ -646,9 +646,9 @@ def test_mine_takes_back_what_an_older_copy_lacks(world: World) -> None:
     os.truncate(path(a), 0)
     push(world, 0)
     replace(path(a), b"".join(lines[:4]))
-    assert only(push(world, 0)).standing is Standing.BEHIND
+    assert only(push(world, 0)).standing is SyncStatus.BEHIND
     outcome = resolve(world, 0, "mine")
-    assert (outcome.standing, outcome.undo is not None) == (Standing.PUSHED, True)
+    assert (outcome.standing, outcome.undo is not None) == (SyncStatus.PUSHED, True)
     pull(world, 1)
     assert path(a).read_bytes() == path(b).read_bytes() == b"".join(lines[:4])
 
@@ -660,6 +660,6 @@ def test_a_push_that_comes_second_tells_of_damage_too(world: World) -> None:
     torn(path(a, METADATA))
     push(world, 1)
     outcome = only(push(world, 0))
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert [hold.file for hold in outcome.held] == [METADATA]
     assert good != path(a, METADATA).read_bytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Report, Standing, Where
+from sessionary.sync.report import Outcome, Report, SyncStatus, Where
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, LIST, WORK, PolicyDevice, PolicyWorld
 
 F = "f-2025-01-31"
@@ -87,9 +87,9 @@ def test_a_damaged_file_is_held_back_until_it_is_settled(name: str, damage, worl
     damage(mine)
     bad = mine.read_bytes()
     pushed = outcome(world, 0, kind, "push")
-    assert (pushed.standing, [hold.where for hold in pushed.held]) == (Standing.HELD_BACK, [Where.HERE])
+    assert (pushed.standing, [hold.where for hold in pushed.held]) == (SyncStatus.HELD_BACK, [Where.HERE])
     for at, verb in ((1, "pull"), (1, "push"), (1, "status"), (0, "pull"), (0, "push"), (0, "status")):
-        assert outcome(world, at, kind, verb).standing is Standing.HELD_BACK, (at, verb)
+        assert outcome(world, at, kind, verb).standing is SyncStatus.HELD_BACK, (at, verb)
     assert (mine.read_bytes(), theirs.read_bytes()) == (bad, good)
     resolve(world, 0, kind, "theirs")
     assert mine.read_bytes() == good
@@ -103,13 +103,13 @@ def test_messages_go_on_beside_a_damaged_one(world: PolicyWorld) -> None:
     emptied(crumb)
     world.drop(a, "one", "20250201_120000")
     pushed = outcome(world, 0, WORK, "push")
-    assert pushed.standing is Standing.HELD_BACK
+    assert pushed.standing is SyncStatus.HELD_BACK
     assert [hold.file for hold in pushed.held] == [f"breadcrumbs/0/{crumb.name}"]
     outcome(world, 1, WORK, "pull")
     assert len(b.crumbs("one")) == 4
     world.drop(b, "one", "20250202_120000")
     outcome(world, 1, WORK, "push")
-    assert outcome(world, 0, WORK, "pull").standing is Standing.HELD_BACK
+    assert outcome(world, 0, WORK, "pull").standing is SyncStatus.HELD_BACK
     assert len(list(crumb.parent.glob("*.json"))) == 5
     assert crumb.read_bytes() == b""
     resolve(world, 0, WORK, "theirs")
@@ -138,7 +138,7 @@ def test_the_list_of_features_is_held_back_too(world: PolicyWorld) -> None:
     os.truncate(a.features / LIST, 0)
     engine = a.engine(FEATURE, world.remote())
     (held,) = [one for one in engine.push().outcomes if one.session_id == LIST]
-    assert (held.standing, held.held[0].where) == (Standing.HELD_BACK, Where.HERE)
+    assert (held.standing, held.held[0].where) == (SyncStatus.HELD_BACK, Where.HERE)
     b.engine(FEATURE, world.remote()).pull()
     assert (b.features / LIST).read_bytes() == good
     (waiting,) = engine.awaiting().outcomes
@@ -152,6 +152,6 @@ def test_an_edit_by_hand_of_a_document_goes_through(world: PolicyWorld) -> None:
     _, mine = files_of(world.devices[0])["session.json"]
     _, theirs = files_of(world.devices[1])["session.json"]
     mine.write_text(json.dumps({**json.loads(mine.read_text()), "purpose": "another"}))
-    assert outcome(world, 0, WORK, "push").standing is Standing.PUSHED
-    assert outcome(world, 1, WORK, "pull").standing is Standing.PULLED
+    assert outcome(world, 0, WORK, "push").standing is SyncStatus.PUSHED
+    assert outcome(world, 1, WORK, "pull").standing is SyncStatus.PULLED
     assert mine.read_bytes() == theirs.read_bytes()

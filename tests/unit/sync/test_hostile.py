@@ -16,7 +16,7 @@ from sessionary.sync.blocks import START, block_id, follow, pack, part_key, unpa
 from sessionary.sync.heads import LARGEST_INLINE, Head, PartHead, decode, encode, head_name
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, LIST, PROJECT, WORK, PolicyDevice, recipient
 
 Change = Callable[[Head], Head]
@@ -98,7 +98,7 @@ def test_an_owner_is_laid_down_beside_a_ledger_and_nowhere_else(
         before = everything(tmp_path)
         for verb in ("push", "pull", "push"):
             (outcome,) = getattr(one.engine(kind, remote), verb)().outcomes
-            assert outcome.standing in (Standing.FAILED, Standing.IN_STEP)
+            assert outcome.standing in (SyncStatus.FAILED, SyncStatus.IN_STEP)
         assert everything(tmp_path) == before
     assert not os.path.lexists("/tmp/.evil.owner")
 
@@ -149,7 +149,7 @@ def test_a_file_that_no_disk_can_hold_stops_no_other_session(
     assert remote.swap_head(space, encode(head), None)
     fresh = device(tmp_path, "fresh", FEATURE)
     told = {outcome.session_id: outcome.standing for outcome in fresh.engine(FEATURE, remote).pull().outcomes}
-    assert told == {"first": Standing.PULLED, "evil": Standing.FAILED}
+    assert told == {"first": SyncStatus.PULLED, "evil": SyncStatus.FAILED}
     assert fresh.feature_names() == ["first"]
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_changed_for_a_head_of_which_one_file_is_damaged(
     change(remote, forge)
     before = everything(tmp_path)
     (outcome,) = two.engine(FEATURE, remote).pull().outcomes
-    assert (outcome.standing, type(outcome.error)) == (Standing.FAILED, Corrupt)
+    assert (outcome.standing, type(outcome.error)) == (SyncStatus.FAILED, Corrupt)
     assert everything(tmp_path) == before
 
 
@@ -197,7 +197,7 @@ def test_nothing_is_changed_for_a_bundle_that_holds_what_no_session_has(
     change(remote, forge)
     before = everything(tmp_path)
     (outcome,) = two.engine(WORK, remote).pull().outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert everything(tmp_path) == before
 
 
@@ -243,7 +243,7 @@ def test_what_is_one_file_is_never_written_from_another(
     before = everything(tmp_path)
     for verb in ("pull", "push", "pull"):
         (outcome,) = getattr(one.engine(kind, remote), verb)().outcomes or [None]
-        assert outcome is None or outcome.standing is Standing.FAILED
+        assert outcome is None or outcome.standing is SyncStatus.FAILED
     assert everything(tmp_path) == before
     assert path.is_file() == there
     assert not list(path.parent.glob(".pull-*"))
@@ -257,7 +257,7 @@ def test_what_is_one_file_is_not_replaced_by_an_empty_folder(
     head = forged(FEATURE, LIST, msgspec.structs.replace(document(LIST), kind=word))
     assert remote.swap_head(head.space, encode(head), None)
     (outcome,) = one.engine(FEATURE, remote).pull().outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert not (one.features / LIST).exists()
 
 
@@ -268,7 +268,7 @@ def test_nobody_but_a_person_takes_the_list_of_features_away(tmp_path: Path, rem
     two.engine(FEATURE, remote).pull()
     change(remote, lambda head: msgspec.structs.replace(head, deleted=True))
     (outcome,) = two.engine(FEATURE, remote).pull().outcomes
-    assert (outcome.standing, "only a person" in outcome.note) == (Standing.HELD_BACK, True)
+    assert (outcome.standing, "only a person" in outcome.note) == (SyncStatus.HELD_BACK, True)
     assert (two.features / LIST).read_text() == "active_features: []\n"
     two.engine(FEATURE, remote).push()
-    assert device(tmp_path, "three", FEATURE).engine(FEATURE, remote).pull().of(Standing.PULLED)
+    assert device(tmp_path, "three", FEATURE).engine(FEATURE, remote).pull().of(SyncStatus.PULLED)

@@ -7,12 +7,12 @@ import pytest
 
 from sessionary.errors import NotFound
 from sessionary.layouts.amplifier.ids import folders_of, path_slug
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.identity import Repositories, identity_of, normal_address
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "init.defaultBranch=main"]
 
@@ -121,7 +121,7 @@ def test_sessions_follow_the_repository_to_where_it_lies_elsewhere(tmp_path: Pat
     def engine(at: int, *, knows: bool = True) -> Engine:
         home, project, folder = homes[at]
         projects = Repositories({project: folder} if knows else {})
-        layout = AmplifierRecipient(home)
+        layout = AmplifierSyncLayout(home)
         return Engine(layout, server.remote(), state_dir=home / "state", projects=projects, quiet=0)
 
     here = homes[0][0] / "projects" / homes[0][1] / "sessions" / "s"
@@ -129,10 +129,10 @@ def test_sessions_follow_the_repository_to_where_it_lies_elsewhere(tmp_path: Pat
     (here / "transcript.jsonl").write_text('{"role":"user","content":"hi"}\n')
     engine(0).push()
     (held,) = engine(1, knows=False).pull().outcomes
-    assert held.standing is Standing.HELD_BACK
+    assert held.standing is SyncStatus.HELD_BACK
     assert "git:github.com/o/app is not known here" in held.note
     (pulled,) = engine(1).pull().outcomes
-    assert (pulled.standing, pulled.project) == (Standing.PULLED, "git:github.com/o/app")
+    assert (pulled.standing, pulled.project) == (SyncStatus.PULLED, "git:github.com/o/app")
     there = homes[1][0] / "projects" / homes[1][1] / "sessions" / "s" / "transcript.jsonl"
     assert there.read_text() == '{"role":"user","content":"hi"}\n'
 
@@ -143,14 +143,14 @@ def test_a_session_whose_project_is_gone_is_told_and_not_pushed(tmp_path: Path) 
     (session / "transcript.jsonl").write_text('{"role":"user","content":"hi"}\n')
     server = MemoryServer()
     engine = Engine(
-        AmplifierRecipient(tmp_path),
+        AmplifierSyncLayout(tmp_path),
         server.remote(),
         state_dir=tmp_path / "state",
         projects=Repositories({}, find=folders_of),
         quiet=0,
     )
     (outcome,) = engine.push().outcomes
-    assert (outcome.standing, outcome.project) == (Standing.HELD_BACK, "-gone-away")
+    assert (outcome.standing, outcome.project) == (SyncStatus.HELD_BACK, "-gone-away")
     assert server.remote().list_heads().heads == ()
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.disk.scan import LineFile
-from sessionary.disk.spool import Slot, Spool
+from sessionary.disk.line_reader import LineFile
+from sessionary.disk.spooled_file import Slot, Spool
 from sessionary.errors import Corrupt, RemoteError, StorageFailed
-from sessionary.sync.arriving import ALIKE
 from sessionary.sync.blocks import START, block_id, cut, pack, part_key
+from sessionary.sync.download import ALIKE
 from sessionary.sync.heads import PartHead
 from sessionary.sync.incoming import fetch
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.sync_world import Device
 
 MEGABYTE = 1 << 20
@@ -99,11 +99,11 @@ def test_the_last_byte_of_a_large_session_is_proved_before_the_first_is_changed(
     a.engine(server.remote()).push()
     before = b.files()
     (outcome,) = b.engine(Damaging(server, "me")).pull().outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert isinstance(outcome.error, Corrupt)
     assert b.files() == before
     (outcome,) = b.engine(server.remote()).pull().outcomes
-    assert outcome.standing is Standing.PULLED
+    assert outcome.standing is SyncStatus.PULLED
     assert b.files() == a.files()
 
 
@@ -116,7 +116,7 @@ def test_sessions_that_fail_keep_no_files_open(tmp_path: Path) -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     report = b.engine(Damaging(server, "me")).pull()
-    assert [outcome.standing for outcome in report.outcomes] == [Standing.FAILED] * 3
+    assert [outcome.standing for outcome in report.outcomes] == [SyncStatus.FAILED] * 3
     assert len(os.listdir("/proc/self/fd") if before else ()) < before + 3
 
 

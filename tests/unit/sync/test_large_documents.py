@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, PolicyWorld
 from sessionary.testing.sync_world import World
 
@@ -37,9 +37,9 @@ def test_a_document_larger_than_a_round_is_pushed_whole(tmp_path: Path, turns: i
     (a.sessions / "one" / "config.md").write_text(lines)
     counted = Counted(server, "me")
     (outcome,) = a.engine(counted).push().outcomes
-    assert outcome.standing is Standing.PUSHED
+    assert outcome.standing is SyncStatus.PUSHED
     assert counted.again == 0, "no block is sent twice"
-    assert [one.standing for one in a.engine(server.remote()).push().outcomes] == [Standing.IN_STEP]
+    assert [one.standing for one in a.engine(server.remote()).push().outcomes] == [SyncStatus.IN_STEP]
     b.engine(server.remote()).pull()
     assert (b.sessions / "one" / "config.md").read_text() == lines
 
@@ -51,6 +51,6 @@ def test_a_brainstorm_larger_than_a_round_is_pushed_whole(tmp_path: Path) -> Non
     for n in range(300):
         a.storm("idea", f"{random.Random(n).getrandbits(400):x}")
     (outcome,) = a.engine(BRAINSTORM, Counted(server, "me")).push().outcomes
-    assert outcome.standing is Standing.PUSHED
+    assert outcome.standing is SyncStatus.PUSHED
     b.engine(BRAINSTORM, server.remote()).pull()
     assert b.answers("idea") == a.answers("idea")

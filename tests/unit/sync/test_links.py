@@ -12,7 +12,7 @@ from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
 from sessionary.testing.sync_world import World
 
@@ -118,7 +118,7 @@ def carried(folder: Path) -> dict[str, bytes]:
 
 
 def is_reported(outcome: Outcome, link: Path) -> None:
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert isinstance(outcome.error, Unsupported)
     assert (outcome.error.path, str(link) in outcome.note) == (str(link), True)
     assert str(link) in (outcome.error.hint or "")
@@ -149,7 +149,7 @@ def test_a_session_behind_a_link_is_reported_and_others_go_on(verb: str, case: C
     before, heads = contents(target), {one.name: one.data for one in heads_of(case._remote())}
     found = case.run(0, verb)
     is_reported(found["one"], link)
-    expected = {"push": Standing.PUSHED, "pull": Standing.IN_STEP, "status": Standing.AHEAD}[verb]
+    expected = {"push": SyncStatus.PUSHED, "pull": SyncStatus.IN_STEP, "status": SyncStatus.AHEAD}[verb]
     assert found["two"].standing is expected
     assert contents(target) == before
     changed = {one.name for one in heads_of(case._remote()) if heads[one.name] != one.data}
@@ -169,7 +169,7 @@ def test_a_session_that_comes_anew_is_not_put_behind_a_link(case: Case) -> None:
     assert not (case.elsewhere / "nothing").exists()
     case.run(1, "push")
     pulled = case.run(0, "pull")
-    assert pulled["one"].standing is Standing.IN_STEP, "a link whose disk is missing is no deletion"
+    assert pulled["one"].standing is SyncStatus.IN_STEP, "a link whose disk is missing is no deletion"
     assert case.folder(0, "one").exists()
 
 
@@ -236,7 +236,8 @@ def test_a_pull_writes_through_no_link(kind: str, name: str, dangles: bool, tmp_
         assert contents(case.elsewhere) == before
         assert link.is_symlink()
     assert (
-        found["two"].standing is Standing.PULLED or case.run(0, "status")["two"].standing is Standing.IN_STEP
+        found["two"].standing is SyncStatus.PULLED
+        or case.run(0, "status")["two"].standing is SyncStatus.IN_STEP
     )
     case.run(0, "push")
     assert contents(case.elsewhere) == before
@@ -256,7 +257,7 @@ def test_when_the_file_takes_the_place_of_its_link_all_goes_on(kind: str, name: 
     for at in (0, 1, 0):
         case.run(at, "pull")
         case.run(at, "push")
-    assert {one.standing for at in (0, 1) for one in case.run(at, "status").values()} == {Standing.IN_STEP}
+    assert {one.standing for at in (0, 1) for one in case.run(at, "status").values()} == {SyncStatus.IN_STEP}
     mine, theirs = (carried(case.folder(at, "one")) for at in (0, 1))
     assert mine == theirs
 
@@ -341,9 +342,9 @@ def test_a_link_within_the_store_and_one_in_the_place_of_the_store_are_followed(
     for change in links_that_stay(case):
         change()
     assert changed.is_symlink()
-    assert case.run(0, "push")["one"].standing is Standing.PUSHED
-    assert case.run(0, "status")["one"].standing is Standing.IN_STEP
+    assert case.run(0, "push")["one"].standing is SyncStatus.PUSHED
+    assert case.run(0, "status")["one"].standing is SyncStatus.IN_STEP
     case.run(1, "pull")
     case.go_on(1, "one")
     case.run(1, "push")
-    assert case.run(0, "pull")["one"].standing is Standing.PULLED
+    assert case.run(0, "pull")["one"].standing is SyncStatus.PULLED

@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Standing
+from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.testing.sync_world import Device, World
 
@@ -117,7 +117,7 @@ def test_metadata_that_cannot_be_read_are_kept_in_both_versions(world: World) ->
     desk.engine(world.remote()).push()
     engine = laptop.engine(world.remote())
     (outcome,) = engine.pull().outcomes
-    assert (outcome.standing, aside(laptop)) == (Standing.HELD_BACK, [])
+    assert (outcome.standing, aside(laptop)) == (SyncStatus.HELD_BACK, [])
     engine.resolve(next(engine.layout.discover()), "theirs")
     assert told(laptop)["name"] == "of the desk"
     (kept,) = aside(laptop)

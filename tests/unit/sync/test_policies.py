@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.disk.spool import IN_MEMORY
+from sessionary.disk.spooled_file import IN_MEMORY
 from sessionary.errors import Conflict, Corrupt, Invalid
 from sessionary.layouts.base import Policy, Rule
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.sync import owners
 from sessionary.sync.bundles import Item, item, names_of, own_name, pack_items, unpack_items
-from sessionary.sync.comparing import compare
+from sessionary.sync.diff import compare
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
+from sessionary.sync.install import Placer
 from sessionary.sync.merging import Merged, Side, merge
-from sessionary.sync.placing import Placer
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Beside, Standing
+from sessionary.sync.report import Beside, SyncStatus
 from sessionary.sync.rules import Rules, rule_of
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.policy_world import EPOCH, FEATURE, LIST, PROJECT, WORK, PolicyWorld, recipient
@@ -201,7 +201,7 @@ def test_what_was_applied_twice_is_told_and_kept(tmp_path: Path, server: MemoryS
     b.apply("one")
     push(world, 1)
     (outcome,) = pull(world, 0).outcomes
-    assert outcome.standing is Standing.PULLED
+    assert outcome.standing is SyncStatus.PULLED
     assert "1 messages were applied on two devices" in outcome.note
     (beside,) = a.work_folder("one").glob("log.jsonl.conflict-*")
     told = [
@@ -249,11 +249,11 @@ def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, s
     (b.features / LIST).write_text("# there\n")
     push(world, 1)
     (told,) = pull(world, 0).outcomes
-    assert (told.standing, told.session_id) == (Standing.HELD_BACK, LIST)
+    assert (told.standing, told.session_id) == (SyncStatus.HELD_BACK, LIST)
     assert "a person" in told.note
     (engine,) = a.engines(world.remote())
     (held,) = engine.status().outcomes
-    assert (held.standing, held.note) == (Standing.HELD_BACK, told.note)
+    assert (held.standing, held.note) == (SyncStatus.HELD_BACK, told.note)
     (ref,) = engine.layout.discover()
     engine.resolve(ref, keep)
     pull(world, 1)
@@ -273,7 +273,7 @@ def test_both_lists_wait_for_a_person_though_none_was_ever_agreed_on(
     (engine,) = a.engines(world.remote())
     for report in (engine.status(), engine.awaiting()):
         (told,) = report.outcomes
-        assert told.standing is Standing.HELD_BACK
+        assert told.standing is SyncStatus.HELD_BACK
         assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
     engine.pull()
     for report in (engine.status(), engine.awaiting()):
@@ -299,7 +299,7 @@ def test_a_long_list_is_compared_on_a_machine_that_remembers_nothing(
     (engine,) = a.engines(world.remote())
     assert not os.path.exists(engine.states.folder)
     (told,) = getattr(engine, verb)().outcomes
-    assert told.standing is Standing.HELD_BACK
+    assert told.standing is SyncStatus.HELD_BACK
     assert told.beside == (Beside(LIST, str(a.features / LIST), None),)
 
 
@@ -314,7 +314,7 @@ def test_what_waits_is_not_known_while_the_other_side_does_not_answer(
         ChaosRemote(server.remote(), fate=random.Random(1), chance=1.0, faults=("throttled",))
     )
     (told,) = engine.awaiting().outcomes
-    assert (told.session_id, told.standing) == (LIST, Standing.FAILED)
+    assert (told.session_id, told.standing) == (LIST, SyncStatus.FAILED)
 
 
 def test_two_devices_bring_one_session_to_one_place_at_once(tmp_path: Path, server: MemoryServer) -> None:
@@ -354,7 +354,7 @@ def test_a_time_far_in_the_future_does_not_hold_a_session_back_for_ever(
     path, now = b.work / "one" / "session.json", datetime.now(UTC)
     if ahead:
         os.utime(path, (now.timestamp() + 7200,) * 2)
-    for later, standing in ((1, Standing.HELD_BACK), (40, Standing.PULLED)):
+    for later, standing in ((1, SyncStatus.HELD_BACK), (40, SyncStatus.PULLED)):
         engine = Engine(
             recipient(WORK, b.project),
             world.remote(),

@@ -9,8 +9,8 @@ import pytest
 
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import Invalid, InvalidId, NotFound
-from sessionary.layouts.amplifier.receiving import AmplifierRecipient
-from sessionary.layouts.base import PartKind, Policy, Recipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.layouts.fields import Overruled
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
@@ -31,7 +31,7 @@ def world(tmp_path: Path) -> PolicyWorld:
     return world
 
 
-def layout_of(world: PolicyWorld, kind: str) -> Recipient:
+def layout_of(world: PolicyWorld, kind: str) -> SyncLayout:
     return recipient(kind, world.devices[0].project)
 
 
@@ -110,7 +110,7 @@ def test_each_file_has_its_policy(kind: str, name: str, policy: Policy, world: P
 def test_a_session_is_a_folder_or_one_file(
     kind: str, session: str, only: str | None, world: PolicyWorld
 ) -> None:
-    assert layout_of(world, kind).only_part(session) == only
+    assert layout_of(world, kind).single_file(session) == only
 
 
 def test_a_version_that_lies_beside_a_file_is_no_part_of_a_feature(world: PolicyWorld) -> None:
@@ -262,7 +262,7 @@ def metadata(**fields: Any) -> bytes:
 def together(
     base: bytes | None, mine: bytes, theirs: bytes, tmp_path: Path, *, ours_lead: bool = False
 ) -> tuple[dict[str, Any], tuple[Overruled, ...]]:
-    layout = AmplifierRecipient(tmp_path)
+    layout = AmplifierSyncLayout(tmp_path)
     both = layout.merged("metadata.json", base, mine, theirs, ours_lead=ours_lead)
     assert both is not None
     again = layout.merged("metadata.json", base, both.data, theirs, ours_lead=ours_lead)
@@ -306,7 +306,7 @@ def test_metadata_of_an_unknown_past_lose_no_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [b"", b"{", b"[]", b"1"])
 def test_metadata_that_cannot_be_read_are_not_brought_together(bad: bytes, tmp_path: Path) -> None:
-    layout = AmplifierRecipient(tmp_path)
+    layout = AmplifierSyncLayout(tmp_path)
     for versions in ((None, bad, metadata()), (None, metadata(), bad), (bad, metadata(), metadata())):
         assert layout.merged("metadata.json", *versions) is None
 
@@ -318,7 +318,7 @@ def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world
     Path(ref.folder).rename(sibling.folder)
     for _ in range(2):
         with layout.held(sibling):
-            layout.relabel(sibling, "ideas", NOW)
+            layout.set_parent(sibling, "ideas", NOW)
     told = load_yaml(Path(sibling.folder).read_bytes())["session"]
     assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")
     assert told["id"] == f"{sibling.session_id}-2025-01-31"

@@ -15,7 +15,7 @@ from sessionary.sync.heads import decode
 from sessionary.sync.redaction import COMMON, MARK, Redaction
 from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.testing.faults import Fault
 from sessionary.testing.policy_world import EPOCH, FEATURE, WORK, PolicyWorld
@@ -137,7 +137,7 @@ def test_the_other_side_has_exactly_the_black_text(tmp_path: Path, server: Memor
     space = decode(*record[:2]).space
     stored = record.data + b"".join(block.data for block in blocks_of(world.remote(), space, "0", "g"))
     assert KEY.encode() not in stored
-    assert told(world, 0, "push").of(Standing.IN_STEP)
+    assert told(world, 0, "push").of(SyncStatus.IN_STEP)
 
 
 def test_turns_from_elsewhere_are_added_to_a_file_that_has_more(tmp_path: Path, server: MemoryServer) -> None:
@@ -149,15 +149,15 @@ def test_turns_from_elsewhere_are_added_to_a_file_that_has_more(tmp_path: Path, 
     b.write("one", ["go on"])
     told(world, 1, "push")
     (outcome,) = told(world, 0, "pull").outcomes
-    assert outcome.standing is Standing.PULLED
+    assert outcome.standing is SyncStatus.PULLED
     assert KEY in a.lines("one")[0]
     assert json.loads(a.lines("one")[1])["content"] == "go on"
     for _ in range(2):
         for at in (0, 1):
             told(world, at, "push")
             told(world, at, "pull")
-    assert told(world, 0, "push").of(Standing.IN_STEP)
-    assert told(world, 1, "push").of(Standing.IN_STEP)
+    assert told(world, 0, "push").of(SyncStatus.IN_STEP)
+    assert told(world, 1, "push").of(SyncStatus.IN_STEP)
     assert (len(a.lines("one")), len(b.lines("one"))) == (2, 2)
     assert b.names() == a.names() == ["one"]
 
@@ -209,7 +209,7 @@ def test_what_would_replace_a_secret_is_held_back(tmp_path: Path, server: Memory
     told(world, 1, "push")
     before = text_of(world, 0)
     (outcome,) = told(world, 0, "pull").outcomes
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert text_of(world, 0) == before
 
 
@@ -224,11 +224,11 @@ def test_a_device_without_rules_does_not_lose_its_text_to_the_black_one(
     a.rules = Rules(redact=Redaction())
     told(world, 0, "push")
     (outcome,) = told(world, 1, "pull").outcomes
-    assert outcome.standing is Standing.HELD_BACK
+    assert outcome.standing is SyncStatus.HELD_BACK
     assert KEY in text_of(world, 1)
     assert "the same rules" in (outcome.error.hint if outcome.error else "")
     b.rules = a.rules
-    assert told(world, 1, "pull").of(Standing.IN_STEP)
+    assert told(world, 1, "pull").of(SyncStatus.IN_STEP)
     assert KEY in text_of(world, 1)
 
 
@@ -248,7 +248,7 @@ def test_messages_are_blacked_out_and_stay_as_they_are_here(tmp_path: Path, serv
     there = b.work_folder("one") / "breadcrumbs" / "0" / path.name
     assert json.loads(there.read_text())["prompt"] == MARK
     assert sorted(a.crumbs("one")) == sorted(b.crumbs("one")) == ["word1", "x"]
-    assert all(report.of(Standing.IN_STEP) for device in (a, b) for report in world.sync(device))
+    assert all(report.of(SyncStatus.IN_STEP) for device in (a, b) for report in world.sync(device))
 
 
 def test_histories_of_both_sides_become_one_and_keep_their_secrets(
@@ -270,7 +270,7 @@ def test_histories_of_both_sides_become_one_and_keep_their_secrets(
     told = [[json.loads(line)["command"] for line in device.history("f-2025-01-31")] for device in (a, b)]
     assert told[0] == [f"with {KEY}", "between", f"again {KEY}", f"again {KEY}"]
     assert told[1] == [f"with {MARK}", "between", f"again {MARK}", f"again {MARK}"]
-    assert all(report.of(Standing.IN_STEP) for device in (a, b) for report in world.sync(device))
+    assert all(report.of(SyncStatus.IN_STEP) for device in (a, b) for report in world.sync(device))
 
 
 def test_documents_of_both_sides_become_one_and_keep_their_secrets(

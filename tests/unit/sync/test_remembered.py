@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sessionary.sync.heads import decode
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.state import States
 from sessionary.testing.sync_world import Device
 
@@ -38,7 +38,7 @@ def test_a_digit_that_the_disk_has_changed_comes_into_no_head(tmp_path: Path) ->
     after = decode(name, server.tenants["me"].heads[name][0])
     assert after.count > decode(name, before).count
     assert after.space == decode(name, before).space
-    assert [one.standing for one in b.engine(server.remote()).pull().outcomes] == [Standing.PULLED]
+    assert [one.standing for one in b.engine(server.remote()).pull().outcomes] == [SyncStatus.PULLED]
     assert b.lines("one") == a.lines("one")
 
 

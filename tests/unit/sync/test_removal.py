@@ -18,7 +18,7 @@ from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.removal import LEAST, Removal, Remover, without_past
 from sessionary.sync.removed import Removed
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import FEATURE, WORK, PolicyWorld
 from sessionary.testing.sync_world import EPOCH, Device, World, live
 
@@ -141,7 +141,7 @@ def test_a_generation_is_forgotten_when_it_was_left_long_ago(place: Place) -> No
     assert count_leftovers(place.server.remote()).past_blocks == 0
     for device in (place.a, place.b):
         place.pull(device)
-        assert [one.standing for one in place.push(device).outcomes] == [Standing.IN_STEP]
+        assert [one.standing for one in place.push(device).outcomes] == [SyncStatus.IN_STEP]
     place.world.check()
 
 
@@ -154,7 +154,7 @@ def test_of_a_session_that_was_trashed_long_ago_only_the_name_is_left(place: Pla
     assert (done.emptied, done.trimmed, place.blocks()) == (1, 0, {})
     head = place.heads()["one"]
     assert (head.deleted, head.parts, head.history) == (True, (), ())
-    assert [one.standing for one in place.pull(place.b).outcomes] == [Standing.TRASHED]
+    assert [one.standing for one in place.pull(place.b).outcomes] == [SyncStatus.TRASHED]
     assert place.b.names() == []
     place.world.check()
 
@@ -166,8 +166,8 @@ def test_what_was_never_pushed_of_an_emptied_session_stays_and_comes_back_for_al
     place.wait(31)
     place.remove(place.a)
     place.world.say(place.b, "one", 1)
-    assert [one.standing for one in place.pull(place.b).outcomes] == [Standing.HELD_BACK]
-    assert [one.standing for one in place.push(place.b).outcomes] == [Standing.PUSHED]
+    assert [one.standing for one in place.pull(place.b).outcomes] == [SyncStatus.HELD_BACK]
+    assert [one.standing for one in place.push(place.b).outcomes] == [SyncStatus.PUSHED]
     place.world.check()
     assert len(place.a.lines("one")) == 6
 
@@ -467,7 +467,7 @@ def test_a_push_works_as_ever_where_nothing_can_be_removed(tmp_path: Path) -> No
     world = World(tmp_path, lambda: WithoutVerb(server.remote()), 2, block=BLOCK)
     a, _ = world.devices
     world.say(a, "one", 4, 150)
-    assert [one.standing for one in a.engine(world.remote()).push().outcomes] == [Standing.PUSHED]
+    assert [one.standing for one in a.engine(world.remote()).push().outcomes] == [SyncStatus.PUSHED]
     world.fork(a, "one", "fork", 3)
     world.check()
     assert sorted(a.names()) == ["fork", "one"]

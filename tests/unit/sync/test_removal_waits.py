@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.assuring import REST
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.removal import LEAST, Remover
 from sessionary.sync.removed import Removed
+from sessionary.sync.verify_blocks import REST
 from sessionary.testing.sync_world import World
 
 LOST = "00000000-00000000-" + 32 * "f"

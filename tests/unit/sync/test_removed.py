@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.cli.sync import collecting, places
+from sessionary.cli.sync import gc, places
 from sessionary.errors import Corrupt, SessionaryError, StorageFailed
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.removal import Removal
@@ -234,15 +234,15 @@ def spoilt(count: int) -> list[SessionaryError]:
 
 
 def test_the_command_names_the_files_and_the_remedy() -> None:
-    told = list(collecting._told(Removal(spoilt=spoilt(2))))
+    told = list(gc._told(Removal(spoilt=spoilt(2))))
     assert told[:-1] == [
         "! 2 blocks not put back, though a session may need that",
         "    block 0 is damaged: /removed/0",
         "    block 1 is damaged: /removed/1",
         "    bring it back",
     ]
-    assert list(collecting._told(Removal(spoilt=spoilt(9))))[6] == "    and 4 more; --json lists all"
-    found = collecting._document(Removal().found, Removal(spoilt=spoilt(9)))
+    assert list(gc._told(Removal(spoilt=spoilt(9))))[6] == "    and 4 more; --json lists all"
+    found = gc._document(Removal().found, Removal(spoilt=spoilt(9)))
     assert [one["path"] for one in found["spoilt"]] == [f"/removed/{n}" for n in range(9)]
     assert found["spoilt"][0]["error"] == "Corrupt"
 

@@ -10,7 +10,7 @@ import pytest
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode, encode, follows, is_older
 from sessionary.sync.remote import heads_of
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, SyncStatus
 from sessionary.testing.backed_up import BackedUp
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
@@ -156,12 +156,12 @@ def test_an_emptied_remote_is_told_and_filled_again(tmp_path: Path, store: Backe
     before = only(pull(a, store))
     store.put_back()
     told = status(a, store)
-    assert (before.standing, told.standing) == (Standing.IN_STEP, Standing.NEVER)
+    assert (before.standing, told.standing) == (SyncStatus.IN_STEP, SyncStatus.NEVER)
     assert "lost" in told.note
     sent = only(push(a, store))
-    assert (sent.standing, "again" in sent.note) == (Standing.PUSHED, True)
-    assert [only(push(device, store)).standing for device in (a, b)] == [Standing.IN_STEP] * 2
-    assert status(a, store).standing is Standing.IN_STEP
+    assert (sent.standing, "again" in sent.note) == (SyncStatus.PUSHED, True)
+    assert [only(push(device, store)).standing for device in (a, b)] == [SyncStatus.IN_STEP] * 2
+    assert status(a, store).standing is SyncStatus.IN_STEP
     world.check()
 
 
@@ -170,7 +170,7 @@ def test_a_turn_fills_an_emptied_remote_without_a_list(tmp_path: Path, store: Ba
     everywhere(world, a, b, lines=3)
     store.put_back()
     world.say(a, "one", 1)
-    assert only(turn(a, store)).standing is Standing.PUSHED
+    assert only(turn(a, store)).standing is SyncStatus.PUSHED
     world.check()
 
 
@@ -182,11 +182,11 @@ def test_a_remote_that_was_put_back_is_told_and_brought_up_again(tmp_path: Path,
     push(a, store)
     store.put_back()
     told = status(a, store)
-    assert (told.standing, "earlier state" in told.note) == (Standing.AHEAD, True)
-    assert only(pull(a, store)).standing is Standing.IN_STEP
-    assert only(push(a, store)).standing is Standing.PUSHED
+    assert (told.standing, "earlier state" in told.note) == (SyncStatus.AHEAD, True)
+    assert only(pull(a, store)).standing is SyncStatus.IN_STEP
+    assert only(push(a, store)).standing is SyncStatus.PUSHED
     assert len(b.lines("one")) == 2
-    assert only(pull(b, store)).standing is Standing.PULLED
+    assert only(pull(b, store)).standing is SyncStatus.PULLED
     assert b.lines("one") == a.lines("one")
     world.check()
 
@@ -202,8 +202,8 @@ def test_a_device_whose_state_the_remote_never_had_is_told_that_both_went_on(
     store.put_back()
     world.say(a, "one", 1)
     push(a, store)
-    assert status(b, store).standing is Standing.DIVERGED
-    assert only(push(b, store)).standing is Standing.DIVERGED
+    assert status(b, store).standing is SyncStatus.DIVERGED
+    assert only(push(b, store)).standing is SyncStatus.DIVERGED
     world.check()
 
 
@@ -217,7 +217,7 @@ def test_what_was_taken_back_stays_so_after_a_restore(tmp_path: Path, store: Bac
     store.put_back()
     for device in (b, a):
         pull(device, store)
-        assert only(push(device, store)).standing in (Standing.PUSHED, Standing.IN_STEP)
+        assert only(push(device, store)).standing in (SyncStatus.PUSHED, SyncStatus.IN_STEP)
     world.check()
     assert len(a.lines("one")) == 2
 
@@ -232,11 +232,11 @@ def test_what_was_trashed_stays_so_after_a_restore(emptied: bool, tmp_path: Path
     push(a, store)
     store.put_back()
     told = only(push(a, store))
-    assert told.standing is Standing.TRASHED
+    assert told.standing is SyncStatus.TRASHED
     assert push(a, store).outcomes == []
     pull(c, store)
     assert c.names() == []
-    assert only(pull(b, store)).standing is Standing.TRASHED
+    assert only(pull(b, store)).standing is SyncStatus.TRASHED
     world.check()
 
 
@@ -254,7 +254,7 @@ def test_trashing_what_the_remote_has_lost_is_told_as_it_is(
     store.put_back()
     world.take_back(a.trash("one"))
     told = only(a.engine(store.remote()).push(look=look))
-    assert (told.standing, told.note) == (Standing.TRASHED, "")
+    assert (told.standing, told.note) == (SyncStatus.TRASHED, "")
     pull(a, store)
     assert a.names() == []
     world.settle()
@@ -271,7 +271,7 @@ def test_a_tombstone_takes_nothing_that_whoever_wrote_it_had_not_seen(
     store.put_back()
     world.take_back(a.trash("one"))
     push(a, store)
-    assert only(pull(b, store)).standing is Standing.HELD_BACK
+    assert only(pull(b, store)).standing is SyncStatus.HELD_BACK
     assert len(b.lines("one")) == 5
     world.check()
 
@@ -423,7 +423,7 @@ def test_a_sibling_that_has_come_already_is_not_made_twice(tmp_path: Path, store
     opened.pull()
     assert c.names() == sorted([str(sibling), "one"])
     outcome = next(one for one in pull(c, store).outcomes if one.session_id == "one")
-    assert (outcome.standing, outcome.sibling) == (Standing.DIVERGED, sibling)
+    assert (outcome.standing, outcome.sibling) == (SyncStatus.DIVERGED, sibling)
     assert c.files() == b.files()
     assert list(c.sessions.glob(".trash/*/one"))
     world.check()

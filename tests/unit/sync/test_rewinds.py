@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.report import Outcome, Standing
+from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.testing.sync_world import Device, World
 
 KEPT = "was taken back on another device from {} to {} bytes, but had gone on here: all lines stay"
@@ -67,7 +67,7 @@ def test_a_rewind_that_was_sent_and_is_undone_is_reported_on_both(
     found = [run(world, 1, verb) for verb in verbs]
     told = [one for one in found if KEPT.format(before, after) in one.note]
     assert len(told) == 1, "once, and by whichever command meets the rewind first"
-    assert told[0].standing is not Standing.IN_STEP, "what is in step is not printed"
+    assert told[0].standing is not SyncStatus.IN_STEP, "what is in step is not printed"
     assert BACK in run(world, 0, "pull").note
     assert path(a).read_bytes() == path(b).read_bytes()
     assert len(a.lines("one")) == 6

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from sessionary.errors import RemoteError
-from sessionary.sync.drafts import ROUND
 from sessionary.sync.heads import decode
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
+from sessionary.sync.upload_plan import ROUND
 from sessionary.testing.policy_world import BRAINSTORM, PolicyDevice
 from sessionary.testing.sync_world import Device
 
@@ -45,10 +45,10 @@ def test_a_long_brainstorm_is_one_head_and_comes_whole(tmp_path: Path) -> None:
     (a.storms / "idea.yaml").write_text(long_text())
     remote = Watched(server, 1)
     (outcome,) = a.engine(BRAINSTORM, remote).push().outcomes
-    assert outcome.standing is Standing.PUSHED
+    assert outcome.standing is SyncStatus.PUSHED
     assert remote.heads == [{"session.yaml"}]
     (outcome,) = b.engine(BRAINSTORM, server.remote()).pull().outcomes
-    assert outcome.standing is Standing.PULLED
+    assert outcome.standing is SyncStatus.PULLED
     assert (b.storms / "idea.yaml").read_text() == long_text()
 
 
@@ -58,11 +58,11 @@ def test_a_long_document_beside_a_conversation_comes_whole(tmp_path: Path) -> No
     a.write("one", ["x"])
     (a.sessions / "one" / "config.md").write_text(long_text())
     (outcome,) = a.engine(Watched(server, 1)).push().outcomes
-    assert outcome.standing is Standing.PUSHED
+    assert outcome.standing is SyncStatus.PUSHED
     b.engine(server.remote()).pull()
     assert b.files() == a.files()
     (outcome,) = a.engine(Watched(server, 0)).push().outcomes
-    assert outcome.standing is Standing.IN_STEP
+    assert outcome.standing is SyncStatus.IN_STEP
 
 
 @pytest.mark.parametrize("cut_off", [0, 1, 2, 3])
@@ -73,11 +73,11 @@ def test_documents_go_with_the_last_round_whenever_a_push_is_cut_off(tmp_path: P
     (a.sessions / "one" / "config.md").write_text(long_text())
     broken = Watched(server, cut_off)
     (outcome,) = a.engine(broken).push().outcomes
-    assert outcome.standing is Standing.FAILED
+    assert outcome.standing is SyncStatus.FAILED
     assert all(names == {"transcript.jsonl"} for names in broken.heads)
     whole = Watched(server)
     (outcome,) = a.engine(whole).push().outcomes
-    assert outcome.standing is Standing.PUSHED
+    assert outcome.standing is SyncStatus.PUSHED
     assert [names for names in whole.heads if "config.md" in names] == whole.heads[-1:]
     b.engine(server.remote()).pull()
     assert b.files() == a.files()

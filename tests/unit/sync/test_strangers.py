@@ -4,7 +4,7 @@ import msgspec
 
 from sessionary.sync.blocks import FORMAT
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.sync.strangers import strangers
 
@@ -24,7 +24,7 @@ def test_a_kind_that_is_not_known_is_told_with_its_sessions() -> None:
         "zed": ["c"],
     }
     (only,) = found["zed"].outcomes
-    assert only.standing is Standing.HELD_BACK
+    assert only.standing is SyncStatus.HELD_BACK
     assert "'zed'" in only.note
 
 

@@ -5,7 +5,7 @@ What carries sessions to other machines is loaded when it is asked for.
 
 from typing import TYPE_CHECKING
 
-from sessionary.faces import give_way, on_demand
+from sessionary.lazy_exports import give_way, on_demand
 
 if not give_way(__name__):
     from sessionary.layouts.amplifier import (

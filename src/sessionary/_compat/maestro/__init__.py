@@ -1,5 +1,5 @@
 """The import name of Maestro; a Maestro that is really installed is loaded instead."""
 
-from sessionary.faces import give_way
+from sessionary.lazy_exports import give_way
 
 give_way(__name__)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from sessionary.cli import output, phrases
-from sessionary.cli.in_project import heading, label
+from sessionary.cli import formatting, output
 from sessionary.cli.problems import item
+from sessionary.cli.project_options import heading, label
 from sessionary.cli.text import cells, fit, one_line
-from sessionary.layouts.brainstorm.messages import ago, say, sparkline, words
-from sessionary.layouts.brainstorm.moves import Jump, list_in
+from sessionary.layouts.brainstorm.constants import AXES, is_whole, write_time
+from sessionary.layouts.brainstorm.navigation import Jump, list_in
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.vocabulary import AXES, is_whole, write_time
+from sessionary.layouts.brainstorm.texts import ago, say, sparkline, words
 
 
 def as_object(session: Brainstorm, *, whole: bool = False) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def page(session: Brainstorm) -> Iterator[str]:
         yield from _entry(entry, session)
     if session.superseded:
         yield ""
-        yield f"{phrases.count(len(session.superseded), 'entry', 'entries')} given up for a branch (--json has them)"
+        yield f"{formatting.count(len(session.superseded), 'entry', 'entries')} given up for a branch (--json has them)"
     yield from _ideas(session)
     yield from _techniques(session)
     yield from _rounds(session, "party")

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, output
+from sessionary.cli import output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.ending import LOW_SCORE
-from sessionary.layouts.brainstorm.messages import LANGUAGES, checkpoint, say
-from sessionary.layouts.brainstorm.writing import ABANDONED
+from sessionary.layouts.brainstorm.files import ABANDONED
+from sessionary.layouts.brainstorm.texts import LANGUAGES, checkpoint, say
 
 
 @click.command(
@@ -24,10 +24,10 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @given.settings
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def save_command(slug: str, root: Path, lang: str, json_: bool, **options: Any) -> int:
     """Store a session, and print where it stands and how to resume it.
 
@@ -38,12 +38,12 @@ def save_command(slug: str, root: Path, lang: str, json_: bool, **options: Any) 
     settings = given.set_by(options)
     store.load(slug)  # which stores a migration
     session = store.update(slug, **settings) if settings else store.checkpoint(slug)
-    resume = in_project.command_line("brainstorm", root, "start", slug, "--resume")
+    resume = project_options.command_line("brainstorm", root, "start", slug, "--resume")
     if json_:
         output.value(drawn.as_object(session) | {"resume": resume})
     else:
         output.lines(
-            harmless(checkpoint(session, in_project.short_path(session.path), resume, lang)).split("\n")
+            harmless(checkpoint(session, project_options.short_path(session.path), resume, lang)).split("\n")
         )
     return 0
 
@@ -57,21 +57,21 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @click.option("--abandon", is_flag=True, help="Give it up instead of completing it.")
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
     """Complete a session, or give it up. Undo: `reopen`, whose line is printed."""
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))
     session = store.abandon(slug) if abandon else store.finish(slug)
     if not json_ and lang == LANGUAGES[0]:
-        in_project.warn(session.problems)
+        project_options.warn(session.problems)
     elif not json_ and any(problem.code == "low_score" for problem in session.problems):
         output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
     changed = before is not None and before.status != session.status
-    undo = in_project.command_line("brainstorm", root, "reopen", slug) if changed else ""
+    undo = project_options.command_line("brainstorm", root, "reopen", slug) if changed else ""
     return given.told(session, lang, json_, undo)
 
 
@@ -83,9 +83,9 @@ Example:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     """Go on with a session that was completed or given up.
 
@@ -96,5 +96,5 @@ def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     session = store.reopen(slug)
     ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
     changed = before is not None and before.status != session.status
-    undo = in_project.command_line("brainstorm", root, "finish", slug, *ended) if changed else ""
+    undo = project_options.command_line("brainstorm", root, "finish", slug, *ended) if changed else ""
     return given.told(session, lang, json_, undo)

@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import changing, completing, in_project, output
+from sessionary.cli import changing, completing, output, project_options
 from sessionary.cli.brainstorm import drawn
 from sessionary.cli.text import harmless
 from sessionary.errors import Invalid, SessionaryError
-from sessionary.layouts.brainstorm.messages import LANGUAGES, saved, say
+from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, PHASES
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
-from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, PHASES
+from sessionary.layouts.brainstorm.texts import LANGUAGES, saved, say
 from sessionary.model import Problem
 
 Command = TypeVar("Command", bound=Any)
 T = TypeVar("T")
 
-named = in_project.resolving(lambda root, word: store_in(root).find(word))
+named = project_options.resolving(lambda root, word: store_in(root).find(word))
 
 
 def _slugs(ctx: click.Context) -> list[str]:
@@ -87,9 +87,9 @@ def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None
     and which command prints them.
     """
     if lang == LANGUAGES[0] or not problems:
-        in_project.warn(problems)
+        project_options.warn(problems)
         return
-    command = in_project.command_line("brainstorm", root, "validate", *slug, "--notes")
+    command = project_options.command_line("brainstorm", root, "validate", *slug, "--notes")
     output.aside(harmless(say(lang, "notes", count=len(problems), command=command)))
 
 
@@ -105,7 +105,7 @@ def told(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:
     if json_:
         output.value(drawn.as_object(session) | {"undo": undo or None})
         return 0
-    output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    output.line(harmless(saved(project_options.short_path(session.path), lang)))
     if undo:
         changing.tell(say(lang, "undo"), undo)
     return 0

@@ -11,16 +11,16 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
-from sessionary.layouts.brainstorm.messages import launch_prompt, saved, say
+from sessionary.layouts.brainstorm.constants import DAYS_KEPT, MODES, PERSONAS
+from sessionary.layouts.brainstorm.files import IN_PROGRESS
+from sessionary.layouts.brainstorm.maintenance import Cleaned
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.store import BrainstormStore, Found
-from sessionary.layouts.brainstorm.upkeep import Cleaned
-from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT, MODES, PERSONAS
-from sessionary.layouts.brainstorm.writing import IN_PROGRESS
+from sessionary.layouts.brainstorm.texts import launch_prompt, saved, say
 
 _RESUME, _NEW = "1", "2"
 
@@ -36,7 +36,7 @@ Examples:
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
-@in_project.root
+@project_options.root
 @given.questions
 @click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Who leads it.")
 @click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="How it is led.")
@@ -51,7 +51,7 @@ Examples:
     help="After how many days old sessions are cleaned up.",
 )
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def start_command(
     slug: str | None, root: Path, resume: bool, new: bool, days: int, lang: str, json_: bool, **fields: Any
 ) -> int:
@@ -96,7 +96,7 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
     if resume or new:
         return resume
     now = datetime.now(UTC)
-    if not in_project.may_ask(json_):
+    if not project_options.may_ask(json_):
         if not json_:
             output.aside(harmless(launch_prompt(row, now, lang, choices=False)))
         raise AlreadyExists(
@@ -114,7 +114,7 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
 
 
 def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
-    if not in_project.may_ask(json_) or not (new or found):
+    if not project_options.may_ask(json_) or not (new or found):
         raise click.UsageError("name the session that is to begin: sessionary brainstorm start SLUG")
     name: str = click.prompt("SLUG", err=True)
     return name
@@ -149,7 +149,7 @@ def _begin(
     ended = bool(before) and before[0].status != IN_PROGRESS
     session = store.create(slug, new=bool(before) and (agreed or ended), **settings)
     archived = before[0].id if before else None
-    back = in_project.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
+    back = project_options.command_line("brainstorm", root, "restore", slug, "--archived", "--replace")
     undo = back if before else None
     if json_:
         found = drawn.found_object(before[0], datetime.now(UTC)) if before else None
@@ -158,7 +158,7 @@ def _begin(
         return 0
     if archived is not None:
         output.aside(harmless(say(lang, "archived", id=archived)))
-    output.line(harmless(saved(in_project.short_path(session.path), lang)))
+    output.line(harmless(saved(project_options.short_path(session.path), lang)))
     if undo:
         changing.tell(say(lang, "undo"), undo)
     return 0

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
-from sessionary.layouts.brainstorm.messages import jump_summary, say
+from sessionary.layouts.brainstorm.constants import AXES
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
-from sessionary.layouts.brainstorm.vocabulary import AXES
+from sessionary.layouts.brainstorm.texts import jump_summary, say
 
 
 @click.command(
@@ -26,11 +26,11 @@ Examples:
 )
 @given.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@in_project.root
+@project_options.root
 @given.settings
 @click.option("--minutes", type=click.IntRange(0), help="How long these answers took.")
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def answer_command(
     slug: str,
     texts: tuple[str, ...],
@@ -55,7 +55,7 @@ def answer_command(
 def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
     """What the person answers to each question; nothing of it is stored before all are answered."""
     questions = store.load(slug, store_migration=False).questions
-    if not in_project.may_ask(json_):
+    if not project_options.may_ask(json_):
         raise click.UsageError("give the answers: sessionary brainstorm answer SLUG TEXT...")
     return [click.prompt(harmless(question), err=True) for question in questions or [say(lang, "answer")]]
 
@@ -70,11 +70,11 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @given.questions
 @given.settings
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def continue_command(
     slug: str,
     root: Path,
@@ -99,7 +99,7 @@ def continue_command(
     else:
         output.lines(drawn.state(store.load(slug), lang=lang))
     if not json_:
-        changing.tell(say(lang, "undo"), in_project.command_line("brainstorm", root, "back", slug))
+        changing.tell(say(lang, "undo"), project_options.command_line("brainstorm", root, "back", slug))
     return 0
 
 
@@ -113,7 +113,7 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @given.settings
 @click.option(
     "--summary",
@@ -123,7 +123,7 @@ Examples:
     help="What there is at the middle of it (transition_summary); may be repeated.",
 )
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def update_command(
     slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
 ) -> int:
@@ -143,7 +143,7 @@ def update_command(
     session = store.update(slug, **settings)
     undo = _back_to(before, session)
     return given.told(
-        session, lang, json_, in_project.command_line("brainstorm", root, *undo) if undo else ""
+        session, lang, json_, project_options.command_line("brainstorm", root, *undo) if undo else ""
     )
 
 
@@ -174,9 +174,9 @@ Examples:
 )
 @given.slug
 @click.argument("steps", type=int, default=1, metavar="[N]")
-@in_project.root
+@project_options.root
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> int:
     """Go back N iterations, 1 to 5 (default 1).
 
@@ -188,5 +188,5 @@ def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> i
         output.value(drawn.jump_object(slug, jump, restored=True))
         return 0
     output.line(harmless(jump_summary(jump, lang)))
-    changing.tell(say(lang, "go_forward"), in_project.command_line("brainstorm", root, "continue", slug))
+    changing.tell(say(lang, "go_forward"), project_options.command_line("brainstorm", root, "continue", slug))
     return 0

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, output, project_options
 from sessionary.cli.brainstorm import drawn, given
+from sessionary.layouts.brainstorm.constants import SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.vocabulary import SOURCES
 
 
 @click.command(
@@ -23,13 +23,13 @@ Examples:
 )
 @given.slug
 @click.argument("technique", metavar="TECHNIQUE")
-@in_project.root
+@project_options.root
 @click.option("--applied", is_flag=True, help="It was applied, not only suggested.")
 @click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
 @click.option("--reason", default="", help="Why it was suggested.")
 @click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
 @click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
-@in_project.as_json
+@project_options.as_json
 def technique_command(
     slug: str,
     technique: str,
@@ -72,10 +72,10 @@ Examples:
 )
 @given.slug
 @click.argument("text", required=False, metavar="[TEXT]")
-@in_project.root
+@project_options.root
 @click.option("--score", type=click.IntRange(0, 10), help="How good it is.")
 @click.option("--number", type=click.IntRange(1), help="Score the idea of this number instead of noting one.")
-@in_project.as_json
+@project_options.as_json
 def idea_command(
     slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
 ) -> int:
@@ -114,6 +114,6 @@ def _back_to(before: Brainstorm | None, root: Path, number: int, score: int) -> 
     )
     if was is None or was == score or before is None:
         return ""
-    return in_project.command_line(
+    return project_options.command_line(
         "brainstorm", root, "idea", before.slug, "--number", str(number), "--score", str(was)
     )

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, options, output, phrases
+from sessionary.cli import formatting, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
 from sessionary.layouts.base import believed
-from sessionary.layouts.brainstorm.messages import sparkline
+from sessionary.layouts.brainstorm.constants import STATUSES, SUFFIX
 from sessionary.layouts.brainstorm.reading import Row
-from sessionary.layouts.brainstorm.vocabulary import STATUSES, SUFFIX
+from sessionary.layouts.brainstorm.texts import sparkline
 
 _BARS = 10
 
@@ -31,9 +31,9 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
+@project_options.root
 @given.lang
-@in_project.as_json
+@project_options.as_json
 def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     """Where a session stands, and what is asked.
 
@@ -57,8 +57,8 @@ Examples:
 """,
 )
 @given.slug
-@in_project.root
-@in_project.as_json
+@project_options.root
+@project_options.as_json
 def show_command(slug: str, root: Path, json_: bool) -> int:
     """Show the whole session; nothing is changed.
 
@@ -68,7 +68,7 @@ def show_command(slug: str, root: Path, json_: bool) -> int:
     if json_:
         output.value(drawn.as_object(session, whole=True))
         return 0
-    in_project.warn(session.problems)
+    project_options.warn(session.problems)
     with output.paged():
         output.lines(drawn.page(session))
     return 0
@@ -83,7 +83,7 @@ Examples:
   sessionary brainstorm list --archived
 """,
 )
-@in_project.root
+@project_options.root
 @click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
 @click.option("--archived", is_flag=True, help="Those in archive/ instead, by the name that `restore` takes.")
 @options.as_json("the sessions", "one session")
@@ -126,7 +126,7 @@ def _name(row: Row) -> str:
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     now = datetime.now(UTC)
     columns = [
-        column(["WHEN", *(phrases.ago(row.updated, now) for row in rows)]),
+        column(["WHEN", *(formatting.ago(row.updated, now) for row in rows)]),
         column(["EMS", *("?" if row.ems is None else str(row.ems) for row in rows)], right=True),
         column(["", *(sparkline(row.ems_line[-_BARS:]) for row in rows)]),
         column(["ITER", *(str(row.iteration or "?") for row in rows)], right=True),
@@ -137,7 +137,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     columns = beside(["ID", *names], columns, output.width() - 2)
     room = output.width() - sum(cells(found[0]) + 2 for found in columns) - 2
     names = [fit(name, max(room, 8)) for name in names]
-    signs = [" ", *(" " if row.health in ("ok", "note") else phrases.sign(row.health) for row in rows)]
+    signs = [" ", *(" " if row.health in ("ok", "note") else formatting.sign(row.health) for row in rows)]
     for number, cols in enumerate(zip(signs, column(["ID", *names]), *columns, strict=True)):
         sign, *rest = cols
         text = f"{sign} {'  '.join(rest)}".rstrip()

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, in_project, output
+from sessionary.cli import changing, output, project_options
 from sessionary.cli.brainstorm import given
+from sessionary.layouts.brainstorm.constants import PANEL_PHASES
 from sessionary.layouts.brainstorm.store import BrainstormStore
-from sessionary.layouts.brainstorm.vocabulary import PANEL_PHASES
 
 _topic = click.argument("topic", required=False, metavar="[TOPIC]")
 _exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; what was noted stays.")
@@ -31,7 +31,7 @@ Examples:
 )
 @given.slug
 @_topic
-@in_project.root
+@project_options.root
 @click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
 @_refers
 @click.option(
@@ -40,7 +40,7 @@ Examples:
 @click.option("--synthesis", default="", help="What came of it.")
 @click.option("--ask", default="", metavar="QUESTION", help="What is put to the user.")
 @_exit
-@in_project.as_json
+@project_options.as_json
 def party_command(
     slug: str,
     topic: str | None,
@@ -83,7 +83,7 @@ Examples:
 )
 @given.slug
 @_topic
-@in_project.root
+@project_options.root
 @click.option(
     "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="How it was discussed."
 )
@@ -100,7 +100,7 @@ Examples:
     "--tension", "tensions", multiple=True, metavar="TEXT", help="A point of tension; may be repeated."
 )
 @_exit
-@in_project.as_json
+@project_options.as_json
 def panel_command(
     slug: str,
     topic: str | None,

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, in_project, options, output, phrases
+from sessionary.cli import changing, completing, formatting, options, output, project_options
 from sessionary.cli.brainstorm import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import harmless
-from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
-from sessionary.layouts.brainstorm.vocabulary import DAYS_KEPT, SUFFIX
-from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED
+from sessionary.layouts.brainstorm.constants import DAYS_KEPT, SUFFIX
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED
+from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 
 PARTLY = 3
 
@@ -28,9 +28,9 @@ Examples:
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
-@in_project.root
+@project_options.root
 @click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
-@in_project.notes
+@project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
     slug: str | None, root: Path, strict: bool, notes: bool, json_: bool, jsonl: bool
@@ -43,7 +43,7 @@ def validate_command(
     store = given.store_in(root)
     problems = store.validate(slug, strict=strict)
     checked = 1 if slug is not None else len(list(store.list()))
-    return in_project.report(
+    return project_options.report(
         problems, store.folder, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes
     )
 
@@ -56,13 +56,13 @@ Examples:
   sessionary brainstorm cleanup --days 90
 """,
 )
-@in_project.root
+@project_options.root
 @click.option(
     "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="How old they must be."
 )
 @click.option("--erase", is_flag=True, help="Delete them for good instead of moving them to .trash/.")
-@in_project.dry_run
-@in_project.as_json
+@project_options.dry_run
+@project_options.as_json
 def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
     """Move sessions that ended long ago to .trash/.
 
@@ -74,7 +74,7 @@ def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bo
     if json_:
         output.value({"dry_run": dry_run, "erased": erase, "sessions": [_cleaned(one) for one in done]})
     else:
-        in_project.warn(failed)
+        project_options.warn(failed)
         _tell_cleaned([one for one in done if not one.problem], root, dry_run=dry_run, erase=erase)
     return PARTLY if failed else 0
 
@@ -93,10 +93,10 @@ def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool
     verb = "would go" if dry_run else "erased" if erase else "moved to .trash/"
     for one in done:
         output.lines(item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}"))
-    output.lines(changing.done(f"{phrases.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
+    output.lines(changing.done(f"{formatting.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
     if not dry_run and not erase:
         for one in done:
-            changing.tell("undo", in_project.command_line("brainstorm", root, "restore", one.row.slug))
+            changing.tell("undo", project_options.command_line("brainstorm", root, "restore", one.row.slug))
 
 
 def _ended(ctx: click.Context) -> list[str]:
@@ -115,12 +115,12 @@ Examples:
 """,
 )
 @click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
-@in_project.root
+@project_options.root
 @click.option("--archived", is_flag=True, help="From archive/ instead of .trash/; NAME may be the id.")
 @click.option(
     "--replace", is_flag=True, help="Move the session that has its name to archive/ (with --archived)."
 )
-@in_project.as_json
+@project_options.as_json
 def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_: bool) -> int:
     """Bring a session back that was cleaned up, or replaced by a new one.
 
@@ -139,10 +139,10 @@ def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_:
     if json_:
         output.value({"slug": slug, "path": path, "undo": undo or None})
         return 0
-    output.lines(changing.done(f"{slug} is back: {harmless(in_project.short_path(path))}"))
+    output.lines(changing.done(f"{slug} is back: {harmless(project_options.short_path(path))}"))
     back = given.before(lambda: store.load(slug, store_migration=False))
     if back is not None and back.status in (COMPLETED, ABANDONED):
-        changing.tell("go on", in_project.command_line("brainstorm", root, "reopen", slug))
+        changing.tell("go on", project_options.command_line("brainstorm", root, "reopen", slug))
     if undo:
         changing.tell("undo", undo)
     return 0
@@ -153,7 +153,7 @@ def _name(path: str) -> str:
 
 
 def _restoring(root: Path, name: str) -> str:
-    return in_project.command_line("brainstorm", root, "restore", name, "--archived", "--replace")
+    return project_options.command_line("brainstorm", root, "restore", name, "--archived", "--replace")
 
 
 @click.command(
@@ -165,9 +165,9 @@ Examples:
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
-@in_project.root
-@in_project.dry_run
-@in_project.as_json
+@project_options.root
+@project_options.dry_run
+@project_options.as_json
 def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
     """Store older files in the present version.
 
@@ -179,8 +179,8 @@ def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) ->
     if json_:
         output.value({"dry_run": dry_run, "sessions": [_migrated(one) for one in done]})
     else:
-        in_project.warn(failed)
-        output.lines(in_project.lines_of(_told(one, dry_run) for one in done if not one.problem))
+        project_options.warn(failed)
+        output.lines(project_options.lines_of(_told(one, dry_run) for one in done if not one.problem))
         if not done:
             output.lines(changing.done("every session has the present version"))
     return PARTLY if failed else 0

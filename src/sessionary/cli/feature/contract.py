@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import arguments, in_project, options, output
+from sessionary.cli import arguments, options, output, project_options
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import one_line
@@ -28,9 +28,9 @@ Examples:
 """,
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
-@in_project.root
+@project_options.root
 @click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
-@in_project.as_json
+@project_options.as_json
 @click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
 def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, jsonl: bool) -> int:
     """Acknowledge the contract for an agent.

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import click
 
-from sessionary.cli import changing, completing, in_project, output
+from sessionary.cli import changing, completing, output, project_options
 from sessionary.errors import SessionaryError
-from sessionary.layouts.orchestrator.home import DEFAULT_AGENT
+from sessionary.layouts.orchestrator.base_store import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 T = TypeVar("T")
 
-named = in_project.resolving(lambda root, word: store_in(root).find(word))
+named = project_options.resolving(lambda root, word: store_in(root).find(word))
 complete = completing.ids(
     lambda ctx: [row.feature_id for row in store_in(ctx.params["root"]).list_features()]
 )
@@ -26,7 +26,7 @@ feature = click.argument("feature_id", metavar="ID", callback=named, shell_compl
 archived = click.argument(
     "feature_id",
     metavar="ID",
-    callback=in_project.resolving(lambda root, word: store_in(root).find(word, archived=True)),
+    callback=project_options.resolving(lambda root, word: store_in(root).find(word, archived=True)),
     shell_complete=completing.ids(
         lambda ctx: [
             row.feature_id
@@ -54,7 +54,7 @@ def writing(command: Callable[..., int]) -> Callable[..., int]:
     def called(root: Path, agent: str, require_ack: Path | None, **rest: Any) -> int:
         return command(store_in(root, agent, require_ack), **rest)
 
-    for option in (in_project.as_json, require_ack, agent, in_project.root):
+    for option in (project_options.as_json, require_ack, agent, project_options.root):
         called = option(called)
     return called
 
@@ -79,7 +79,7 @@ def told(
         problems = [problem.as_dict() for problem in store.last_report.problems]
         output.value({**document, "undo": command_line(store, *undo) if undo else None, "problems": problems})
         return 0
-    in_project.warn(store.last_report.problems)
+    project_options.warn(store.last_report.problems)
     output.lines(changing.done(text))
     if undo:
         changing.tell("undo", command_line(store, *undo))
@@ -89,4 +89,6 @@ def told(
 def command_line(store: FeatureStore, *words: str) -> str:
     """A command on the features of the same project, to be copied."""
     project = store.home.parent
-    return in_project.command_line("feature", Path() if project.resolve() == Path.cwd() else project, *words)
+    return project_options.command_line(
+        "feature", Path() if project.resolve() == Path.cwd() else project, *words
+    )

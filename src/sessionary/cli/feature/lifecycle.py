@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli import in_project
+from sessionary.cli import project_options
 from sessionary.cli.feature import given
 from sessionary.cli.text import harmless
 from sessionary.layouts.orchestrator.rules import COMPLETED
@@ -89,7 +89,7 @@ def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     Undo: `unarchive`, whose line is printed.
     """
     place = str(store.archive(feature_id))
-    text = f"{feature_id} lies in {harmless(in_project.short_path(place))}"
+    text = f"{feature_id} lies in {harmless(project_options.short_path(place))}"
     document: dict[str, object] = {"feature_id": feature_id, "path": place}
     return given.told(store, text, document, json_=json_, undo=["unarchive", feature_id])
 
@@ -113,7 +113,7 @@ def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_:
     place = str(store.unarchive(feature_id))
     if reopen:
         store.resume(feature_id, reopen=True)
-    text = f"{feature_id} is back: {harmless(in_project.short_path(place))}"
+    text = f"{feature_id} is back: {harmless(project_options.short_path(place))}"
     document: dict[str, object] = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
     return given.told(store, text, document, json_=json_, undo=undo)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, in_project, options, output
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.feature import given
 from sessionary.layouts.orchestrator.repaired import Repaired
 
@@ -24,9 +24,9 @@ Examples:
 @click.argument(
     "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
 )
-@in_project.root
+@project_options.root
 @given.require_ack
-@in_project.notes
+@project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
     feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool, jsonl: bool
@@ -42,7 +42,7 @@ def validate_command(
     problems = store.validate(feature_id)
     checked = 1 if feature_id is not None else len(store.list_features())
     home = str(store.home.resolve())
-    return in_project.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
+    return project_options.report(problems, home, checked=checked, json_=json_, jsonl=jsonl, with_notes=notes)
 
 
 @click.command(
@@ -57,7 +57,7 @@ Examples:
 @click.argument(
     "feature_id", required=False, metavar="[ID]", callback=given.named, shell_complete=given.complete
 )
-@in_project.root
+@project_options.root
 @click.option(
     "--rewrite-history",
     is_flag=True,
@@ -71,7 +71,7 @@ Examples:
     help="With --rewrite-history: keep an entry that is not UTF-8, with U+FFFD in place of the bytes, or drop it.",
 )
 @click.option("--rebuild-index", is_flag=True, help="Write the list of features anew, from their folders.")
-@in_project.as_json
+@project_options.as_json
 def repair_command(
     feature_id: str | None,
     root: Path,
@@ -98,16 +98,16 @@ def repair_command(
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
         _tell(done)
-    return PARTLY if in_project.exit_code(done.problems) else 0
+    return PARTLY if project_options.exit_code(done.problems) else 0
 
 
 def _tell(done: Repaired) -> None:
-    in_project.warn(done.problems)
+    project_options.warn(done.problems)
     for action in done.actions:
         output.lines(changing.done(action))
     for path in done.kept:
-        changing.tell("kept", in_project.short_path(path))
-    if not done.actions and in_project.exit_code(done.problems) == 0:
+        changing.tell("kept", project_options.short_path(path))
+    if not done.actions and project_options.exit_code(done.problems) == 0:
         output.lines(changing.done("nothing to repair"))
     if done.lost:
         output.lines(changing.lost(done.lost))
@@ -122,9 +122,9 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
+@project_options.root
 @click.option("--switch", is_flag=True, help="Let the new file take the name of the old one, which is kept.")
-@in_project.as_json
+@project_options.as_json
 def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
     """Write the state in the newest version beside the old one.
 
@@ -135,6 +135,6 @@ def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> i
     if made is None:
         text = "the state has the newest version: nothing to do"
     else:
-        text = f"{in_project.short_path(str(made))} has the newest version"
+        text = f"{project_options.short_path(str(made))} has the newest version"
     document: dict[str, object] = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
     return given.told(store, text, document, json_=json_)

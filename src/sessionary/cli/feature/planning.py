@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, output
+from sessionary.cli import output, project_options
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import fit, one_line
 from sessionary.codec.yaml_read import LIMITS, load_yaml
 from sessionary.errors import SchemaError
-from sessionary.layouts.orchestrator.home import Telling
+from sessionary.layouts.orchestrator.base_store import Telling
 from sessionary.layouts.orchestrator.planfile import tasks_of
 from sessionary.layouts.orchestrator.rules import COMPLETED, IN_PROGRESS, TASK_MOVES, TASK_STATUSES
 from sessionary.layouts.orchestrator.store import FeatureStore
@@ -64,7 +64,7 @@ def plan_command(
     if json_:
         output.value(plan)
         return 0
-    in_project.warn(store.last_report.problems)
+    project_options.warn(store.last_report.problems)
     output.lines(_page(plan))
     return 0
 
@@ -90,7 +90,7 @@ def _page(plan: dict[str, Any]) -> Iterator[str]:
         if head.get("description"):
             yield from item("  ", str(head["description"]))
     for phase in _maps(plan.get("phases")):
-        yield from in_project.heading(str(phase.get("name") or phase.get("phase_id") or "?"))
+        yield from project_options.heading(str(phase.get("name") or phase.get("phase_id") or "?"))
         for task in _maps(phase.get("tasks")):
             yield from _task(task)
     if not _maps(plan.get("phases")):

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import in_project, options, output, phrases
+from sessionary.cli import formatting, options, output, project_options
 from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
@@ -28,7 +28,7 @@ Examples:
   sessionary feature list --status active --json
 """,
 )
-@in_project.root
+@project_options.root
 @click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only those of this status.")
 @click.option("--archived", is_flag=True, help="Those that were put away, too.")
 @options.as_json("the features", "one feature")
@@ -40,7 +40,7 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
     if json_ or jsonl:
         output.items(map(_object, rows), jsonl=jsonl)
         return 0
-    in_project.warn(store.last_report.problems)
+    project_options.warn(store.last_report.problems)
     if not rows:
         output.aside("no features here; `sessionary feature create NAME` begins one")
         return 0
@@ -60,7 +60,7 @@ def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
     now = datetime.now(UTC)
     states = [row.state for row in rows]
     columns = [
-        column(["WHEN", *(phrases.ago(state.last_updated if state else None, now) for state in states)]),
+        column(["WHEN", *(formatting.ago(state.last_updated if state else None, now) for state in states)]),
         column(["STATUS", *("archived" if row.archived else row.status for row in rows)]),
         column(["TASK", *(fit(one_line((state and state.active_task) or "-"), 16) for state in states)]),
         column(["MODEL", *(fit(one_line((state and state.model_in_use) or "?"), 8) for state in states)]),
@@ -88,8 +88,8 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
-@in_project.as_json
+@project_options.root
+@project_options.as_json
 def status_command(feature_id: str, root: Path, json_: bool) -> int:
     """How far a feature is, and what was done on it.
 
@@ -99,7 +99,7 @@ def status_command(feature_id: str, root: Path, json_: bool) -> int:
     if json_:
         output.value(found.as_dict())
         return 0
-    in_project.warn(found.problems)
+    project_options.warn(found.problems)
     output.lines(_status(found))
     return 0
 
@@ -109,23 +109,23 @@ def _status(found: FeatureStatus) -> Iterator[str]:
     name = fit(one_line(found.feature_id), output.width() - len(found.status) - 2)
     yield f"{output.paint(name, 'bold')}  {found.status}"
     if found.name and found.name != found.feature_id:
-        yield from in_project.label("name", found.name)
+        yield from project_options.label("name", found.name)
     if found.description:
-        yield from in_project.label("about", found.description)
-    yield from in_project.label("health", found.health)
+        yield from project_options.label("about", found.description)
+    yield from project_options.label("health", found.health)
     if found.state is not None:
-        yield from in_project.label("task", found.state.active_task or "none")
-        yield from in_project.label("model", str(found.state.model_in_use))
+        yield from project_options.label("task", found.state.active_task or "none")
+        yield from project_options.label("model", str(found.state.model_in_use))
         when = found.state.last_updated
-        yield from in_project.label("changed", "?" if when is None else phrases.stamp(when, now))
-    yield from in_project.label("progress", _progress(found))
+        yield from project_options.label("changed", "?" if when is None else formatting.stamp(when, now))
+    yield from project_options.label("progress", _progress(found))
     if found.artifacts:
-        yield from in_project.label(
+        yield from project_options.label(
             "artifacts", _counts({k or "(none)": v for k, v in found.artifacts.items()})
         )
     yield from _stats(found.stats)
     if found.last:
-        yield from in_project.heading("Last")
+        yield from project_options.heading("Last")
         yield from (_line(entry, now) for entry in found.last)
 
 
@@ -141,13 +141,13 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _stats(stats: HistoryStats) -> Iterator[str]:
-    yield from in_project.label("history", phrases.count(stats.entries, "entry", "entries"))
+    yield from project_options.label("history", formatting.count(stats.entries, "entry", "entries"))
     for name in ("commands", "models", "agents"):
         if getattr(stats, name):
-            yield from in_project.label(name, _counts(getattr(stats, name)))
-    yield from in_project.label("failures", f"{stats.failures:,}")
+            yield from project_options.label(name, _counts(getattr(stats, name)))
+    yield from project_options.label("failures", f"{stats.failures:,}")
     if stats.average_ms is not None:
-        yield from in_project.label(
+        yield from project_options.label(
             "durations", f"{stats.total_ms:,} ms in all, {stats.average_ms:,} ms each"
         )
 
@@ -162,7 +162,7 @@ Examples:
 """,
 )
 @given.feature
-@in_project.root
+@project_options.root
 @click.option("--command", help="Only this command.")
 @click.option("--model", help="Only this model.")
 @click.option("--agent", help="Only this agent.")
@@ -192,7 +192,7 @@ def history_command(
     store = given.store_in(root)
     found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
     if not (json_ or jsonl):
-        in_project.warn(store.last_report.problems)
+        project_options.warn(store.last_report.problems)
     if stats:
         added = stats_of(found)
         if json_:
@@ -211,7 +211,7 @@ def history_command(
 def _line(entry: Mapping[str, Any], now: datetime) -> str:
     """One entry on one line: when, whether it went well, what, by whom."""
     when = parse(entry.get("timestamp"))
-    time = "?" if when is None else phrases.stamp(when, now)
+    time = "?" if when is None else formatting.stamp(when, now)
     sign = "✗" if entry.get("status") in ("failure", "failed") else " "
     what = str(entry.get("command") or entry.get("event") or kind_of(entry))
     words = [what, str(entry.get("arguments") or ""), f"({entry['agent']})" if entry.get("agent") else ""]

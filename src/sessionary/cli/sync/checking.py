@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import set_in
 from sessionary.cli.changing import tell as tell_command
 from sessionary.cli.sync import places
-from sessionary.cli.sync.telling import PARTLY, cost_line
+from sessionary.cli.sync.formatting import PARTLY, cost_line
 from sessionary.cli.text import one_line, shell_line
 from sessionary.errors import Corrupt
-from sessionary.sync.calls import Cost
 from sessionary.sync.checking import Checked, Fault
+from sessionary.sync.retry import Cost
 
 
 class _Found(NamedTuple):
@@ -91,8 +91,8 @@ def _lines(found: list[_Found], device: str) -> Iterator[str]:
         yield from _session(one.checked)
     counts = _counts(found)
     blocks = sum(one.checked.blocks for one in found)
-    whole = phrases.count(counts["whole"], "session")
-    said = [f"{whole} on the remote whole ({phrases.count(blocks, 'block')} read)"]
+    whole = formatting.count(counts["whole"], "session")
+    said = [f"{whole} on the remote whole ({formatting.count(blocks, 'block')} read)"]
     said += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
     sign = output.paint("✗", "red") if counts["damaged"] else output.paint("✓", "green")
     yield f"{sign} {', '.join(said)}"

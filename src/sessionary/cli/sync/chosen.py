@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sessionary.errors import Invalid, NotFound, SessionaryError
 from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
-from sessionary.sync.notes import FileNote
+from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remotes import COSMOS_KEY, OpenRemote, cosmos_address, open_remote
 from sessionary.sync.settings import (
     Settings,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, options, output, phrases
+from sessionary.cli import changing, completing, formatting, options, output
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import AmbiguousId, NotFound
@@ -168,7 +168,7 @@ def _lines(found: list[Generation]) -> Iterator[str]:
 
 def _told(ref: SessionRef, done: list[Restored]) -> Iterator[str]:
     for one in done:
-        size = phrases.size(one.size)
+        size = formatting.size(one.size)
         yield from changing.done(f"{one_line(ref.session_id)}: {one_line(one.name)} is restored ({size})")
         if one.kept is not None:
             yield from changing.set_in(

@@ -13,22 +13,22 @@ from pathlib import Path
 import click
 
 from sessionary.cli import homes, output
-from sessionary.cli.numbers import Finite
+from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync.chosen import Chosen, chosen
-from sessionary.cli.sync.line import Line
+from sessionary.cli.sync.progress_remote import Line
 from sessionary.cli.text import harmless, shell_line
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
-from sessionary.layouts.base import LATEST, Recipient
+from sessionary.layouts.base import LATEST, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_on
-from sessionary.sync.calls import PatientRemote
 from sessionary.sync.engine import QUIET, Engine
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import Remote, collectable, heads_of
 from sessionary.sync.removal import Remover
 from sessionary.sync.removed import Removed
-from sessionary.sync.report import Outcome, Report, Standing
+from sessionary.sync.report import Outcome, Report, SyncStatus
+from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import (
     SETTINGS_FILE,
     Settings,
@@ -138,14 +138,14 @@ class Here:
         """The projects here, and what they are called on all machines."""
         bindings = Bindings(
             bindings_file(self.state, self.settings),
-            identities=partial(identities_on, PatientRemote(remote)),
+            identities=partial(identities_on, RetryingRemote(remote)),
             keep=keep,
         )
         return self._workspace.repositories(self.settings.projects, bindings)
 
-    def layouts(self) -> list[Recipient]:
+    def layouts(self) -> list[SyncLayout]:
         """The sessions of the agent, and those that lie in the project."""
-        return list(self._workspace.recipients())
+        return list(self._workspace.sync_layouts())
 
     def latest(self) -> str:
         """The id of the session here that changed last."""
@@ -157,18 +157,18 @@ class Here:
 
     def strangers(self, remote: Remote) -> Iterator[tuple[str, Report]]:
         """The sessions on the remote of kinds that this version does not know, and what it cost to list them."""
-        counted, known = PatientRemote(remote), {layout.name for layout in self.layouts()}
+        counted, known = RetryingRemote(remote), {layout.name for layout in self.layouts()}
         yield from strangers(heads_of(counted), known, self.settings.rules())
         yield "", Report(cost=counted.cost)
 
     def pull(self, engine: Engine) -> Report:
         """What `Engine.pull` does; and of a session that parted in two nobody waits for what the pull itself wrote."""
         report = engine.pull()
-        for outcome in report.of(Standing.DIVERGED):
+        for outcome in report.of(SyncStatus.DIVERGED):
             self._left_alone(engine, outcome)
         return report
 
-    def why_open(self, layout: Recipient, ref: SessionRef) -> str | None:
+    def why_open(self, layout: SyncLayout, ref: SessionRef) -> str | None:
         """Why a session must be taken for open in a running agent; None if it need not."""
         from sessionary.layouts.amplifier.presence import why_open
 
@@ -234,7 +234,7 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
     One that is under way is left alone. What fails here is done by the next that comes by: it keeps nobody from
     pushing and pulling.
     """
-    blocks, store = removed(settings), collectable(PatientRemote(remote))
+    blocks, store = removed(settings), collectable(RetryingRemote(remote))
     if store is None:
         return
     try:

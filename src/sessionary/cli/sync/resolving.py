@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import completing, in_project, options, output, phrases
+from sessionary.cli import completing, formatting, options, output, project_options
 from sessionary.cli.changing import done
 from sessionary.cli.changing import tell as tell_command
-from sessionary.cli.sync import pending, places
-from sessionary.cli.sync.pending import Pair, Pending
-from sessionary.cli.sync.telling import PARTLY, tell, together
+from sessionary.cli.sync import conflicts, places
+from sessionary.cli.sync.conflicts import Pair, Pending
+from sessionary.cli.sync.formatting import PARTLY, tell, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.base import ids_named
 
-_KEEP = (pending.MINE, pending.THEIRS)
+_KEEP = (conflicts.MINE, conflicts.THEIRS)
 
 
 @click.command(
@@ -71,7 +71,7 @@ def resolve_command(
     here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
         return _list(here, json_, jsonl)
-    known, unknown = pending.pairs(here.layouts())
+    known, unknown = conflicts.pairs(here.layouts())
     pair = _named(known, session)
     if pair is None:
         _refuse_unknown(unknown, session)
@@ -83,27 +83,27 @@ def resolve_command(
 def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
     line = partial(here.command, "resolve")
     layouts = here.layouts()
-    known, unknown = pending.pairs(layouts)
-    parted = [*(pending.of_pair(pair, line) for pair in known), *unknown]
-    beside = [one for layout in layouts for one in pending.kept_beside(layout)]
+    known, unknown = conflicts.pairs(layouts)
+    parted = [*(conflicts.of_pair(pair, line) for pair in known), *unknown]
+    beside = [one for layout in layouts for one in conflicts.kept_beside(layout)]
     try:
         with places.connected(here, "looking") as remote:
-            held = [one for engine in here.engines(remote) for one in pending.held_back(engine, line)]
+            held = [one for engine in here.engines(remote) for one in conflicts.held_back(engine, line)]
     except SessionaryError:
         if parted or beside:  # these lie here: whoever cannot ask the remote can settle them all the same
             _show([*parted, *beside], json_, jsonl)
         raise
     found = [*parted, *held, *beside]
     _show(found, json_, jsonl)
-    return PARTLY if any(one.what == pending.UNKNOWN for one in found) else 0
+    return PARTLY if any(one.what == conflicts.UNKNOWN for one in found) else 0
 
 
 def _show(found: list[Pending], json_: bool, jsonl: bool) -> None:
     if json_ or jsonl:
-        output.items(map(pending.as_object, found), jsonl=jsonl)
+        output.items(map(conflicts.as_object, found), jsonl=jsonl)
     else:
-        output.lines(pending.lines(found))
-        output.aside(pending.summary(found))
+        output.lines(conflicts.lines(found))
+        output.aside(conflicts.summary(found))
 
 
 def _named(pairs: list[Pair], word: str) -> Pair | None:
@@ -137,7 +137,7 @@ def _ids(pair: Pair) -> tuple[str, str]:
 def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Path, json_: bool) -> int:
     """One version of a session stays, the other goes to the trash."""
     winner, loser = pair.original, pair.sibling
-    if keep == pending.MINE:
+    if keep == conflicts.MINE:
         winner, loser = loser, winner
     with pair.layout.held(loser):
         if (why := here.why_open(pair.layout, loser)) is not None:
@@ -154,9 +154,9 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
         return 0
     output.lines(done(f"{one_line(winner.session_id)} stays, {one_line(loser.session_id)} is in the trash"))
     if pair.layout.name == "amplifier":
-        back = phrases.command(home, "undo", loser.session_id)
+        back = formatting.command(home, "undo", loser.session_id)
     else:
-        back = in_project.command_line(pair.layout.name, root, "restore", loser.session_id)
+        back = project_options.command_line(pair.layout.name, root, "restore", loser.session_id)
     tell_command("undo", back)
     output.aside("next: sessionary sync push")
     return 0
@@ -195,8 +195,8 @@ def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
 
 
 def _nothing_to_decide(here: places.Here, word: str) -> Invalid | NotFound:
-    every = (one for layout in here.layouts() for one in pending.kept_beside(layout))
-    beside = [one for one in every if one.session_id.startswith(word) and one.what == pending.BESIDE]
+    every = (one for layout in here.layouts() for one in conflicts.kept_beside(layout))
+    beside = [one for one in every if one.session_id.startswith(word) and one.what == conflicts.BESIDE]
     if beside:
         return _to_do_by_hand(beside[0])
     return NotFound(

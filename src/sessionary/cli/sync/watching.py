@@ -16,19 +16,19 @@ from types import FrameType
 import click
 
 from sessionary.cli import output
-from sessionary.cli.numbers import Finite
+from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress
 from sessionary.cli.sync import places
-from sessionary.cli.sync.line import Line
-from sessionary.cli.sync.telling import Result, cost_line, document, lines, together
+from sessionary.cli.sync.formatting import Result, cost_line, document, lines, together
+from sessionary.cli.sync.progress_remote import Line
 from sessionary.cli.text import harmless
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import HeadPage
 from sessionary.sync.remotes import OpenRemote
-from sessionary.sync.report import Hold, Report, Standing
+from sessionary.sync.report import Hold, Report, SyncStatus
 
-_MOVED = (Standing.PUSHED, Standing.PULLED, Standing.TRASHED, Standing.DIVERGED, Standing.FAILED)
+_MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.DIVERGED, SyncStatus.FAILED)
 
 
 @click.command(

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places
 from sessionary.cli.work.groups import InOrder
 from sessionary.errors import NotFound
-from sessionary.layouts.maestro.crumbs import create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.store import WorkStore

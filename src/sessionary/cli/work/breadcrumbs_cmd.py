@@ -9,8 +9,8 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.text import one_line
-from sessionary.cli.work import entries, facts, places, words
-from sessionary.layouts.maestro.gathering import summarise
+from sessionary.cli.work import entries, facts, places, render
+from sessionary.layouts.maestro.query import summarise
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, crumb_document
 
 Found = list[tuple[Breadcrumb, WorkSession]]
@@ -78,7 +78,7 @@ def cut(found: Found, limit: int | None, tail: int | None) -> Found:
 
 
 def _listed(top: WorkSession, found: Found, depth: int | None, include_children: bool) -> Iterator[str]:
-    yield words.head(f"Breadcrumbs for Session: {one_line(top.session_id)}")
+    yield render.head(f"Breadcrumbs for Session: {one_line(top.session_id)}")
     if depth is not None:
         yield f"Depth Level: {depth}"
     yield f"Found {len(found)} breadcrumb(s)"
@@ -92,8 +92,8 @@ def _summed(top: WorkSession, found: Found) -> Iterator[str]:
     crumbs = [crumb for crumb, _ in found]
     sums, stats = summarise(crumbs), facts.statistics(crumbs)
     tokens = sums["total_tokens"]
-    yield words.head(f"Breadcrumb Summary for Session: {one_line(top.session_id)}")
+    yield render.head(f"Breadcrumb Summary for Session: {one_line(top.session_id)}")
     yield f"Total Breadcrumbs: {len(crumbs)}"
     yield f"Total Tokens: Input: {tokens['input']}, Output: {tokens['output']}"
-    yield f"Total Cost: {facts.cost_in_words(stats, words.dollars(sums['total_cost']))}"
-    yield f"Duration: {sums['duration']:.2f} seconds ({words.span(sums['duration'])})"
+    yield f"Total Cost: {facts.cost_in_words(stats, render.dollars(sums['total_cost']))}"
+    yield f"Duration: {sums['duration']:.2f} seconds ({render.span(sums['duration'])})"

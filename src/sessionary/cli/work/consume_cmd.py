@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.work import delivering, places
 from sessionary.cli.work.inbox_cmd import show_pending
 from sessionary.layouts.maestro.records import crumb_document

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from sessionary.cli import output
-from sessionary.cli.numbers import Finite
+from sessionary.cli.param_types import Finite
 from sessionary.cli.text import harmless
 from sessionary.cli.work import entries, places
 from sessionary.codec import Undecodable, decode, encode_line, sanitize

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.cli.text import harmless, one_line
-from sessionary.cli.work import facts, words
+from sessionary.cli.work import facts, render
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists
-from sessionary.layouts.maestro.gathering import tokens
+from sessionary.layouts.maestro.query import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, document_of
 from sessionary.layouts.maestro.records import crumb_document as crumb_object
 from sessionary.mailbox.mailbox import Status
@@ -87,7 +87,7 @@ def _report(whole: Whole) -> Iterator[str]:
         ("Status", session.status),
         ("Created", session.created),
         ("Modified", session.modified),
-        ("Duration", words.lasted(session)),
+        ("Duration", render.lasted(session)),
         ("Purpose", session.purpose or ""),
     ):
         if text:
@@ -110,7 +110,7 @@ def _figures(sums: dict[str, Any]) -> Iterator[str]:
     yield f"- **Total Breadcrumbs**: {sums['total_breadcrumbs']:,}"
     yield f"- **Total Input Tokens**: {sums['total_tokens_input']:,}"
     yield f"- **Total Output Tokens**: {sums['total_tokens_output']:,}"
-    yield f"- **Estimated Cost**: {facts.cost_in_words(sums, words.dollars(sums['estimated_cost'], 2))}"
+    yield f"- **Estimated Cost**: {facts.cost_in_words(sums, render.dollars(sums['estimated_cost'], 2))}"
     yield f"- **Files Modified**: {sums['files_modified']:,}"
     yield f"- **Tools Called**: {sums['tools_called']:,}"
     yield f"- **Duration (seconds)**: {int(sums['duration_seconds'])}"
@@ -123,8 +123,8 @@ def _breadcrumb(number: int, crumb: Breadcrumb) -> Iterator[str]:
     yield f"- **Model**: {one_line(crumb.model_used)}"
     yield f"- **Tokens**: Input: {tokens(crumb, 'input')}, Output: {tokens(crumb, 'output')}"
     if crumb.cost is not None:
-        yield f"- **Cost**: {words.dollars(crumb.cost)}"
-    if error := words.error_of(crumb):
+        yield f"- **Cost**: {render.dollars(crumb.cost)}"
+    if error := render.error_of(crumb):
         yield f"- **Error**: {error}"
     yield ""
     for name, text in (("Prompt", crumb.prompt), ("Response", crumb.response)):

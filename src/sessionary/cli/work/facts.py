@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sessionary.cli.work.words import count_of
-from sessionary.layouts.maestro.gathering import summarise, tokens
+from sessionary.cli.work.render import count_of
+from sessionary.layouts.maestro.query import summarise, tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 
 

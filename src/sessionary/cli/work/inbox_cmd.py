@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import options, output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.text import one_line
 from sessionary.cli.work import delivering, entries, places, standing
 from sessionary.errors import NotFound

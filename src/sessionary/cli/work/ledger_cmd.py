@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.work import delivering, places
 from sessionary.cli.work.groups import InOrder
 from sessionary.mailbox.mailbox import Mailbox

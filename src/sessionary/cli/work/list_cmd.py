@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from sessionary.cli import options, output, phrases
+from sessionary.cli import formatting, options, output
 from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.cli.when import When
-from sessionary.cli.work import places, words
-from sessionary.layouts.maestro.family import age_key, latest_key
+from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import STATUSES, WorkSession, document_of
 from sessionary.layouts.maestro.times import parse_time
+from sessionary.layouts.maestro.tree import age_key, latest_key
 
 _ORDERS: dict[str, Callable[[WorkSession], Any]] = {
     "created": age_key,
@@ -101,12 +101,12 @@ def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
     """
     now = datetime.now(UTC)
     columns = [
-        column(["ID", *[words.short_id(session) for session in sessions]]),
+        column(["ID", *[render.short_id(session) for session in sessions]]),
         column(["TYPE", *[fit(one_line(session.session_type), 16) for session in sessions]]),
-        column(["STATUS", *[words.status(session) for session in sessions]]),
-        column(["WHEN", *[phrases.ago(parse_time(getattr(session, when)), now) for session in sessions]]),
+        column(["STATUS", *[render.status(session) for session in sessions]]),
+        column(["WHEN", *[formatting.ago(parse_time(getattr(session, when)), now) for session in sessions]]),
     ]
-    about = ["ENTITY", *[words.entity(session) for session in sessions]]
+    about = ["ENTITY", *[render.entity(session) for session in sessions]]
     status = columns[2]
     room = output.room()
     if room is not None:
@@ -116,6 +116,6 @@ def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
         about = [fit(text, left) for text in about]
     paint = output.painter()
     header, *rows = zip(*columns, about, strict=True)
-    yield words.head("  ".join(header))
+    yield render.head("  ".join(header))
     for session, row, state in zip(sessions, rows, status[1:], strict=True):
-        yield words.cut("  ".join(row)).replace(state, paint(state, words.colour(session)), 1)
+        yield render.cut("  ".join(row)).replace(state, paint(state, render.colour(session)), 1)

@@ -10,16 +10,16 @@ from pathlib import Path
 import click
 
 from sessionary.cli import completing, output
-from sessionary.cli.ignoring import tell_afterwards
+from sessionary.cli.gitignore_hint import tell_afterwards
 from sessionary.cli.text import one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Corrupt
-from sessionary.layouts.maestro.family import Node, forest, latest_key
 from sessionary.layouts.maestro.layout import project_of, root_in
 from sessionary.layouts.maestro.names import SESSION, default_root
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import naive_zone
+from sessionary.layouts.maestro.tree import Node, forest, latest_key
 from sessionary.model import Problem
 from sessionary.workspace import check_folder, check_store
 

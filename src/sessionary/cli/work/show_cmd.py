@@ -10,13 +10,13 @@ import click
 
 from sessionary.cli import output
 from sessionary.cli.text import fit, one_line
-from sessionary.cli.work import exports, facts, places, standing, words
+from sessionary.cli.work import exports, facts, places, render, standing
 from sessionary.cli.work.exports import Whole
-from sessionary.layouts.maestro.family import age_key
-from sessionary.layouts.maestro.gathering import tokens
+from sessionary.layouts.maestro.query import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time
+from sessionary.layouts.maestro.tree import age_key
 from sessionary.mailbox.consumers import statuses_of
 from sessionary.model import Problem
 
@@ -114,8 +114,8 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
     if session.parent:
         yield from _block("Parent Session:", [f"ID:             {one_line(session.parent)}"])
     yield from _block("Child Sessions:", (
-        f"- {words.sign(child)} {one_line(child.session_id)} "
-        f"({one_line(child.session_type)}: {words.label(child)}) [{one_line(child.status)}]"
+        f"- {render.sign(child)} {one_line(child.session_id)} "
+        f"({one_line(child.session_type)}: {render.label(child)}) [{one_line(child.status)}]"
         for child in whole.children
     ))  # fmt: skip
     yield "Breadcrumbs:"
@@ -147,9 +147,9 @@ def _basics(session: WorkSession) -> Iterator[str]:
         "Modified": session.modified,
         "Closed": session.closed_at or "",
         "Cookie": str(session.metadata.get("cookie") or session.session_id),
-        "Duration": words.lasted(session),
+        "Duration": render.lasted(session),
         "Purpose": session.purpose or "",
-        "Context": words.context(session),
+        "Context": render.context(session),
     }
     yield from _block(
         "Basic Information:",
@@ -177,7 +177,7 @@ def _short(crumb: Breadcrumb) -> str:
 
 def _figures(sums: dict[str, Any]) -> Iterator[str]:
     given, taken = sums["total_tokens_input"], sums["total_tokens_output"]
-    cost = facts.cost_in_words(sums, words.dollars(sums["estimated_cost"], 2))
+    cost = facts.cost_in_words(sums, render.dollars(sums["estimated_cost"], 2))
     yield f"  Total breadcrumbs:     {sums['total_breadcrumbs']:,}"
     yield f"  Total tokens:          {given + taken:,} (input: {given:,}, output: {taken:,})"
     yield f"  Estimated cost:        {cost}"

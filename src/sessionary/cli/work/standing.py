@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sessionary.cli.text import one_line
-from sessionary.cli.work.words import cut
+from sessionary.cli.work.render import cut
 from sessionary.mailbox.mailbox import Status
 
 

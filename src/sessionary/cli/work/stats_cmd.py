@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from sessionary.cli import output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.text import column, fit, one_line
-from sessionary.cli.work import facts, places, words
+from sessionary.cli.work import facts, places, render
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.model import Problem
@@ -76,8 +76,8 @@ def _object(sessions: list[WorkSession], session_id: str | None, crumbs: list[Br
 def _told(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -> Iterator[str]:
     name = one_line(sessions[0].session_id) if is_one else count(len(sessions), "work session")
     below = f" and {count(len(sessions) - 1, 'session')} below it" if is_one and len(sessions) > 1 else ""
-    yield words.head(f"Statistics for {name}{below}:")
-    yield from map(words.cut, figures(facts.statistics(crumbs)))
+    yield render.head(f"Statistics for {name}{below}:")
+    yield from map(render.cut, figures(facts.statistics(crumbs)))
     if crumbs:
         yield ""
         yield from bars(facts.by_model(crumbs))
@@ -86,8 +86,8 @@ def _told(sessions: list[WorkSession], crumbs: list[Breadcrumb], is_one: bool) -
 def figures(sums: dict[str, Any]) -> Iterator[str]:
     """The lines of the original."""
     seconds = sums["duration_seconds"]
-    cost = facts.cost_in_words(sums, words.dollars(sums["estimated_cost"], 2))
-    long = f" ({words.span(seconds)})" if seconds >= 60 else ""
+    cost = facts.cost_in_words(sums, render.dollars(sums["estimated_cost"], 2))
+    long = f" ({render.span(seconds)})" if seconds >= 60 else ""
     yield f"  Total Breadcrumbs: {sums['total_breadcrumbs']:,}"
     yield f"  Tokens (Input/Output): {sums['total_tokens_input']:,} / {sums['total_tokens_output']:,}"
     yield f"  Estimated Cost: {cost}"
@@ -99,7 +99,7 @@ def figures(sums: dict[str, Any]) -> Iterator[str]:
 
 def bars(usages: list[facts.Usage]) -> Iterator[str]:
     """A table with two bars for each model: its tokens, and its cost as far as it is known."""
-    costs = [words.dollars(usage.cost) for usage in usages]
+    costs = [render.dollars(usage.cost) for usage in usages]
     partly = {usage.model for usage in usages if usage.cost is not None and usage.without_cost}
     costs = [
         cost + ("+?" if usage.model in partly else "") for cost, usage in zip(costs, usages, strict=True)
@@ -116,7 +116,7 @@ def bars(usages: list[facts.Usage]) -> Iterator[str]:
     rights = ["", *_drawn([usage.cost or 0.0 for usage in usages], length)]
     for number, cells in enumerate(zip(models, counts, tokens, lefts, money, rights, strict=True)):
         model, crumbs, token, left, cost, right = cells
-        line = words.cut(f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip())
+        line = render.cut(f"  {model}  {crumbs}  {token}  {left.ljust(length)}  {cost}  {right}".rstrip())
         yield output.paint(line, "bold") if not number else line
     if partly:
         yield "  +? breadcrumbs of this model whose cost is unknown are not in its sum"

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from sessionary.cli import options, output
-from sessionary.cli.phrases import count
+from sessionary.cli.formatting import count
 from sessionary.cli.text import cells, column, fit, harmless, one_line
-from sessionary.cli.work import places, show_cmd, words
+from sessionary.cli.work import places, render, show_cmd
 from sessionary.cli.work.groups import InOrder
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
@@ -228,14 +228,14 @@ def _closed(closed: Closed) -> dict[str, Any]:
 
 def _table(children: list[WorkSession]) -> list[str]:
     columns = [
-        column(["ID", *[words.short_id(child) for child in children]]),
-        column(["STATUS", *[words.status(child) for child in children]]),
-        column(["CONTEXT", *[fit(words.context(child) or "-", 24) for child in children]]),
+        column(["ID", *[render.short_id(child) for child in children]]),
+        column(["STATUS", *[render.status(child) for child in children]]),
+        column(["CONTEXT", *[fit(render.context(child) or "-", 24) for child in children]]),
     ]
-    purposes = ["PURPOSE", *[words.label(child) for child in children]]
+    purposes = ["PURPOSE", *[render.label(child) for child in children]]
     room = output.room()
     if room is not None:
         left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
         purposes = [fit(text, left) for text in purposes]
     header, *rows = map("  ".join, zip(*columns, purposes, strict=True))
-    return [words.head(header), *map(words.cut, rows)]
+    return [render.head(header), *map(render.cut, rows)]

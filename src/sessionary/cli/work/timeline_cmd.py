@@ -10,7 +10,7 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.text import one_line
-from sessionary.cli.work import entries, places, words
+from sessionary.cli.work import entries, places, render
 from sessionary.cli.work.breadcrumbs_cmd import Found, cut
 from sessionary.layouts.maestro.records import WorkSession, crumb_document
 from sessionary.layouts.maestro.times import parse_time, session_zone
@@ -80,7 +80,7 @@ def _gaps(times: list[datetime | None]) -> Iterator[float | None]:
 def _told(
     top: WorkSession, found: Found, times: list[datetime | None], include_children: bool
 ) -> Iterator[str]:
-    yield words.head(f"Timeline for Session: {one_line(top.session_id)}")
+    yield render.head(f"Timeline for Session: {one_line(top.session_id)}")
     yield f"Total Events: {len(found)}"
     known = [time for time in times if time is not None]
     if len(known) > 1:
@@ -88,7 +88,7 @@ def _told(
     else:
         yield "─" * output.width()
     for number, ((crumb, owner), gap) in enumerate(zip(found, _gaps(times), strict=True), 1):
-        later = "" if gap is None else f"+{words.span(gap)}"
+        later = "" if gap is None else f"+{render.span(gap)}"
         yield from entries.in_time(
             number, crumb, one_line(owner.session_id) if include_children else None, later
         )
@@ -99,7 +99,7 @@ def strip(times: list[datetime], width: int) -> str:
     """A line of `width` cells that shows where in the time between the first and the last the others lie."""
     first, last = min(times), max(times)
     total = (last - first).total_seconds()
-    said = f" {words.span((last.replace(microsecond=0) - first.replace(microsecond=0)).total_seconds())}"
+    said = f" {render.span((last.replace(microsecond=0) - first.replace(microsecond=0)).total_seconds())}"
     cells = ["─"] * (width - len(said))
     for time in times:
         share = (time - first).total_seconds() / total if total else 0.0

@@ -10,10 +10,10 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.text import cells, fit, one_line
-from sessionary.cli.work import places, words
-from sessionary.layouts.maestro.family import Node, forest
+from sessionary.cli.work import places, render
 from sessionary.layouts.maestro.records import STATUSES, document_of
 from sessionary.layouts.maestro.store import WorkStore
+from sessionary.layouts.maestro.tree import Node, forest
 from sessionary.model import Problem
 
 
@@ -105,10 +105,10 @@ def _drawn(tops: list[Node]) -> Iterator[str]:
     rows = list(_rows(tops))
     length = None
     if room is not None and any(cells(_text(node, branch, None, None)) > room for node, branch in rows):
-        length = words.SHORT
+        length = render.SHORT
     for node, branch in rows:
-        line, sign = _text(node, branch, length, room), words.sign(node.session)
-        yield line.replace(sign, output.paint(sign, words.colour(node.session)), 1)
+        line, sign = _text(node, branch, length, room), render.sign(node.session)
+        yield line.replace(sign, output.paint(sign, render.colour(node.session)), 1)
 
 
 def _rows(tops: list[Node]) -> Iterator[tuple[Node, str]]:
@@ -125,12 +125,12 @@ def _text(node: Node, branch: str, length: int | None, room: int | None) -> str:
     """One session. Where there is too little room, what it is about is cut, so that the status stays."""
     session = node.session
     flag = places.node_flag(node)
-    where = words.context(session)
+    where = render.context(session)
     end = (f" [{where}]" if where else "") + f" [{one_line(session.status)}]" + (f" ({flag})" if flag else "")
-    kind, about, name = one_line(session.session_type), words.label(session), one_line(session.session_id)
+    kind, about, name = one_line(session.session_type), render.label(session), one_line(session.session_id)
     if room is not None and len(branch) > room // 3:  # so deep that there would be no room for the session
         branch = "…" + branch[-(room // 3) + 1 :]
-    start = f"{branch}{words.sign(session)} {name[:length]} ({kind}: "
+    start = f"{branch}{render.sign(session)} {name[:length]} ({kind}: "
     if room is None:
         return f"{start}{about}){end}"
     return fit(f"{start}{fit(about, max(room - cells(f'{start}){end}'), 4))}){end}", room)

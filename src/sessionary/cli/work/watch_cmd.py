@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
-from sessionary.cli.numbers import Finite
+from sessionary.cli.param_types import Finite
 from sessionary.cli.work import delivering, places
 from sessionary.mailbox.inbox import SHORTEST_INTERVAL
 from sessionary.mailbox.mailbox import INTERVAL, Mailbox

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionary.faces import on_demand
+from sessionary.lazy_exports import on_demand
 
 if TYPE_CHECKING:
     from sessionary.layouts.amplifier.event_reader import EventReader
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from sessionary.layouts.amplifier.lineage import get_session_lineage, is_fork, list_session_forks
     from sessionary.layouts.amplifier.repairing import Repaired, repair
     from sessionary.layouts.amplifier.rewinding import Rewound, rewind
-    from sessionary.layouts.amplifier.saving import Report
     from sessionary.layouts.amplifier.store import BUNDLE_PREFIX, SessionStore, extract_session_mode
-    from sessionary.layouts.amplifier.surgery import (
+    from sessionary.layouts.amplifier.transactions import (
         Restored,
         Undone,
         forget_undo,
@@ -33,11 +32,12 @@ if TYPE_CHECKING:
         undo,
         undo_entries,
     )
+    from sessionary.layouts.amplifier.write_op import Report
 
 _FACE = {
     "BUNDLE_PREFIX": "store",
     "EventsLog": "events",
-    "Report": "saving",
+    "Report": "write_op",
     "SessionStore": "store",
     "extract_session_mode": "store",
     "is_top_level_session": "ids",
@@ -51,14 +51,14 @@ _FACE = {
     "list_session_forks": "lineage",
     "Repaired": "repairing",
     "Rewound": "rewinding",
-    "Restored": "surgery",
-    "Undone": "surgery",
-    "forget_undo": "surgery",
+    "Restored": "transactions",
+    "Undone": "transactions",
+    "forget_undo": "transactions",
     "repair": "repairing",
     "rewind": "rewinding",
-    "restore_backup": "surgery",
-    "undo": "surgery",
-    "undo_entries": "surgery",
+    "restore_backup": "transactions",
+    "undo": "transactions",
+    "undo_entries": "transactions",
 }
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 
 from sessionary.codec.problems import text_problems
 from sessionary.disk.fs import Fs, placeholder_name, read_bytes, reason_of
-from sessionary.disk.scan import count_lines, tail_heads
+from sessionary.disk.line_reader import count_lines, tail_heads
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, METADATA, TEMP, TRANSCRIPT
 from sessionary.model import Problem, Severity
@@ -173,10 +173,10 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
 
 def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     """What earlier repairs could not bring back, as long as what they replaced is kept."""
-    from sessionary.disk import intent  # here, since few sessions have one, and it loads much
+    from sessionary.disk import transaction  # here, since few sessions have one, and it loads much
 
     try:
-        entries = intent.entries(fs, folder)
+        entries = transaction.entries(fs, folder)
     except OSError:
         return  # whoever wants to undo something is told
     for entry in entries:
@@ -208,11 +208,11 @@ def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
     Nothing is lost, and an agent reads each file without trouble. But until the next writer has finished it, lines of
     the log that are to be gone are there, and metadata may be of the other state: what is shown is not one session.
     """
-    from sessionary.disk import intent  # here, since hardly any session has one, and it loads much
+    from sessionary.disk import transaction  # here, since hardly any session has one, and it loads much
 
-    path = f"{folder}/{intent.UNDO}/{intent.OPEN}"
+    path = f"{folder}/{transaction.UNDO}/{transaction.OPEN}"
     try:
-        found = intent.open_intent(fs, folder)
+        found = transaction.open_intent(fs, folder)
     except OSError as error:
         yield unreadable(path, error)
         return

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sessionary.codec import Undecodable, decode, encode_line
-from sessionary.disk.scan import LineFile
+from sessionary.disk.line_reader import LineFile
 from sessionary.layouts.amplifier.event_cut import EventCut
 
 BLOCK = 1 << 18

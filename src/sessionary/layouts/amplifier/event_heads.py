@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict
 import msgspec
 
 from sessionary.codec.decode import REFUSED
-from sessionary.disk.scan import Head
+from sessionary.disk.line_reader import Head
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.messages import parse_time
 

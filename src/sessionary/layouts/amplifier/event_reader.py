@@ -22,7 +22,7 @@ from typing import Any, Unpack
 from sessionary.codec import Undecodable, decode, read_lines
 from sessionary.codec.decode import REFUSED
 from sessionary.disk.fs import OS_FS, Fs, expanded
-from sessionary.disk.scan import Head, LineFile
+from sessionary.disk.line_reader import Head, LineFile
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier.event_fields import Paths
 from sessionary.layouts.amplifier.event_heads import (

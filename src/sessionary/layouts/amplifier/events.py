@@ -17,14 +17,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessionary.codec import encode_line, is_plain, sanitize
-from sessionary.disk.commit import COMMITTER, check_durability
+from sessionary.disk.flush_policy import COMMITTER, check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier.hearing import ears_of
 from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import stamp
+from sessionary.layouts.amplifier.observers import ears_of
 from sessionary.layouts.amplifier.recovery import EVENTS, LOCK
 
 TOUCH_EVERY = timedelta(seconds=0.2)

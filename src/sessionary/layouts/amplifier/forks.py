@@ -29,10 +29,10 @@ from typing import Any
 
 from sessionary.codec import encode_document, encode_line
 from sessionary.disk import atomic
-from sessionary.disk.cutting import content
 from sessionary.disk.fs import OS_FS, Fs, expanded, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
-from sessionary.disk.scan import LineFile
+from sessionary.disk.truncate import content
 from sessionary.errors import AlreadyExists, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.amplifier.event_fork import ForkedEvents
 from sessionary.layouts.amplifier.files import CONFIG, EVENTS, LOCK, METADATA, TRANSCRIPT
@@ -40,7 +40,7 @@ from sessionary.layouts.amplifier.ids import check_new_id
 from sessionary.layouts.amplifier.messages import redact
 from sessionary.layouts.amplifier.recovery import StoredTranscript, read_metadata, read_transcript
 from sessionary.layouts.amplifier.rewinding import TurnCut, cut_behind, find_event_cut
-from sessionary.layouts.amplifier.surgery import Clock, operating, utc_now
+from sessionary.layouts.amplifier.transactions import Clock, operating, utc_now
 from sessionary.layouts.amplifier.turn_marks import all_answered, read_marks
 from sessionary.model import Problem
 from sessionary.turns import boundaries, slice_to_turn, text_of, unanswered

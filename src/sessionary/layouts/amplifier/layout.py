@@ -110,7 +110,7 @@ class AmplifierLayout:
 
     def _look(self, ref: SessionRef, *, thorough: bool) -> tuple[Summary, Sequence[str]]:
         """The summary of a session, and the names in its folder."""
-        from sessionary.layouts.amplifier.listing import look, unreadable_summary
+        from sessionary.layouts.amplifier.summary import look, unreadable_summary
 
         now = self._now()
         try:
@@ -175,7 +175,7 @@ class AmplifierLayout:
 
     def _is_session(self, folder: str) -> bool:
         """Whether a folder holds a session; one that cannot be looked into may."""
-        from sessionary.layouts.amplifier.listing import is_session
+        from sessionary.layouts.amplifier.summary import is_session
 
         inside = self._look_into(folder)
         if inside is None or isinstance(inside, OSError):

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, Final
 
 from sessionary.codec import sanitize
-from sessionary.codec.forms import is_bytes_form
+from sessionary.codec.encodings import is_bytes_form
 from sessionary.errors import Invalid
 
 # A tuple, not a set: a role of any type can be looked up in it.

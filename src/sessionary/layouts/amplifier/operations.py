@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import NotFound
-from sessionary.layouts.amplifier import surgery, trash
+from sessionary.layouts.amplifier import transactions, trash
 from sessionary.layouts.amplifier.ids import check_id
-from sessionary.layouts.amplifier.saving import Report
 from sessionary.layouts.amplifier.session import is_session
+from sessionary.layouts.amplifier.write_op import Report
 
 if TYPE_CHECKING:
     from sessionary.layouts.amplifier.forks import ForkResult
     from sessionary.layouts.amplifier.repairing import Repaired
     from sessionary.layouts.amplifier.rewinding import Rewound
-    from sessionary.layouts.amplifier.surgery import Restored
+    from sessionary.layouts.amplifier.transactions import Restored
 
 
 class Operations(ABC):
@@ -91,7 +91,7 @@ class Operations(ABC):
     def restore_backup(
         self, session_id: str, which: str = "transcript", *, dry_run: bool = False
     ) -> Restored:
-        """Put the backup of the transcript (or of the ``metadata``) in its place; see `surgery.restore_backup`.
+        """Put the backup of the transcript (or of the ``metadata``) in its place; see `transactions.restore_backup`.
 
         Durability: as there.
 
@@ -102,7 +102,7 @@ class Operations(ABC):
         """
         self.last_report = Report("restore_backup", session_id)
         folder = self._existing_folder(session_id)
-        return surgery.restore_backup(folder, which, dry_run=dry_run, fs=self._fs, now=self._now)
+        return transactions.restore_backup(folder, which, dry_run=dry_run, fs=self._fs, now=self._now)
 
     def fork(
         self,
@@ -150,7 +150,7 @@ class Operations(ABC):
         """
         report = self.last_report = Report("restore_conflict", session_id)
         folder = self._existing_folder(session_id)
-        file, report.conflicts = surgery.restore_conflict(folder, fs=self._fs, now=self._now)
+        file, report.conflicts = transactions.restore_conflict(folder, fs=self._fs, now=self._now)
         report.replaced = True
         return file
 
@@ -159,7 +159,7 @@ class Operations(ABC):
 
         What was taken back is in ``last_report.undone``; None there if a session came back from the trash.
 
-        Durability: as of what is undone; see `surgery.undo`.
+        Durability: as of what is undone; see `transactions.undo`.
 
         Raises:
             NotFound: there is nothing to undo.
@@ -171,7 +171,7 @@ class Operations(ABC):
         done = self._last_operation(session_id)
         if done is not None and (trashed is None or trashed[0] < done[0]):
             report.session = done[1]
-            report.undone = surgery.undo(self._folder_of(done[1]), fs=self._fs, now=self._now)
+            report.undone = transactions.undo(self._folder_of(done[1]), fs=self._fs, now=self._now)
             return done[1]
         report.session = trash.bring_back(self._fs, self._root, session_id)
         return report.session
@@ -184,7 +184,7 @@ class Operations(ABC):
         dated = [
             (entries[-1].at, name)
             for name in ids
-            if (entries := surgery.undo_entries(self._folder_of(name), fs=self._fs))
+            if (entries := transactions.undo_entries(self._folder_of(name), fs=self._fs))
         ]
         return max(dated, default=None)
 

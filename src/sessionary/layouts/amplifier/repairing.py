@@ -22,16 +22,16 @@ from typing import Any
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, read_lines
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
-from sessionary.disk.intent import Whole
 from sessionary.disk.journal import Journal, Tail
-from sessionary.disk.scan import tail_heads
+from sessionary.disk.line_reader import tail_heads
+from sessionary.disk.transaction import Whole
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.messages import parse_time, stamp, timestamp_of
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, salvage
 from sessionary.layouts.amplifier.session import Session
-from sessionary.layouts.amplifier.surgery import REPAIR, Clock, carry_out, operating, utc_now
+from sessionary.layouts.amplifier.transactions import REPAIR, Clock, carry_out, operating, utc_now
 from sessionary.model import Problem, Severity
 from sessionary.turns import Change, diagnose, mend
 
@@ -123,8 +123,7 @@ def repair(
     Raises:
         NotFound: no such session, or neither a transcript nor a backup of one.
         Invalid: `orphans` or `bad_bytes` is neither.
-        Corrupt: nothing in the transcript or its backup can be read, or none of its records is a message; it was left
-            as it is.
+        Corrupt: nothing in it or its backup can be read, or no record is a message; it was left as it is.
         Locked, StorageFailed: as every write.
     """
     if bad_bytes not in ("replace", "drop"):

@@ -19,16 +19,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sessionary.codec import encode_document, read_lines
-from sessionary.disk.cutting import content
 from sessionary.disk.fs import OS_FS, Fs, look
-from sessionary.disk.intent import Cut, Whole
-from sessionary.disk.scan import LineFile
+from sessionary.disk.line_reader import LineFile
+from sessionary.disk.transaction import Cut, Whole
+from sessionary.disk.truncate import content
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.event_cut import EventCut, find_cut, ties_of
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.session import Session
-from sessionary.layouts.amplifier.surgery import REWIND, Clock, carry_out, operating, utc_now
+from sessionary.layouts.amplifier.transactions import REWIND, Clock, carry_out, operating, utc_now
 from sessionary.layouts.amplifier.turn_marks import Marks, read_marks
 
 

@@ -18,14 +18,14 @@ from datetime import datetime
 from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
-from sessionary.disk import atomic, intent
+from sessionary.disk import atomic, transaction
 from sessionary.disk.fs import READ, Fs, look, make_folder, read_at, read_bytes, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import StorageFailed
-from sessionary.layouts.amplifier.listing import is_session as holds_session
 from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
+from sessionary.layouts.amplifier.summary import is_session as holds_session
 from sessionary.model import Problem, Severity
 
 OPEN_SESSIONS = 64
@@ -175,7 +175,7 @@ class TranscriptFile:
             StorageFailed: the old content stands, or the outcome is unknown.
         """
         aside = [
-            atomic.keep_aside(self.path, kind, fs=self._fs, now=self._now())
+            atomic.quarantine(self.path, kind, fs=self._fs, now=self._now())
             for kind in keep
             if kind != "backup" and self.stat() is not None
         ]
@@ -281,7 +281,7 @@ class Session:
         self._metadata_backed_up = False
         self._swept = False
         self.leave = self.lock.release  # lets others write
-        self.recovered: intent.Recovered | None = None
+        self.recovered: transaction.Recovered | None = None
 
     def enter(self, *, make: bool, only_append: bool = False) -> os.stat_result | None:
         """Take the session: no other thread or process writes until `leave`. Returns what the transcript is now.
@@ -322,7 +322,7 @@ class Session:
         """
         try:
             atomic.sweep(self.folder, fs=self.fs)
-            self.recovered = intent.recover(self.fs, self.folder)
+            self.recovered = transaction.recover(self.fs, self.folder)
         except OSError as error:
             if isinstance(error, StorageFailed):
                 raise
@@ -373,7 +373,7 @@ class Session:
 
         Returns the dated name in the latter case.
         """
-        aside = None if readable else atomic.keep_aside(path, "corrupt", fs=self.fs, now=self.now())
+        aside = None if readable else atomic.quarantine(path, "corrupt", fs=self.fs, now=self.now())
         backup = path + BACKUP if readable else None
         try:
             new = atomic.replace(path, (document,), fs=self.fs, backup=backup, durable=durable)

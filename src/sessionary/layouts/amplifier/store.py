@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
-from sessionary.disk.commit import check_durability
+from sessionary.disk.flush_policy import check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
@@ -34,8 +34,8 @@ from sessionary.layouts.amplifier.recovery import (
     read_metadata,
     read_transcript,
 )
-from sessionary.layouts.amplifier.saving import OnConflict, Report, Writing, kept_of
 from sessionary.layouts.amplifier.session import Session, is_session, pool_of
+from sessionary.layouts.amplifier.write_op import OnConflict, Report, Writing, kept_of
 
 BUNDLE_PREFIX = "bundle:"
 _log = logging.getLogger("sessionary.amplifier")

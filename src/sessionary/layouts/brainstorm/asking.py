@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from sessionary.errors import TransitionError
-from sessionary.layouts.brainstorm import moves, rounds
-from sessionary.layouts.brainstorm.moves import Jump, Session
+from sessionary.layouts.brainstorm import navigation, rounds
+from sessionary.layouts.brainstorm.constants import PERSONAS, one_of
+from sessionary.layouts.brainstorm.files import Shelf
+from sessionary.layouts.brainstorm.navigation import Jump, Session
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.vocabulary import PERSONAS, one_of
-from sessionary.layouts.brainstorm.writing import Shelf
 
 
 class Asking:
@@ -57,8 +57,8 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> None:
-            moves.answer(session, responses, duration=duration, now=now)
-            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
+            navigation.answer(session, responses, duration=duration, now=now)
+            navigation.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
             _led(session, persona, mode)
 
         return self._shelf.change(slug, "answer", step, now)[0]
@@ -96,13 +96,13 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> Jump:
-            jump = moves.go_on(
+            jump = navigation.go_on(
                 session, questions, ems=ems, axes=axes, phase=phase, last_question=last_question, now=now
             )
             _led(session, persona, mode)
             return jump
 
-        return self._shelf.change(slug, "continue", step, now, works=moves.at_tip)[1]
+        return self._shelf.change(slug, "continue", step, now, works=navigation.at_tip)[1]
 
     def checkpoint(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
         """Store the time that was worked since the last change. Every other call stores what it does, with the time.
@@ -114,7 +114,7 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> None:
-            moves.pass_time(session, now)
+            navigation.pass_time(session, now)
 
         return self._shelf.change(slug, "save", step, now, works=lambda _: False)[0]
 
@@ -130,7 +130,7 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> Jump:
-            return moves.go_back(session, n, now)
+            return navigation.go_back(session, n, now)
 
         return self._shelf.change(slug, "back", step, now, works=lambda _: False)[1]
 
@@ -166,15 +166,15 @@ class Asking:
         """
 
         def step(session: Session, now: datetime) -> None:
-            if (ems is not None or axes is not None or phase is not None) and not moves.at_tip(session):
+            if (ems is not None or axes is not None or phase is not None) and not navigation.at_tip(session):
                 raise TransitionError(
                     f"the session was taken back to iteration {session['iteration']}",
                     hint="continue to the last iteration, or answer first: that begins a branch",
                 )
-            moves.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
+            navigation.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
             _led(session, persona, mode)
             if transition_summary is not None:
-                moves.sum_up_transition(session, transition_summary)
+                navigation.sum_up_transition(session, transition_summary)
 
         return self._shelf.change(slug, "update", step, now)[0]
 

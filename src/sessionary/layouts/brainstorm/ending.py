@@ -1,6 +1,6 @@
 """The half of the store that ends a session and brings it back: finish, abandon, reopen, archive and trash.
 
-`BrainstormStore` is the class to use. How a file makes room is in `keeping`.
+`BrainstormStore` is the class to use. How a file makes room is in `trash`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from sessionary.disk.fs import Fs
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.base import LATEST, believed, one_named
-from sessionary.layouts.brainstorm import keeping
-from sessionary.layouts.brainstorm.moves import Session
+from sessionary.layouts.brainstorm import trash
+from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
+from sessionary.layouts.brainstorm.navigation import Session
 from sessionary.layouts.brainstorm.reading import Row, bytes_at, names, row_at
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.vocabulary import SUFFIX, check_slug
-from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
 from sessionary.model import Problem, Severity
 
 LOW_SCORE = 60
@@ -91,13 +91,13 @@ class Ending:
         """
         with self._shelf.telling("restore", slug):
             check_slug(slug)
-            keeping.newest_in_trash(self._fs, self.folder, slug)  # what is not there shall leave no lock file
+            trash.newest_in_trash(self._fs, self.folder, slug)  # what is not there shall leave no lock file
             with self._shelf.held(slug):
-                return keeping.bring_back(self._fs, self.folder, slug)
+                return trash.bring_back(self._fs, self.folder, slug)
 
     def trashed(self) -> list[str]:
         """The slugs of the sessions in the trash, the one that was trashed last first."""
-        return keeping.trashed(self._fs, self.folder)
+        return trash.trashed(self._fs, self.folder)
 
     def find_ended(self, name: str, *, archived: bool = False) -> str:
         """What a name means in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
@@ -122,9 +122,9 @@ class Ending:
 
     def archived(self) -> list[Row]:
         """The sessions in `archive/`, by the names of their files; broken ones too. Reads only."""
-        folder = os.path.join(self.folder, keeping.ARCHIVE)
+        folder = os.path.join(self.folder, trash.ARCHIVE)
         found = (
-            row_at(self._fs, os.path.join(folder, f"{name}{SUFFIX}"), keeping.slug_of(name))
+            row_at(self._fs, os.path.join(folder, f"{name}{SUFFIX}"), trash.slug_of(name))
             for name in names(self._fs, folder)
         )
         return [row for row in found if row is not None]
@@ -174,7 +174,7 @@ class Ending:
         if not found:
             raise NotFound(
                 f"the archive has no session {name}",
-                path=os.path.join(self.folder, keeping.ARCHIVE),
+                path=os.path.join(self.folder, trash.ARCHIVE),
                 session=name,
                 hint="`sessionary brainstorm list --archived` shows those that it has",
             )

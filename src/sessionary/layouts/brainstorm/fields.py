@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from sessionary.codec.yaml_faults import Faults
-from sessionary.layouts.brainstorm.vocabulary import (
+from sessionary.layouts.brainstorm.constants import (
     AXES,
     MODES,
     PANEL_PHASES,

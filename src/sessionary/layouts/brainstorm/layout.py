@@ -3,7 +3,7 @@
 A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
 and locks lie in the same folder under names that are no session's, and are passed over.
 
-The conversation is what `talk` makes of it: questions and answers, ideas, rounds, in the order of the file. The bytes
+The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. The bytes
 of a record are the lines in which that stands; questions and their answers share theirs.
 """
 
@@ -30,11 +30,11 @@ from sessionary.layouts.base import (
     changed_at,
     is_ahead,
 )
-from sessionary.layouts.brainstorm.keeping import BACKUP
-from sessionary.layouts.brainstorm.moves import list_in
+from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
+from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
+from sessionary.layouts.brainstorm.navigation import list_in
 from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_here, parse, refusal, row_of
-from sessionary.layouts.brainstorm.talk import SPOKEN, messages_of
-from sessionary.layouts.brainstorm.vocabulary import FOLDER, SUFFIX
+from sessionary.layouts.brainstorm.trash import BACKUP
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Severity, Summary, health

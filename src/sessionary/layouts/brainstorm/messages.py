@@ -1,214 +1,80 @@
-"""What a launch, a save, a step and the state of a session show to a person, in English and in French.
+"""A brainstorm as a conversation: what was asked and answered, which ideas came, what party and panel said. Pure.
 
-The French words are those of the format, whose prompts are French while its keys are English; they are written without
-accents there, and so here. A language is a table: one more is one more table. The keys of the tables are the same, so
-that no screen is in two languages.
+Every command that reads sessions knows messages with a role. Questions are the agent's, answers are a person's; an
+idea and a round speak for themselves. Under `stored` the first message of each holds what the file has, so nothing of
+it is lost to whoever reads messages. What was given up for a branch was said all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Final
+from collections.abc import Iterator
+from typing import Any
 
-from sessionary.errors import Invalid
-from sessionary.layouts.brainstorm.moves import Jump
-from sessionary.layouts.brainstorm.reading import Row
-from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.brainstorm.fields import read_flag
+from sessionary.layouts.brainstorm.navigation import list_in
 
-LANGUAGES: Final = ("en", "fr")
-
-RULE: Final = "-" * 55
-_BARS: Final = "▁▂▃▄▅▆▇█"
-
-_WORDS: Final[dict[str, dict[str, str]]] = {
-    "en": {
-        "saved": "Session saved: {path}",
-        "found": 'Existing session found: "{slug}" (EMS: {ems})',
-        "activity": "   Last activity: {ago}",
-        "place": "   Phase: {phase} | Iteration: {iteration}",
-        "resume": "[1] Resume this session",
-        "new": "[2] New session",
-        "back": "Back {count} {iterations}",
-        "forward": "Forward {count} {iterations}",
-        "iteration": "   Iteration: {0} → {1}",
-        "ems": "   EMS: {0}/100 → {1}/100 ({delta:+d})",
-        "phase": "   Phase: {0} → {1}",
-        "questions": "   Questions restored (iteration {iteration}):",
-        "now": "just now",
-        "ahead": "in the future",
-        "unknown": "unknown",
-        "ago": "{count} {unit} ago",
-        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
-        "again": "   Resume: {command}",
-        "in_progress": "in progress",
-        "completed": "completed",
-        "abandoned": "abandoned",
-        "axes": "axes",
-        "weak": "weak",
-        "changed": "changed",
-        "worked": "worked",
-        "minutes": "{minutes} min",
-        "next": "next",
-        "suggests": "{phase} (the score suggests {suggested})",
-        "led": "{mode}, led by {persona}",
-        "of": "{iteration} of {tip}",
-        "archived": "{id} is in archive/ now",
-        "also": "also in progress: {slugs}",
-        "cleaned": "{slug} is old and in .trash/ now",
-        "not_cleaned": "{slug} could not be cleaned up",
-        "notes": "{count} remarks on the file: {command}",
-        "low_score": "finished with a score of {ems}, below {least}",
-        "is_open": "session {slug} is in progress",
-        "open_hint": "--resume goes on with it, --new moves it to archive/ and begins anew",
-        "answer": "Answer",
-        "undo": "undo",
-        "go_forward": "forward",
-    },
-    "fr": {
-        "saved": "Session sauvegardee: {path}",
-        "found": 'Session existante detectee: "{slug}" (EMS: {ems})',
-        "activity": "   Derniere activite: {ago}",
-        "place": "   Phase: {phase} | Iteration: {iteration}",
-        "resume": "[1] Reprendre cette session",
-        "new": "[2] Nouvelle session",
-        "back": "Retour de {count} {iterations}",
-        "forward": "Avance de {count} {iterations}",
-        "iteration": "   Iteration: {0} → {1}",
-        "ems": "   EMS: {0}/100 → {1}/100 ({delta:+d})",
-        "phase": "   Phase: {0} → {1}",
-        "questions": "   Questions restaurees (iteration {iteration}):",
-        "now": "a l'instant",
-        "ahead": "dans le futur",
-        "unknown": "inconnue",
-        "ago": "il y a {count} {unit}",
-        "saved_at": "   EMS: {ems}/100 | Phase: {phase} | Iteration: {iteration}",
-        "again": "   Reprendre: {command}",
-        "in_progress": "en cours",
-        "completed": "terminee",
-        "abandoned": "abandonnee",
-        "axes": "axes",
-        "weak": "faibles",
-        "changed": "modifiee",
-        "worked": "duree",
-        "minutes": "{minutes} min",
-        "next": "suivante",
-        "suggests": "{phase} (le score suggere {suggested})",
-        "led": "{mode}, menee par {persona}",
-        "of": "{iteration} sur {tip}",
-        "archived": "{id} est maintenant dans archive/",
-        "also": "aussi en cours: {slugs}",
-        "cleaned": "{slug} est ancienne, maintenant dans .trash/",
-        "not_cleaned": "{slug} n'a pas pu etre rangee",
-        "notes": "{count} remarques sur le fichier: {command}",
-        "low_score": "terminee avec un score de {ems}, sous {least}",
-        "is_open": "la session {slug} est en cours",
-        "open_hint": "--resume la reprend, --new la deplace dans archive/ et recommence",
-        "answer": "Reponse",
-        "undo": "annuler",
-        "go_forward": "avancer",
-    },
-}
-# Seconds, one, many. A month is thirty days here: what is older than weeks is told roughly.
-_UNITS: Final[dict[str, tuple[tuple[int, str, str], ...]]] = {
-    "en": (
-        (365 * 86400, "year", "years"),
-        (30 * 86400, "month", "months"),
-        (86400, "day", "days"),
-        (3600, "hour", "hours"),
-        (60, "minute", "minutes"),
-    ),
-    "fr": (
-        (365 * 86400, "an", "ans"),
-        (30 * 86400, "mois", "mois"),
-        (86400, "jour", "jours"),
-        (3600, "heure", "heures"),
-        (60, "minute", "minutes"),
-    ),
-}
+SPOKEN = ("party_history", "panel_history", "ideas", "history")
+"""The lists of a session that hold what was said, in the order of the format."""
 
 
-def words(lang: str) -> dict[str, str]:
-    """The table of a language.
-
-    Raises:
-        Invalid: there is none.
-    """
-    if lang not in _WORDS:
-        raise Invalid(f"there are no messages in {lang!r}", hint=f"use one of: {', '.join(LANGUAGES)}")
-    return _WORDS[lang]
+def messages_of(name: str, item: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages that one item of the list `name` stands for: at least one, even if it says nothing."""
+    if name == "history":
+        return _exchange(item)
+    role, text = ("idea", _idea(item)) if name == "ideas" else (name.removesuffix("_history"), _round(item))
+    return [{"role": role, "content": text, "stored": item}]
 
 
-def say(lang: str, name: str, **values: object) -> str:
-    """A sentence of a language, with its values."""
-    return words(lang)[name].format(**values)
+def counted(session: dict[str, Any]) -> tuple[int, int]:
+    """How many messages a session has, and how often a person answers in it."""
+    answered = sum(
+        isinstance(item, dict) and bool(_texts(item, "responses")) for item in list_in(session, "history")
+    )
+    items = sum(isinstance(item, dict) for name in SPOKEN for item in list_in(session, name))
+    return items + answered, answered
 
 
-def saved(path: str, lang: str = "en") -> str:
-    """The line after a save."""
-    return words(lang)["saved"].format(path=path)
-
-
-def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -> str:
-    """What an explicit save shows: the file, where the session stands, and the command that resumes it."""
-    table = words(lang)
-    return "\n".join([
-        table["saved"].format(path=path),
-        table["saved_at"].format(
-            ems=session.ems, phase=session.phase.capitalize(), iteration=session.iteration
-        ),
-        table["again"].format(command=command),
-    ])  # fmt: skip
-
-
-def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
-    """How long ago that was, in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
-    table = words(lang)
-    if then is None:
-        return table["unknown"]
-    seconds = (now - then).total_seconds()
-    for size, one, many in _UNITS[lang]:
-        count = int(abs(seconds) // size)
-        if count and seconds < 0:
-            return table["ahead"]
-        if count:
-            return table["ago"].format(count=count, unit=one if count == 1 else many)
-    return table["now"]
-
-
-def launch_prompt(row: Row, now: datetime, lang: str = "en", *, choices: bool = True) -> str:
-    """What a launch shows of a session that can be resumed, with its two choices if somebody can be asked."""
-    table = words(lang)
-    return "\n".join([
-        RULE,
-        table["found"].format(slug=row.slug, ems="?" if row.ems is None else row.ems),
-        table["activity"].format(ago=ago(row.updated, now, lang)),
-        table["place"].format(phase=(row.phase or "?").capitalize(), iteration=row.iteration or "?"),
-        *(["", table["resume"], table["new"]] if choices else []),
-        RULE,
-    ])  # fmt: skip
-
-
-def jump_summary(jump: Jump, lang: str = "en") -> str:
-    """What a step back (or forward) has changed, and the questions that are open again."""
-    table = words(lang)
-    count = abs(jump.steps)
-    lines = [
-        RULE,
-        table["back" if jump.steps > 0 else "forward"].format(
-            count=count, iterations="iteration" if count == 1 else "iterations"
-        ),
-        table["iteration"].format(*jump.iteration),
-        table["ems"].format(*jump.ems, delta=jump.ems[1] - jump.ems[0]),
-        table["phase"].format(*jump.phase),
+def _exchange(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    facts = [
+        f"Iteration {entry.get('iteration', '?')}",
+        str(entry.get("phase", "?")),
+        f"EMS {entry.get('ems', '?')}",
     ]
-    if jump.questions:
-        lines += ["", table["questions"].format(iteration=jump.iteration[1])]
-        lines += [f"   - {question}" for question in jump.questions]
-    return "\n".join([*lines, RULE])
+    if read_flag(entry.get("superseded")):
+        facts.append("given up for a branch")
+    base = {"timestamp": entry.get("timestamp")}
+    asked = "\n".join([", ".join(facts), *_texts(entry, "questions")])
+    said = [{"role": "assistant", "content": asked, **base, "stored": entry}]
+    if answers := _texts(entry, "responses"):
+        said.append({"role": "user", "content": "\n".join(answers), **base})
+    return said
 
 
-def sparkline(scores: Sequence[int]) -> str:
-    """Scores from 0 to 100 as one bar each."""
-    top = len(_BARS) - 1
-    return "".join(_BARS[min(top, max(0, score) * len(_BARS) // 101)] for score in scores)
+def _idea(idea: dict[str, Any]) -> str:
+    score = idea.get("score")
+    return f"{idea.get('content', '')}" + ("" if score is None else f" ({score}/10)")
+
+
+def _round(item: dict[str, Any]) -> str:
+    said = (one for one in list_in(item, "contributions") if isinstance(one, dict))
+    return "\n".join([str(item.get("topic", "")), *map(_contribution, said), *_upshot(item)])
+
+
+def _contribution(said: dict[str, Any]) -> str:
+    who = str(said.get("persona") or said.get("expert") or "?")
+    points = _texts(said, "key_points") or [str(said.get("position", ""))]
+    return f"{who}: " + "; ".join(points)
+
+
+def _upshot(item: dict[str, Any]) -> Iterator[str]:
+    synthesis = item.get("synthesis")
+    if isinstance(synthesis, dict):
+        yield from (*_texts(synthesis, "convergent"), *_texts(synthesis, "tensions"))
+    elif synthesis:
+        yield str(synthesis)
+    if item.get("user_question"):
+        yield str(item["user_question"])
+
+
+def _texts(holder: dict[str, Any], name: str) -> list[str]:
+    return [str(text) for text in list_in(holder, name)]

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from sessionary.errors import Unsupported
+from sessionary.layouts.brainstorm.constants import MODES, READABLE, VERSION, read_time
 from sessionary.layouts.brainstorm.fields import read_flag
-from sessionary.layouts.brainstorm.moves import duration
-from sessionary.layouts.brainstorm.vocabulary import MODES, READABLE, VERSION, read_time
+from sessionary.layouts.brainstorm.navigation import duration
 
 Document = dict[str, Any]
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from sessionary.layouts.brainstorm import rounds
-from sessionary.layouts.brainstorm.moves import Session
+from sessionary.layouts.brainstorm.files import Shelf
+from sessionary.layouts.brainstorm.navigation import Session
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.writing import Shelf
 
 T = TypeVar("T")
 

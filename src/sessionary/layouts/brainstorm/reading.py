@@ -13,11 +13,11 @@ from sessionary.codec.yaml_faults import Faults
 from sessionary.codec.yaml_read import LIMITS, bad_yaml, load_yaml
 from sessionary.disk.fs import OS_FS, READ, Fs, placeholder_name, read_all, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
+from sessionary.layouts.brainstorm.constants import SUFFIX, VERSION, is_slug, is_whole
 from sessionary.layouts.brainstorm.fields import faults_of
+from sessionary.layouts.brainstorm.messages import counted
 from sessionary.layouts.brainstorm.migrations import Migrated, migrate
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.talk import counted
-from sessionary.layouts.brainstorm.vocabulary import SUFFIX, VERSION, is_slug, is_whole
 from sessionary.layouts.conflict_copies import copy_of, copy_problem, is_there, not_downloaded
 from sessionary.model import Problem, Severity, health
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessionary.errors import Invalid, NotFound
-from sessionary.layouts.brainstorm.moves import Session, grown, texts
-from sessionary.layouts.brainstorm.vocabulary import MODES, PANEL_PHASES, SOURCES, is_slug, one_of, whole
+from sessionary.layouts.brainstorm.constants import MODES, PANEL_PHASES, SOURCES, is_slug, one_of, whole
+from sessionary.layouts.brainstorm.navigation import Session, grown, texts
 
 UNKNOWN_CATEGORY = "unknown"
 

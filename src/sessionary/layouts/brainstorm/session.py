@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sessionary.layouts.brainstorm import moves
-from sessionary.layouts.brainstorm.vocabulary import AXES, MODES, PERSONAS, WEAK, is_whole, read_time
+from sessionary.layouts.brainstorm import navigation
+from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, WEAK, is_whole, read_time
 from sessionary.model import Problem
 
 
@@ -86,18 +86,18 @@ class Brainstorm:
     @property
     def tip(self) -> int:
         """The last iteration that there is; the session stands before it after a step back."""
-        return moves.tip(self.session)
+        return navigation.tip(self.session)
 
     @property
     def history(self) -> list[dict[str, Any]]:
         """The entries that count, by iteration; those given up for a branch are left out."""
-        return [entry for _, entry in sorted(moves.live(self.session).items())]
+        return [entry for _, entry in sorted(navigation.live(self.session).items())]
 
     @property
     def superseded(self) -> list[dict[str, Any]]:
         """The entries that were given up for a branch, in the order of the file."""
-        counted = {id(entry) for entry in moves.live(self.session).values()}
-        history = moves.list_in(self.session, "history")
+        counted = {id(entry) for entry in navigation.live(self.session).values()}
+        history = navigation.list_in(self.session, "history")
         return [entry for entry in history if isinstance(entry, dict) and id(entry) not in counted]
 
     @property
@@ -115,13 +115,13 @@ class Brainstorm:
     @property
     def ideas(self) -> list[dict[str, Any]]:
         """The ideas, in the order of the file."""
-        return [idea for idea in moves.list_in(self.session, "ideas") if isinstance(idea, dict)]
+        return [idea for idea in navigation.list_in(self.session, "ideas") if isinstance(idea, dict)]
 
     @property
     def questions(self) -> list[str]:
         """The questions of the iteration at which the session stands."""
-        entry = moves.live(self.session).get(self.iteration, {})
-        return [str(question) for question in moves.list_in(entry, "questions")]
+        entry = navigation.live(self.session).get(self.iteration, {})
+        return [str(question) for question in navigation.list_in(entry, "questions")]
 
     @property
     def created(self) -> datetime | None:

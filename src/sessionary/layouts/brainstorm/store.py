@@ -19,15 +19,9 @@ from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
 from sessionary.layouts.base import LATEST, believed, future_note, one_named
-from sessionary.layouts.brainstorm import moves, rounds, upkeep
+from sessionary.layouts.brainstorm import maintenance, navigation, rounds
 from sessionary.layouts.brainstorm.asking import Asking
-from sessionary.layouts.brainstorm.ending import Ending
-from sessionary.layouts.brainstorm.fields import SESSION, faults_of
-from sessionary.layouts.brainstorm.noting import NoteTaking
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
-from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.upkeep import Cleaned, MigratedFile
-from sessionary.layouts.brainstorm.vocabulary import (
+from sessionary.layouts.brainstorm.constants import (
     DAYS_KEPT,
     FOLDER,
     MODES,
@@ -40,7 +34,13 @@ from sessionary.layouts.brainstorm.vocabulary import (
     session_id,
     write_time,
 )
-from sessionary.layouts.brainstorm.writing import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
+from sessionary.layouts.brainstorm.ending import Ending
+from sessionary.layouts.brainstorm.fields import SESSION, faults_of
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
+from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
+from sessionary.layouts.brainstorm.noting import NoteTaking
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.model import Problem, Severity
 
 _CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
@@ -221,8 +221,8 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             rounds.set_mode(session, mode)
             if progressive:
                 session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
-            moves.rescore(session, ems=None if axes else ems, axes=axes, phase=phase, entry_too=False)
-            moves.begin(session, 1, questions=questions, last_question=last_question, now=now)
+            navigation.rescore(session, ems=None if axes else ems, axes=axes, phase=phase, entry_too=False)
+            navigation.begin(session, 1, questions=questions, last_question=last_question, now=now)
             data = dump_yaml(_ordered(document))
             make_folder(self._fs, self.folder)
             with self._shelf.held(slug):
@@ -301,7 +301,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             days: as for `cleanup`.
             now: the time.
         """
-        cleaned = upkeep.clean_up(
+        cleaned = maintenance.clean_up(
             self._shelf, days, now or datetime.now(UTC), dry_run=False, erase=False, keep=slug
         )
         return self.detect(slug), cleaned
@@ -326,7 +326,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             dry_run: only tell what would be moved.
             erase: delete them for good instead.
         """
-        return upkeep.clean_up(self._shelf, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
+        return maintenance.clean_up(self._shelf, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
 
     def migrate(self, slug: str | None = None, *, dry_run: bool = False) -> list[MigratedFile]:
         """Store older files in the present version, with backups; those that have it already are left out.
@@ -341,10 +341,10 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             NotFound: there is no session of that name.
         """
         if slug is None:
-            return upkeep.migrate_all(self._shelf, dry_run=dry_run)
+            return maintenance.migrate_all(self._shelf, dry_run=dry_run)
         with self._shelf.telling("migrate", slug):
             self._shelf.bytes_of(slug)
-        done = upkeep.migrate_one(self._shelf, slug, dry_run=dry_run)
+        done = maintenance.migrate_one(self._shelf, slug, dry_run=dry_run)
         return [] if done is None else [done]
 
     # Last, because below this name `list` is no longer the type.

@@ -1,8 +1,7 @@
 """The maestro layout: work sessions (session.json) and the breadcrumbs that are left in them."""
 
-from sessionary.layouts.maestro.costs import PRICES, calculate_cost, estimate_tokens, prices_of
-from sessionary.layouts.maestro.crumbs import create_breadcrumb
-from sessionary.layouts.maestro.functions import (
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.compat_api import (
     auto_breadcrumb_wrapper,
     capture_tool_call,
     create_session,
@@ -27,6 +26,7 @@ from sessionary.layouts.maestro.functions import (
     track_file_modification,
     write_breadcrumb,
 )
+from sessionary.layouts.maestro.costs import PRICES, calculate_cost, estimate_tokens, prices_of
 from sessionary.layouts.maestro.records import Breadcrumb, SessionStatus, SessionType, WorkSession
 from sessionary.layouts.maestro.statuses import (
     complete_session,

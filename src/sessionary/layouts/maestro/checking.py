@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import SessionaryError, StorageFailed
-from sessionary.layouts.maestro.crumbs import CrumbFile, oddities
-from sessionary.layouts.maestro.documents import read_session
+from sessionary.layouts.maestro.breadcrumbs import CrumbFile, oddities
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION
-from sessionary.layouts.maestro.placement import walk
+from sessionary.layouts.maestro.paths import walk
 from sessionary.layouts.maestro.records import TYPES, WorkSession
+from sessionary.layouts.maestro.session_file import read_session
 from sessionary.model import Problem, Severity
 
 

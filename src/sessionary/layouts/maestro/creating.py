@@ -11,7 +11,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sessionary.disk.fs import Fs, make_dirs, storage_failed
-from sessionary.layouts.maestro.documents import (
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
+from sessionary.layouts.maestro.paths import find_folder, no_session
+from sessionary.layouts.maestro.records import WorkSession, state_of
+from sessionary.layouts.maestro.session_file import (
     Clock,
     checked,
     create_document,
@@ -19,9 +22,6 @@ from sessionary.layouts.maestro.documents import (
     locked,
     read_session,
 )
-from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id
-from sessionary.layouts.maestro.placement import find_folder, no_session
-from sessionary.layouts.maestro.records import WorkSession, state_of
 from sessionary.layouts.maestro.times import session_time
 
 

@@ -1,7 +1,7 @@
 """The read side of a root of work sessions.
 
 A session is a folder with a session.json, at any depth below the root. Its conversation are its breadcrumbs, in the
-order of their times, each as the messages that it stands for (see `talk`).
+order of their times, each as the messages that it stands for (see `messages`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.layouts.maestro import checking
-from sessionary.layouts.maestro.crumbs import YOUNG, crumb_files, read_crumb
-from sessionary.layouts.maestro.documents import read_session, zone_in
-from sessionary.layouts.maestro.looking import Read, look, read_all_crumbs, unreadable_summary
+from sessionary.layouts.maestro.breadcrumbs import YOUNG, crumb_files, read_crumb
 from sessionary.layouts.maestro.lost import lost_problems
+from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION
-from sessionary.layouts.maestro.placement import mailboxes, walk
+from sessionary.layouts.maestro.paths import mailboxes, walk
 from sessionary.layouts.maestro.records import sort_key
-from sessionary.layouts.maestro.talk import messages_of
+from sessionary.layouts.maestro.session_file import read_session, zone_in
+from sessionary.layouts.maestro.summary import Read, look, read_all_crumbs, unreadable_summary
 from sessionary.layouts.maestro.times import zone_signature
 from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, look, not_found
 from sessionary.errors import AlreadyExists, StorageFailed
-from sessionary.layouts.maestro.crumbs import CrumbFile, crumb_files
+from sessionary.layouts.maestro.breadcrumbs import CrumbFile, crumb_files
 from sessionary.layouts.maestro.names import BREADCRUMBS
-from sessionary.layouts.maestro.placement import folder_of, walk
+from sessionary.layouts.maestro.paths import folder_of, walk
 from sessionary.layouts.maestro.times import is_instant, next_stamp
 from sessionary.model import Problem, Severity
 

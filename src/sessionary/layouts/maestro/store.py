@@ -26,9 +26,15 @@ from sessionary.errors import (
 )
 from sessionary.layouts.base import LATEST, ids_named
 from sessionary.layouts.maestro import creating, statuses, subwork
+from sessionary.layouts.maestro.breadcrumbs import Makes, write_crumb
 from sessionary.layouts.maestro.costs import PRICES, Prices
-from sessionary.layouts.maestro.crumbs import Makes, write_crumb
-from sessionary.layouts.maestro.documents import (
+from sessionary.layouts.maestro.git_info import git_facts
+from sessionary.layouts.maestro.names import SESSION, check_id, new_id
+from sessionary.layouts.maestro.paths import find_folder, folder_of, mailboxes, no_session, walk
+from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
+from sessionary.layouts.maestro.query import Breadcrumbs, DateRange, gather
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.session_file import (
     Clock,
     edit_session,
     locked,
@@ -36,14 +42,8 @@ from sessionary.layouts.maestro.documents import (
     save_session,
     zone_in,
 )
-from sessionary.layouts.maestro.family import Node, age_key, forest, latest_key
-from sessionary.layouts.maestro.gathering import Breadcrumbs, DateRange, gather
-from sessionary.layouts.maestro.names import SESSION, check_id, new_id
-from sessionary.layouts.maestro.origin import git_facts
-from sessionary.layouts.maestro.placement import find_folder, folder_of, mailboxes, no_session, walk
-from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.times import is_naive, naive_zone, utc_now
+from sessionary.layouts.maestro.tree import Node, age_key, forest, latest_key
 from sessionary.model import Problem
 
 MIN_PREFIX = 4
@@ -186,7 +186,7 @@ class WorkStore:
         return read_session(self._path(session_id), fs=self.fs)
 
     def save(self, session: WorkSession) -> bool:
-        """Store what was changed in a session since it was loaded; see `documents.save_session`.
+        """Store what was changed in a session since it was loaded; see `session_file.save_session`.
 
         Returns False if that is nothing.
 
@@ -428,7 +428,7 @@ class WorkStore:
     def write_breadcrumb(
         self, breadcrumb: Breadcrumb, session_id: str, *, allow_unknown: bool = False
     ) -> str:
-        """Leave a breadcrumb in a session; returns the path of its file. See `crumbs.write_crumb`.
+        """Leave a breadcrumb in a session; returns the path of its file. See `breadcrumbs.write_crumb`.
 
         Args:
             breadcrumb: the breadcrumb.

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
+from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.costs import estimate_tokens
-from sessionary.layouts.maestro.crumbs import create_breadcrumb
-from sessionary.layouts.maestro.documents import edit_session, locked
 from sessionary.layouts.maestro.names import SESSION
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
+from sessionary.layouts.maestro.session_file import edit_session, locked
 from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
 from sessionary.layouts.maestro.times import Stamp
 from sessionary.model import Problem, Severity

@@ -1,7 +1,7 @@
 """The orchestrator layout: features in `.ai-session/`, by the contract on session state."""
 
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
-from sessionary.layouts.orchestrator.home import Report
+from sessionary.layouts.orchestrator.base_store import Report
 from sessionary.layouts.orchestrator.reader import FeatureRow
 from sessionary.layouts.orchestrator.repaired import Repaired
 from sessionary.layouts.orchestrator.statefile import FeatureState

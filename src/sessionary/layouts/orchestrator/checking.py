@@ -14,7 +14,7 @@ from sessionary.layouts.orchestrator import names, planfile, rules
 from sessionary.layouts.orchestrator.history import BROKEN, HEALED, History, mended, odd_entries
 from sessionary.layouts.orchestrator.indexfile import IndexFile
 from sessionary.layouts.orchestrator.reading import history_of, is_folder, look_or_none, read_plan, read_state
-from sessionary.layouts.orchestrator.replaying import Behind, fields_behind, last_operation, operations_back
+from sessionary.layouts.orchestrator.replay import Behind, fields_behind, last_operation, operations_back
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity

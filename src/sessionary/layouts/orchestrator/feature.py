@@ -23,13 +23,13 @@ from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import READ, Fs, look, storage_failed
 from sessionary.disk.journal import Journal, Tail
+from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
 from sessionary.disk.pid_file import PidFile
-from sessionary.disk.scan import LineFile
 from sessionary.errors import Corrupt, NotFound, SessionaryError, StorageFailed
 from sessionary.layouts.orchestrator import entries, names, planfile, rules, statefile
 from sessionary.layouts.orchestrator.index import Index
-from sessionary.layouts.orchestrator.replaying import operations_back
+from sessionary.layouts.orchestrator.replay import operations_back
 from sessionary.layouts.orchestrator.times import parse, stamp
 
 OPEN_FEATURES = 32

@@ -15,7 +15,7 @@ from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.indexfile import KEY, IndexFile, Row, faulty_fields
 from sessionary.layouts.orchestrator.reading import feature_ids, history_of, is_folder
 from sessionary.layouts.orchestrator.repaired import Repaired
-from sessionary.layouts.orchestrator.replaying import status_of
+from sessionary.layouts.orchestrator.replay import status_of
 from sessionary.layouts.orchestrator.rules import ACTIVE, DEFAULT_MODEL, FEATURE_STATUSES
 from sessionary.layouts.orchestrator.times import stamp
 from sessionary.model import Problem, Severity
@@ -37,7 +37,7 @@ def repair_row(feature: Feature, state: statefile.FeatureState, now: datetime, d
             return
         changes = {name: sound[name] for name in faulty_fields(stored)}
         if changes:
-            done.kept.append(atomic.keep_aside(index.path, "original", fs=feature.fs, now=now))
+            done.kept.append(atomic.quarantine(index.path, "original", fs=feature.fs, now=now))
             index.put_locked(found, feature_id, changes, sound["started_at"])
             done.actions += [
                 f"set {name} in the list to {value}; it was {stored.get(name)!r}"
@@ -55,11 +55,11 @@ def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
         if found.error is None:
             if changed or found.data is None:
                 if found.data is not None:
-                    done.kept.append(atomic.keep_aside(index.path, "original", fs=fs, now=now))
+                    done.kept.append(atomic.quarantine(index.path, "original", fs=fs, now=now))
                 index.write(found, rows)
                 done.actions += [*changed, f"wrote the list with {_features(rows)}"]
         elif of_scripts and settled:
-            done.kept.append(atomic.keep_aside(index.path, "original", fs=fs, now=now))
+            done.kept.append(atomic.quarantine(index.path, "original", fs=fs, now=now))
             index.write(IndexFile(None, {KEY: []}, {}, []), rows)
             done.actions += [*changed, f"wrote the list as YAML with {_features(rows)}"]
         else:

@@ -18,7 +18,7 @@ from sessionary.layouts.orchestrator import entries, names, planfile, rules
 from sessionary.layouts.orchestrator.feature import Feature
 from sessionary.layouts.orchestrator.reading import read_plan
 from sessionary.layouts.orchestrator.repaired import Repaired
-from sessionary.layouts.orchestrator.replaying import operations_back
+from sessionary.layouts.orchestrator.replay import operations_back
 from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Severity
 
@@ -39,7 +39,7 @@ def repair_plan(
         return
     document, words = completed(found.document, blank, history)
     if not same(document, found.document):
-        done.kept.append(atomic.keep_aside(path, "original", fs=feature.fs, now=now))
+        done.kept.append(atomic.quarantine(path, "original", fs=feature.fs, now=now))
         feature.write_plan(found, document)
         done.actions += words
     left = planfile.parse_plan(dump_yaml(document), path)

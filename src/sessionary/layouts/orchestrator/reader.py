@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from sessionary.errors import NotFound
 from sessionary.layouts.base import LATEST, believed, future_note, one_named
 from sessionary.layouts.orchestrator import acknowledgment, checking, names, reading, status, times
+from sessionary.layouts.orchestrator.base_store import FeatureHome, moment_of, readable_plan
 from sessionary.layouts.orchestrator.feature import missing
 from sessionary.layouts.orchestrator.history import chosen, read_history
-from sessionary.layouts.orchestrator.home import FeatureHome, moment_of, readable_plan
 from sessionary.layouts.orchestrator.indexfile import IndexFile
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.model import Problem

@@ -18,7 +18,7 @@ from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, Stora
 from sessionary.layouts.orchestrator import names, planfile, statefile
 from sessionary.layouts.orchestrator.history import History, read_history
 from sessionary.layouts.orchestrator.indexfile import IndexFile
-from sessionary.layouts.orchestrator.replaying import status_of
+from sessionary.layouts.orchestrator.replay import status_of
 from sessionary.layouts.orchestrator.rules import ACTIVE, FEATURE_STATUSES
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.model import Problem, Severity

@@ -19,7 +19,7 @@ from sessionary.layouts.orchestrator.index_repair import repair_row
 from sessionary.layouts.orchestrator.plan_repair import repair_plan
 from sessionary.layouts.orchestrator.reading import read_plan
 from sessionary.layouts.orchestrator.repaired import Repaired
-from sessionary.layouts.orchestrator.replaying import (
+from sessionary.layouts.orchestrator.replay import (
     UNKNOWN,
     Replayed,
     fields_behind,
@@ -73,7 +73,7 @@ def _repair_history(
     elif rewrite:
         new = mended(data, path, replace_bad=replace_bad)
         if (whole := b"".join(new.lines)) != data:
-            kept = atomic.keep_aside(path, "original", fs=feature.fs, now=now)
+            kept = atomic.quarantine(path, "original", fs=feature.fs, now=now)
             done.kept.append(kept)
             atomic.replace(path, (whole,), fs=feature.fs)
             feature.journal.reopened()
@@ -112,11 +112,11 @@ def _repair_state(
     except NotFound:
         return _rebuild_state(feature, told, began, done)
     except (Corrupt, Invalid) as error:
-        done.kept.append(atomic.keep_aside(path, "corrupt", fs=feature.fs, now=now))
+        done.kept.append(atomic.quarantine(path, "corrupt", fs=feature.fs, now=now))
         done.problems.append(_assumed(path, f"the state could not be read: {error.message}"))
         return _rebuild_state(feature, told, began, done)
     if any(problem.code == "status_line" for problem in found.problems):
-        done.kept.append(atomic.keep_aside(path, "corrupt", fs=feature.fs, now=now))
+        done.kept.append(atomic.quarantine(path, "corrupt", fs=feature.fs, now=now))
         feature.write_state(dump_yaml(found.document))
         done.actions.append("took the indented status out of the state")
     return found.state
@@ -183,7 +183,7 @@ def _bring_together(
     else:
         if restored:
             path = f"{feature.folder}/{names.STATE}"
-            done.kept.append(atomic.keep_aside(path, "before", fs=feature.fs, now=now))
+            done.kept.append(atomic.quarantine(path, "before", fs=feature.fs, now=now))
         entry["timestamp"] = stamp(later(now, state.last_updated))
         feature.perform(entry, feature.state())
     if emptied:
@@ -213,7 +213,7 @@ def migrate_state(feature: Feature, now: datetime, done: Repaired, *, switch: bo
     atomic.replace(beside, (data,), fs=feature.fs)
     done.actions.append(f"wrote {beside}")
     if switch:
-        done.kept.append(atomic.keep_aside(path, "before", fs=feature.fs, now=now))
+        done.kept.append(atomic.quarantine(path, "before", fs=feature.fs, now=now))
         feature.write_state(data)
         done.actions.append("took it for the state")
     return beside

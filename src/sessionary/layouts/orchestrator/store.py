@@ -25,10 +25,10 @@ from sessionary.layouts.orchestrator import (
     reading,
     rules,
 )
+from sessionary.layouts.orchestrator.base_store import moment_of, not_ahead
 from sessionary.layouts.orchestrator.feature import with_artifacts
-from sessionary.layouts.orchestrator.home import moment_of, not_ahead
-from sessionary.layouts.orchestrator.mending import FeatureMender
-from sessionary.layouts.orchestrator.operating import FeatureOperator
+from sessionary.layouts.orchestrator.operations import FeatureOperator
+from sessionary.layouts.orchestrator.recovery import FeatureMender
 from sessionary.layouts.orchestrator.statefile import FeatureState
 
 
@@ -192,7 +192,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
             entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent, {})
             if not old.readable:
                 path = f"{feature.folder}/{names.PLAN}"
-                kept = atomic.keep_aside(path, "corrupt", fs=self._fs, now=self._now())
+                kept = atomic.quarantine(path, "corrupt", fs=self._fs, now=self._now())
                 self.last_report.problems.append(
                     checking.note("plan_replaced", kept, "the plan could not be read; it is kept here", None)
                 )

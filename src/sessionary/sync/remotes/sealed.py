@@ -25,7 +25,6 @@ from hashlib import sha256
 from typing import Any
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
-from sessionary.sync.calls import must_collect
 from sessionary.sync.remote import (
     LARGEST_BLOCK,
     Block,
@@ -39,6 +38,7 @@ from sessionary.sync.remote import (
     heads_of,
     stats_of,
 )
+from sessionary.sync.retry import must_collect
 
 OVERHEAD = 4 << 10
 """So many bytes less than in another remote a block may have: what age and the name inside take."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from sessionary.layouts.brainstorm.constants import is_id, is_slug, read_time, score_of
 from sessionary.layouts.brainstorm.fields import faults_of
-from sessionary.layouts.brainstorm.vocabulary import is_id, is_slug, read_time, score_of
 from sessionary.model import Severity
 from tests.unit.layouts.brainstorm.samples import document, golden, golden_document
 

@@ -537,7 +537,7 @@ def test_a_round_of_the_party_has_every_field(tmp_path: Path) -> None:
         {"persona": "Architect", "key_points": ["One gateway"]},
         {"persona": "QA", "references": ["Architect"], "mood": "doubtful"},
     ]
-    number = store.party("sign-in", "Storage", said, synthesis="Agreed", user_question="Which one?")
+    number = store.party("sign-in", "Storage", said, synthesis="SyncedState", user_question="Which one?")
     assert number == 1
     assert store.party("sign-in", "Cost", personas=["Backend"]) == 2
     session = stored(store, "sign-in")["session"]
@@ -550,7 +550,7 @@ def test_a_round_of_the_party_has_every_field(tmp_path: Path) -> None:
             {"persona": "Architect", "key_points": ["One gateway"], "references": []},
             {"persona": "QA", "key_points": [], "references": ["Architect"], "mood": "doubtful"},
         ],
-        "synthesis": "Agreed",
+        "synthesis": "SyncedState",
         "user_question": "Which one?",
     }
     assert session["party_history"][1]["personas_selected"] == ["Backend"]

@@ -32,7 +32,7 @@ from sessionary.layouts.maestro import (
     write_breadcrumb,
 )
 from sessionary.layouts.maestro.layout import MaestroLayout
-from sessionary.layouts.maestro.receiving import MaestroRecipient
+from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.maestro.times import SETTING, parse_time, stamp_of, zone_signature
 from sessionary.mailbox import Mailbox
 from sessionary.workspace import Workspace
@@ -235,7 +235,7 @@ def test_a_merge_comes_to_the_same_on_all_machines(tmp_path: Path, monkeypatch: 
     results = set()
     for zone in (TOKYO, NEW_YORK):
         in_zone(monkeypatch, zone)
-        merged = MaestroRecipient(tmp_path).merged("session.json", json.dumps(base).encode(), mine, theirs)
+        merged = MaestroSyncLayout(tmp_path).merged("session.json", json.dumps(base).encode(), mine, theirs)
         assert merged is not None
         results.add(merged.data)
     assert [json.loads(each)["purpose"] for each in results] == ["mine"]

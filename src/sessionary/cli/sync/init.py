@@ -1,0 +1,217 @@
+"""`sync init`: choose a remote, find out that it can hold sessions, and remember the choice."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from sessionary.cli import output
+from sessionary.cli.changing import done
+from sessionary.cli.project_options import may_ask
+from sessionary.cli.sync import places
+from sessionary.cli.sync.chosen import of_settings, settings_at
+from sessionary.cli.text import one_line
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, look
+from sessionary.errors import AlreadyExists, Unsupported
+from sessionary.sync.remotes import OpenRemote, check_address
+from sessionary.sync.settings import Settings, save_settings, stable_name
+
+_SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)
+"""What clients call what lets one in; the id of a key does not."""
+
+
+@click.command(
+    "init",
+    epilog="""\b
+Examples:
+  sessionary sync init postgresql://db.example.org/sessions
+  sessionary sync init s3://bucket/prefix --option region=eu-central-1 --encrypt ~/.config/sessionary/key.txt
+  sessionary sync init https://ACCOUNT.documents.azure.com/amplifier-db/sessionary
+  sessionary sync init az://ACCOUNT/CONTAINER --exclude '*/private*' --redact
+""",
+)
+@click.argument("address", metavar="ADDRESS")
+@places.settings_file
+@click.option(
+    "--tenant", metavar="NAME", help="Whose sessions these are: the same name on all your machines."
+)
+@click.option("--device", metavar="NAME", help="What this machine is called (default: its host name).")
+@click.option(
+    "--include", multiple=True, metavar="PATTERN", help="Carry only projects that are called so: git:*."
+)
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Do not carry projects that are called so.")
+@click.option(
+    "--project", "projects", multiple=True, metavar="DIR", help="Take the sessions of this project, too."
+)
+@click.option("--logs", is_flag=True, help="Carry event logs, too.")
+@click.option("--redact", is_flag=True, help="Black out what looks like a secret before it is sent.")
+@click.option("--redact-rule", "rules", multiple=True, metavar="NAME=REGEX", help="Black this out, too.")
+@click.option(
+    "--encrypt",
+    metavar="FILE",
+    help="Encrypt everything for the age key in this file; it is made if it is missing.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the store: region, endpoint.",
+)
+@click.option("--replace", is_flag=True, help="Forget what was chosen before.")
+@places.as_json
+def init_command(
+    address: str,
+    settings_path: Path | None,
+    tenant: str | None,
+    device: str | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    projects: tuple[str, ...],
+    logs: bool,
+    redact: bool,
+    rules: tuple[str, ...],
+    encrypt: str | None,
+    options: tuple[str, ...],
+    replace: bool,
+    json_: bool,
+) -> int:
+    """Choose where sessions are carried to, and try whether it can hold them.
+
+    ADDRESS never holds a password or key: those are taken from the environment, or from where the client of the store
+    looks (PGPASSWORD or ~/.pgpass; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; GOOGLE_APPLICATION_CREDENTIALS;
+    AZURE_STORAGE_ACCOUNT_KEY; SESSIONARY_COSMOS_KEY, or your sign-in to Azure). Tables and containers are made if they
+    are missing; buckets are not. The choice is kept in a file that you can read and change.
+
+    There is no undo; `sync init --replace` chooses anew.
+    """
+    check_address(address)
+    place = settings_at(settings_path)
+    if not replace and look(OS_FS, str(place)) is not None:
+        raise AlreadyExists(
+            f"{place} holds an earlier choice", path=place, hint="say --replace to choose anew"
+        )
+    settings = Settings(
+        remote=address,
+        tenant=_tenant(address, tenant, json_),
+        device=device or platform.node() or "unnamed",
+        include=include or ("*",),
+        exclude=exclude,
+        logs=logs,
+        redact=redact,
+        redact_rules=_pairs(rules, "--redact-rule"),
+        encrypt=None if encrypt is None else os.path.abspath(os.path.expanduser(encrypt)),
+        options=_pairs(options, "--option"),
+        projects=tuple(os.path.abspath(os.path.expanduser(folder)) for folder in projects),
+    )
+    settings.rules()
+    made = settings.encrypt is not None and _make_key(settings.encrypt)
+    apart, there = _try(of_settings(settings).connect())
+    save_settings(place, settings)
+    if json_:
+        output.value(_object(settings, place, apart, there, made))
+    else:
+        _tell(settings, place, apart, there)
+    return 0
+
+
+def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
+    """Prepare the remote; whether it keeps tenants apart, if it says so, and whether something of ours is there."""
+    try:
+        apart = remote.prepare()
+        page = remote.list_heads()
+    finally:
+        remote.close()
+    return (apart if isinstance(apart, bool) else None), bool(page.heads) or page.following is not None
+
+
+def _tenant(address: str, given: str | None, json_: bool) -> str:
+    """Whose sessions these are: as said, else the role of the address, else who is logged in, if that is a person."""
+    if given:
+        return given
+    parts = urlsplit(address)
+    guess = (parts.username if parts.scheme.startswith("postgres") else None) or stable_name(os.environ)
+    if may_ask(json_):
+        told: str = click.prompt(
+            "Whose sessions are these? The same name on all your machines", default=guess, err=True
+        )
+        return told
+    if guess is None:
+        raise click.UsageError("say --tenant NAME: whose sessions these are, the same on all your machines")
+    return guess
+
+
+def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"{option} takes NAME=VALUE, not {word}")
+        if _SECRET.search(name):
+            raise click.UsageError(
+                f"{option} {name} would keep a secret in the settings: set it in the environment"
+            )
+        found[name] = value
+    return found
+
+
+def _make_key(path: str) -> bool:
+    """Make an age key in a file, unless one is there; True if it was made."""
+    if look(OS_FS, path) is not None:
+        return False
+    try:
+        from pyrage import x25519
+    except ImportError as error:
+        raise Unsupported(
+            "encryption needs the package pyrage", hint="pip install 'sessionary[encryption]'"
+        ) from error
+    identity = x25519.Identity.generate()
+    text = f"# The key of your sessions. Whoever has it can read them; without it nobody can.\n{identity}\n"
+    _make_dirs(os.path.dirname(path))
+    atomic.create(path, text.encode())
+    return True
+
+
+def _make_dirs(folder: str) -> None:
+    from sessionary.disk.fs import make_dirs, storage_failed
+
+    try:
+        make_dirs(OS_FS, folder)
+    except OSError as error:
+        raise storage_failed(error, "make", folder) from error
+
+
+def _object(settings: Settings, place: Path, apart: bool | None, there: bool, made: bool) -> dict[str, Any]:
+    """With the field names of docs/cli-json.md."""
+    return {
+        "settings": str(place),
+        "remote": settings.remote,
+        "tenant": settings.tenant,
+        "device": settings.device,
+        "tenants_kept_apart": apart,
+        "holds_sessions": there,
+        "key_made": settings.encrypt if made else None,
+    }
+
+
+def _tell(settings: Settings, place: Path, apart: bool | None, there: bool) -> None:
+    output.lines(done(f"{one_line(settings.remote)} can hold the sessions of {one_line(settings.tenant)}"))
+    output.line(f"  kept in {one_line(str(place))}; no secret is in it")
+    if settings.encrypt is not None:  # an earlier try may have made it, and told nobody
+        output.aside(
+            f"The key is in {one_line(settings.encrypt or '')}. Copy it to your other machines, and to a safe place:"
+        )
+        output.aside("without it nobody can read what is stored, you included.")
+    if apart is False:
+        output.aside(
+            "This server does not keep tenants apart: whoever may read the tables may read all of them."
+        )
+    output.aside("next: sessionary sync pull" if there else "next: sessionary sync push")

@@ -1,0 +1,409 @@
+"""A change of several files of one folder that is never left half done.
+
+A single file is replaced by one rename; several are not. So before anything changes, a folder `.undo/open/` gets the
+old bytes and the new ones of every file concerned, and `intent.json`, which says what is to happen; all of it is
+flushed. Then the new content of the *first* file is renamed into its place (or, if it is to go, the file is renamed
+into the folder): this is the commit. The rest follows,
+and the folder is renamed to `.undo/<time>-<operation>/`, where the old bytes stay, for undoing.
+
+Whoever takes the lock of the folder next and finds `open` there knows what to do: if that rename has not happened,
+nothing has, and the folder is removed; if it has, the rest is done. Each step may be cut off
+anywhere, and be done again. Two old states would be worse than one: there is only one `open`, by its name.
+
+There are two kinds of change. A `Whole` is a file that gets other content, or is put away. A `Cut` is a journal that
+loses some of its last lines. Its many bytes before them are neither read nor written, and programs that take no lock
+may add lines behind them at any time; those lines stay, whenever they come, but for one that is written between
+the last look and the cut, some microseconds later.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from stat import S_ISDIR
+from typing import Any, NamedTuple
+
+from sessionary.codec import Undecodable, decode, encode_document
+from sessionary.disk import atomic
+from sessionary.disk.fs import (
+    READ,
+    Fs,
+    make_dirs,
+    read_bytes,
+    refuse_placeholder,
+    storage_failed,
+    sync_dir,
+)
+from sessionary.disk.truncate import KEPT, TAIL, blocks, cut_journal, known_by
+from sessionary.errors import Outcome, StorageFailed
+
+UNDO = ".undo"
+OPEN = "open"
+INTENT = "intent.json"
+OLD, NEW, GONE = ".old", ".new", ".gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A file of the folder and what it is to hold; None puts it away, under its old name in the kept folder."""
+
+    name: str
+    new: Iterable[bytes] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The end of a journal of the folder, and what is to stay of it.
+
+    Attributes:
+        name: the file.
+        offset: where the first line begins that goes.
+        size: where the last line ends that was looked at; what lies behind it is others' and stays.
+        kept: the lines between the two that stay, as bytes.
+    """
+
+    name: str
+    offset: int
+    size: int
+    kept: Iterable[bytes]
+
+
+class Entry(NamedTuple):
+    """An operation that was done, and whose old bytes are kept.
+
+    Attributes:
+        path: the folder that keeps them.
+        operation: what was done.
+        at: when, in words that sort.
+        facts: what the operation said about itself.
+        record: the whole of `intent.json`.
+        size: the bytes that lie there, those under a second name elsewhere included.
+    """
+
+    path: str
+    operation: str
+    at: str
+    facts: dict[str, Any]
+    record: dict[str, Any]
+    size: int
+
+
+class Recovered(NamedTuple):
+    """What became of an operation that was found cut off: finished, or taken back."""
+
+    operation: str
+    finished: bool
+
+
+def carry_out(
+    fs: Fs,
+    folder: str,
+    operation: str,
+    wholes: list[Whole],
+    cut: Cut | None = None,
+    *,
+    facts: Mapping[str, Any],
+    now: datetime,
+) -> str:
+    """Make a change of several files; returns the folder that keeps the old bytes. Hold the lock of `folder`.
+
+    Putting the first of `wholes` in place (or away) is the commit.
+
+    Durability: when this returns, the change survives a power cut. If it does not return, the next holder of the
+    lock who calls `recover` gets the old state or the new one, never half of each.
+
+    Raises:
+        StorageFailed: ``not_committed``, and nothing was changed; or ``committed`` or ``unknown``: `recover` will
+            find out, and finish.
+    """
+    intent = _prepare(fs, folder, operation, wholes, cut, facts, now)
+    try:
+        intent.commit()
+    except OSError as error:
+        raise storage_failed(error, operation, folder, outcome=intent.outcome()) from error
+    try:
+        return intent.finish()
+    except OSError as error:
+        raise _failed(error, operation, folder, "committed") from error
+
+
+def recover(fs: Fs, folder: str) -> Recovered | None:
+    """Finish or take back what a killed holder of the lock has left; None if there is nothing. Hold the lock.
+
+    Raises:
+        StorageFailed: it could not be done now; the next call will try again.
+    """
+    place = os.path.join(folder, UNDO, OPEN)
+    try:
+        fs.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise storage_failed(error, "look at", place) from error
+    try:
+        data = read_bytes(fs, os.path.join(place, INTENT))
+        if data is None:  # it is written last: nothing has begun
+            atomic.erase_tree(place, fs=fs)
+            return Recovered("", False)
+        return _settle(_Intent(fs, folder, _record(data)), place)
+    except OSError as error:
+        if isinstance(error, StorageFailed):
+            raise
+        raise storage_failed(error, "finish", folder) from error
+
+
+def _settle(intent: _Intent, place: str) -> Recovered:
+    operation = str(intent.record.get("operation", ""))
+    if not intent.record.get("wholes"):  # the description is damaged: keep all of it, out of the way
+        intent.fs.rename(place, intent.free_name("unreadable"))
+        return Recovered(operation, False)
+    if not intent.is_committed():
+        intent.take_back()
+        return Recovered(operation, False)
+    intent.finish()
+    return Recovered(operation, True)
+
+
+def open_intent(fs: Fs, folder: str) -> tuple[str, bool] | None:
+    """The operation that was begun in `folder` and not finished, and whether it is committed. Takes no lock.
+
+    Raises:
+        OSError: it cannot be told.
+    """
+    place = os.path.join(folder, UNDO, OPEN)
+    try:
+        fs.lstat(place)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    data = read_bytes(fs, os.path.join(place, INTENT))
+    if data is None:
+        return "", False
+    intent = _Intent(fs, folder, _record(data))
+    committed = bool(intent.record.get("wholes")) and intent.is_committed()
+    return str(intent.record.get("operation", "")), committed
+
+
+def entries(fs: Fs, folder: str) -> list[Entry]:
+    """The operations whose old bytes are kept, the oldest first. Raises OSError."""
+    undo = os.path.join(folder, UNDO)
+    try:
+        names = sorted(fs.listdir(undo), key=_age)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = []
+    for name in names:
+        path = os.path.join(undo, name)
+        if name == OPEN or not S_ISDIR(fs.lstat(path).st_mode):
+            continue
+        data = read_bytes(fs, os.path.join(path, INTENT))
+        record = _record(data or b"")
+        if record.get("wholes"):
+            facts = record.get("facts")
+            size = sum(fs.lstat(os.path.join(path, file)).st_size for file in fs.listdir(path))
+            known = facts if isinstance(facts, dict) else {}
+            found.append(Entry(path, str(record["operation"]), str(record["at"]), known, record, size))
+    return found
+
+
+def _age(name: str) -> tuple[str, int]:
+    """Names of one microsecond end in ``.2``, ``.3`` and so on."""
+    stamp, _, number = name.rpartition(".")
+    return (stamp, int(number)) if stamp and number.isdigit() else (name, 1)
+
+
+def _prepare(
+    fs: Fs,
+    folder: str,
+    operation: str,
+    wholes: list[Whole],
+    cut: Cut | None,
+    facts: Mapping[str, Any],
+    now: datetime,
+) -> _Intent:
+    """Lay everything ready. Raises StorageFailed, after removing what was laid."""
+    place = os.path.join(folder, UNDO, OPEN)
+    record: dict[str, Any] = {
+        "operation": operation,
+        "at": atomic.timestamp_name(now),
+        "facts": dict(facts),
+        "wholes": [],
+    }
+    intent = _Intent(fs, folder, record)
+    try:
+        make_dirs(fs, os.path.dirname(place))
+        fs.mkdir(place)  # fails if another operation is open: `recover` comes first
+        sync_dir(fs, os.path.dirname(place))
+    except OSError as error:
+        raise storage_failed(error, operation, folder) from error
+    try:
+        for whole in wholes:
+            intent.lay_whole(whole)
+        if cut is not None:
+            intent.lay_cut(cut)
+        sync_dir(fs, place)
+        atomic.create(intent.at(INTENT), encode_document(record), fs=fs)
+    except OSError as error:
+        with suppress(OSError):
+            intent.take_back()
+        raise _failed(error, operation, folder, "not_committed") from error
+    return intent
+
+
+def _failed(error: OSError, operation: str, folder: str, outcome: Outcome) -> StorageFailed:
+    """What to raise of a step that failed: `outcome` is that of the whole operation, whatever the step says."""
+    if not isinstance(error, StorageFailed):
+        return storage_failed(error, operation, folder, outcome=outcome)
+    return StorageFailed(
+        error.message,
+        errno=error.errno,
+        outcome=outcome,
+        operation=operation,
+        path=error.path,
+        hint=error.hint,
+    )
+
+
+class _Intent:
+    """One operation while its folder is called `open`."""
+
+    def __init__(self, fs: Fs, folder: str, record: dict[str, Any]) -> None:
+        self.fs = fs
+        self.folder = folder
+        self.place = os.path.join(folder, UNDO, OPEN)
+        self.record = record
+
+    def at(self, name: str) -> str:
+        return os.path.join(self.place, name)
+
+    def target(self, name: str) -> str:
+        return atomic.resolve(self.fs, os.path.join(self.folder, name))
+
+    # -- preparing
+
+    def lay_whole(self, whole: Whole) -> None:
+        path = self.target(whole.name)
+        old = self._stat(path)
+        if old is not None:
+            atomic.link_or_copy(self.fs, path, self.at(whole.name + OLD))
+        described: dict[str, Any] = {"name": whole.name, "new": whole.new is not None}
+        if whole.new is not None:
+            if old is None:
+                refuse_placeholder(self.fs, path, self.record["operation"])
+            new = atomic.write_new(self.fs, self.at(whole.name + NEW), whole.new, old)
+            described |= {"inode": new.st_ino, "size": new.st_size}
+        self.record["wholes"].append(described)
+
+    def lay_cut(self, cut: Cut) -> None:
+        reader = self.fs.open(self.target(cut.name), READ)
+        try:
+            old = self.fs.fstat(reader)
+            tail = blocks(self.fs, reader, cut.offset, cut.size)
+            atomic.write_new(self.fs, self.at(cut.name + TAIL), tail, old)
+            before = known_by(self.fs, reader, cut.offset)
+        finally:
+            self.fs.close(reader)
+        kept = atomic.write_new(self.fs, self.at(cut.name + KEPT), cut.kept, old)
+        self.record["cut"] = {
+            "name": cut.name,
+            "offset": cut.offset,
+            "size": cut.size,
+            "kept": kept.st_size,
+            "before": before,
+        }
+
+    def take_back(self) -> None:
+        """Remove everything that was laid; nothing has been changed. Raises OSError: `recover` removes the rest."""
+        # The description goes first: without it, what is left of the rest says that nothing has begun.
+        if self._stat(self.at(INTENT)) is not None:
+            self.fs.unlink(self.at(INTENT))
+            sync_dir(self.fs, self.place)
+        atomic.erase_tree(self.place, fs=self.fs)
+
+    # -- the commit
+
+    def is_committed(self) -> bool:
+        """True once the first file was put in place, or away. Raises OSError."""
+        first = self.record["wholes"][0]
+        if first["new"]:
+            return self._stat(self.at(first["name"] + NEW)) is None
+        return self._stat(self.at(first["name"] + GONE)) is not None
+
+    def outcome(self) -> Outcome:
+        """What became of a commit that failed; if nothing, it is taken back."""
+        with suppress(OSError):
+            if not self.is_committed():
+                self.take_back()
+                return "not_committed"
+        return "unknown"
+
+    def commit(self) -> None:
+        first = self.record["wholes"][0]
+        self._move(first["name"], new=first["new"])
+        self._sync()
+
+    def _move(self, name: str, *, new: bool) -> None:
+        if new:
+            self.fs.rename(self.at(name + NEW), self.target(name))
+        else:
+            self.fs.rename(self.target(name), self.at(name + GONE))
+
+    # -- the rest
+
+    def finish(self) -> str:
+        """Do what is left after the commit, as often as needed; returns where the old bytes stay."""
+        self._sync()  # of a commit that was cut off before its flush
+        for whole in self.record["wholes"][1:]:
+            self._put(whole["name"], new=whole["new"])
+        if "cut" in self.record:
+            cut_journal(self.fs, self.target(self.record["cut"]["name"]), self.place, self.record["cut"])
+        self._sync()
+        done = self.free_name(f"{self.record['at']}-{self.record['operation']}")
+        self.fs.rename(self.place, done)
+        sync_dir(self.fs, os.path.dirname(done))
+        return done
+
+    def free_name(self, wanted: str) -> str:
+        """A place for the finished folder; two operations of one microsecond get neighbouring names."""
+        path = os.path.join(self.folder, UNDO, wanted)
+        number = 1
+        while self._stat(path if number == 1 else f"{path}.{number}") is not None:
+            number += 1
+        return path if number == 1 else f"{path}.{number}"
+
+    def _put(self, name: str, *, new: bool) -> None:
+        """Put the new content in place, or the file away; not over a version that somebody stored since."""
+        path = self.target(name)
+        done = self._stat(self.at(name + NEW)) is None if new else self._stat(path) is None
+        if not done and self._is_old(path, self.at(name + OLD)):
+            self._move(name, new=new)
+
+    def _is_old(self, path: str, old: str) -> bool:
+        """True if the file is the one whose second name (or copy, where links fail) we keep."""
+        here, kept = self._stat(path), self._stat(old)
+        if here is None or kept is None:
+            return here is kept
+        if (here.st_dev, here.st_ino) == (kept.st_dev, kept.st_ino):
+            return True
+        return here.st_size == kept.st_size and read_bytes(self.fs, path) == read_bytes(self.fs, old)
+
+    def _sync(self) -> None:
+        sync_dir(self.fs, self.folder)
+        sync_dir(self.fs, self.place)
+
+    def _stat(self, path: str) -> os.stat_result | None:
+        try:
+            return self.fs.lstat(path)
+        except FileNotFoundError:
+            return None
+
+
+def _record(data: bytes) -> dict[str, Any]:
+    """What `intent.json` says; nothing if it is damaged."""
+    try:
+        value = decode(data)
+    except Undecodable:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,153 @@
+"""Sessions that come from another machine: where they belong, and how they are held, renamed and taken away.
+
+Whoever carries them writes the files; what is said here is what only this layout can know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sessionary.codec import Undecodable, decode, encode_document, sanitize
+from sessionary.disk import atomic
+from sessionary.disk.fs import OS_FS, Fs, not_found
+from sessionary.errors import Invalid, StorageFailed
+from sessionary.layouts.amplifier.faults import faults_in
+from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, check_new_id, check_project
+from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
+from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
+from sessionary.layouts.amplifier.session import pool_of
+from sessionary.layouts.amplifier.trash import trash_name
+from sessionary.layouts.base import PartKind, Policy, Rule
+from sessionary.layouts.fields import Merged, merge_fields, overruled, same
+from sessionary.model import Problem, SessionRef
+
+
+class AmplifierSyncLayout(AmplifierLayout):
+    """The sessions below one amplifier home, for whoever carries sessions between machines."""
+
+    def project(self) -> str | None:
+        return None
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        check_new_id(session_id)
+        if project is None:
+            raise Invalid("a session of this layout lies in a project", session=session_id)
+        check_project(project)
+        folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
+        return SessionRef(self.name, session_id, folder, project)
+
+    def single_file(self, session_id: str) -> str | None:
+        return None
+
+    def part_kind(self, name: str) -> PartKind | None:
+        return PARTS.get(name)
+
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        return f"{ref.folder}/{name}"
+
+    def rule(self, name: str) -> Rule:
+        if name == METADATA:
+            return Rule(Policy.FIELDS)
+        return Rule(Policy.FORK if name == TRANSCRIPT else Policy.BOTH)
+
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
+        ours, others = _object(mine), _object(theirs)
+        before = {} if base is None else _object(base)
+        if ours is None or others is None or before is None:
+            return None
+        leading, other = (ours, others) if ours_lead else (others, ours)
+        value = merge_fields(before, leading, other)
+        gave_way = tuple(overruled(before, other, value))
+        for there, data in ((ours, mine), (others, theirs)):
+            if same(value, there):
+                return Merged(data, ours_lead, gave_way)
+        return Merged(encode_document(sanitize(value)), ours_lead, gave_way)
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        return faults_in(name, data)
+
+    @contextmanager
+    def held(self, ref: SessionRef) -> Iterator[None]:
+        pool = pool_of(self._fs)
+        session = pool.get(ref.folder, self._fs, lambda: datetime.now(UTC))
+        try:
+            session.enter(make=False)
+        except FileNotFoundError:
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+        try:
+            yield
+        finally:
+            session.leave()
+            if not session.is_there():
+                pool.drop(ref.folder)
+
+    def parent(self, ref: SessionRef) -> str | None:
+        parent = read_metadata(self._fs, ref.folder, recovery_time="").value.get("parent_id")
+        return parent if isinstance(parent, str) else None
+
+    def backup_of(self, name: str) -> str | None:
+        return name + BACKUP if name in (TRANSCRIPT, METADATA) else None
+
+    def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        stored = read_metadata(self._fs, ref.folder, recovery_time="", to_write=True)
+        if stored.data is None or not stored.readable or stored.value.get("session_id") == ref.session_id:
+            return  # what cannot be read stays as it is; what says so already was done before
+        stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        label = {"session_id": ref.session_id, "parent_id": parent, "forked_at": stamp}
+        document = encode_document({**stored.value, **label})
+        path = os.path.join(ref.folder, METADATA)
+        atomic.replace(path, (document,), fs=self._fs, backup=path + BACKUP)
+
+    def discard(self, ref: SessionRef, now: datetime) -> None:
+        root = os.path.dirname(ref.folder)
+        target = trash_name(self._fs, root, ref.session_id, now)
+        atomic.move_folder(ref.folder, target, fs=self._fs)
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """The object that a document is; None if it is none."""
+    try:
+        value = decode(data)
+    except Undecodable:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class StoreSyncLayout(AmplifierSyncLayout):
+    """The sessions of one project, in whichever folder they lie.
+
+    Args:
+        base_dir: the folder that holds the folders of the sessions.
+        project: what the project is called.
+        fs: the file system.
+    """
+
+    def __init__(self, base_dir: Path, project: str, fs: Fs = OS_FS) -> None:
+        super().__init__(base_dir, fs)
+        self._project = project
+
+    def at(self, folder: Path) -> SessionRef | None:
+        ref = super().at(folder)
+        return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self._project)
+
+    def project(self) -> str | None:
+        return self._project
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        check_new_id(session_id)
+        if project != self._project:
+            raise Invalid(f"this store holds the sessions of {self._project}, not of {project}")
+        return SessionRef(self.name, session_id, f"{self.home}/{session_id}", project)
+
+    def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
+        closed: list[StorageFailed] = []
+        yield self._project, str(self.home), self._names(str(self.home), closed) or []
+        if closed:
+            raise closed[0]

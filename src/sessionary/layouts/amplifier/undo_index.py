@@ -1,0 +1,132 @@
+"""What could be undone in a folder of sessions: whatever displaced something, from rewinds to the trash.
+
+    undoable(root) -> list[Undoable]        the newest first
+
+`transactions.undo` takes back the last operation on one session, `trash.bring_back` brings a session back,
+`restore_conflict` a version that a save displaced. A person who says "undo" means the one of them that came last, and
+does not know which that was. This module only looks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from stat import S_ISDIR
+from typing import Any, NamedTuple
+
+from sessionary.disk import transaction
+from sessionary.disk.fs import OS_FS, Fs, storage_failed
+from sessionary.errors import StorageFailed
+from sessionary.layouts.amplifier import trash
+from sessionary.layouts.amplifier.files import TRANSCRIPT
+
+TRASH, CONFLICT = "trash", "conflict"
+_CONFLICT = f"{TRANSCRIPT}.conflict-"
+
+
+class Undoable(NamedTuple):
+    """Something that displaced something.
+
+    Attributes:
+        session_id: the session.
+        operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
+            ``conflict``: a save displaced what another program had stored.
+        at: when, in words that sort.
+        kept_in: the folder, or the file, that has what was displaced.
+        size: its bytes.
+        facts: what the operation said about itself.
+        next: `undo` of this session takes this one back.
+    """
+
+    session_id: str
+    operation: str
+    at: str
+    kept_in: str
+    size: int
+    facts: dict[str, Any]
+    next: bool = False
+
+    @property
+    def when(self) -> datetime | None:
+        """When it was done; None if its name does not say."""
+        return trash.moment(self.at)
+
+
+def undoable(
+    root: str, session_id: str | None = None, *, fs: Fs = OS_FS, closed: list[StorageFailed] | None = None
+) -> list[Undoable]:
+    """What could be undone of the sessions in a folder (or of one of them), the newest first.
+
+    Args:
+        root: the folder.
+        session_id: the one session.
+        fs: the file system.
+        closed: where it is given, what cannot be looked into is put there, and hides nothing else.
+
+    Raises:
+        StorageFailed: something cannot be looked into.
+    """
+    failures: list[StorageFailed] = [] if closed is None else closed
+    found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
+    for name in [session_id] if session_id is not None else _names(fs, root, failures):
+        found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
+    if closed is None and failures:
+        raise failures[0]
+    # Sorted for one time: a conflict that `restore_conflict` made lies behind that operation, which undoes it as well.
+    found.sort(key=lambda one: (one.at, one.operation != CONFLICT), reverse=True)
+    seen: set[str] = set()
+    marked = []
+    for one in found:
+        marked.append(one._replace(next=one.session_id not in seen))
+        seen.add(one.session_id)
+    return marked
+
+
+def _in_trash(fs: Fs, root: str, session_id: str | None) -> Iterator[Undoable]:
+    for one in trash.trashed(fs, root):
+        if session_id in (None, one.session_id):
+            yield Undoable(one.session_id, TRASH, one.at, one.path, size_of(fs, one.path), {})
+
+
+def _names(fs: Fs, root: str, closed: list[StorageFailed]) -> list[str]:
+    try:
+        return fs.listdir(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        closed.append(storage_failed(error, "look into", root))
+        return []
+
+
+def _in_folder(fs: Fs, root: str, name: str) -> Iterator[Undoable]:
+    folder = os.path.join(root, name)
+    try:
+        inside = [] if name.startswith(".") else fs.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if transaction.UNDO in inside:
+        for entry in transaction.entries(fs, folder):
+            yield Undoable(name, entry.operation, entry.at, entry.path, entry.size, entry.facts)
+    for file in inside:
+        if file.startswith(_CONFLICT):
+            path = os.path.join(folder, file)
+            yield Undoable(name, CONFLICT, file.removeprefix(_CONFLICT), path, fs.stat(path).st_size, {})
+
+
+def _gathered(found: Iterator[Undoable], place: str, closed: list[StorageFailed]) -> list[Undoable]:
+    """All that is found, and among `closed` what kept the rest of it from being found."""
+    gathered: list[Undoable] = []
+    try:
+        gathered.extend(found)
+    except StorageFailed as error:
+        closed.append(error)
+    except OSError as error:
+        closed.append(storage_failed(error, "look into", place))
+    return gathered
+
+
+def size_of(fs: Fs, folder: str) -> int:
+    """The bytes of all files below a folder; links are not followed."""
+    found = [fs.lstat(path) for path in trash.all_files(fs, folder)]
+    return sum(one.st_size for one in found if not S_ISDIR(one.st_mode))

@@ -1,0 +1,349 @@
+"""One write to one session, under its lock: what `save`, `append` and the metadata calls have in common.
+
+The order is always the same: everything is encoded before the disk is touched, the transcript comes first and is
+flushed before metadata is replaced, and what is displaced or damaged is kept under another name before it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from sessionary.codec import encode_document, encode_line, is_plain
+from sessionary.disk.flush_policy import COMMITTER, Durability
+from sessionary.errors import Conflict, StorageFailed
+from sessionary.layouts.amplifier.alignment import align
+from sessionary.layouts.amplifier.messages import (
+    DROPPED_ROLES,
+    as_dict,
+    clean_dict,
+    is_kept,
+    redact,
+    stamp,
+    timestamp_of,
+)
+from sessionary.layouts.amplifier.recovery import (
+    METADATA,
+    TRANSCRIPT,
+    StoredMetadata,
+    StoredTranscript,
+    one_line,
+    read_metadata,
+    read_transcript,
+)
+from sessionary.layouts.amplifier.session import Baseline, Session, identity_of, lines_known
+from sessionary.layouts.amplifier.transactions import Undone
+from sessionary.model import Problem, Severity
+
+OnConflict = Literal["keep_both", "raise"]
+
+
+# Structs, not dataclasses: they are built in C, and every write builds one of each.
+
+
+class Report(Struct):
+    """What the last call of a store did and found, beyond its return value.
+
+    Attributes:
+        operation: the method.
+        session: the id.
+        problems: what was skipped, recovered or odd.
+        recovered_from: ``backup`` if the transcript came from there.
+        appended: messages added behind the stored ones.
+        replaced: the transcript was written anew.
+        metadata_written: metadata.json was written.
+        conflicts: files that keep what another writer had stored and this save displaced.
+        quarantined: files that keep damaged content which was replaced.
+        torn: file that keeps torn bytes which were cut off.
+        undone: what an `undo` took back, and what was added since; None if it brought a session from the trash.
+    """
+
+    operation: str = ""
+    session: str = ""
+    problems: list[Problem] = []
+    recovered_from: str | None = None
+    appended: int = 0
+    replaced: bool = False
+    metadata_written: bool = False
+    conflicts: list[str] = []
+    quarantined: list[str] = []
+    torn: str | None = None
+    undone: Undone | None = None
+
+
+def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """The messages that are stored, as dicts; system and developer prompts are not.
+
+    Raises:
+        AttributeError, Invalid: one cannot be taken for a dict, see `as_dict`.
+    """
+    kept = []
+    for message in messages:
+        given = message if type(message) is dict else as_dict(message)
+        role = given.get("role")
+        if role not in DROPPED_ROLES if type(role) is str else is_kept(given):
+            kept.append(given)
+    return kept
+
+
+class Writing(Struct):
+    """One write to one session. All methods but `flush_policy` want the lock of the session.
+
+    Attributes:
+        session: where to.
+        report: what the caller will be told.
+        durability: the level.
+        durable: the level promises anything.
+        on_conflict: as of the store.
+        now: the clock.
+        must_flush: lines stand in the transcript of which nobody knows whether they were flushed.
+        settled: what was appended is flushed.
+    """
+
+    session: Session
+    report: Report
+    durability: Durability
+    durable: bool
+    on_conflict: OnConflict
+    now: Callable[[], datetime]
+    must_flush: bool = False
+    settled: bool = False
+
+    # -- the transcript
+
+    def line_of(self, message: dict[str, Any]) -> bytes:
+        """The line of a message that is not stored yet: cleaned, with a time."""
+        plain = is_plain(message) and "thinking_block" not in message
+        clean = message if plain else clean_dict(message)
+        if timestamp_of(clean) is None:
+            clean = {**clean, "timestamp": stamp(self.now())}
+        return encode_line(clean)
+
+    def save_transcript(self, kept: list[dict[str, Any]], found: os.stat_result | None) -> None:
+        """Store a whole conversation: append if it goes on where the stored one ends, else replace.
+
+        Args:
+            kept: the messages.
+            found: what the transcript was when the session was entered.
+
+        Raises:
+            Conflict: it would drop what another writer stored, and the caller asked to be told.
+            StorageFailed: the disk refused.
+        """
+        session = self.session
+        baseline = session.baseline
+        if (
+            found is not None
+            and baseline is not None
+            and baseline.identity == identity_of(found)
+            and not session.transcript.journal.suspect
+            and baseline.is_prefix_of(kept)
+        ):
+            fresh = kept[len(baseline.seen or ()) :]
+            raws = [self.line_of(message) for message in fresh]
+            if raws:
+                self._append(raws, found)
+                self._remember(fresh, raws)
+            else:
+                inode = found.st_dev, found.st_ino
+                session.transcript.back_up(inode, found.st_size, durable=self.durable)
+        else:
+            self._save_compared(kept)
+
+    def append(self, messages: list[dict[str, Any]], raws: list[bytes], found: os.stat_result | None) -> bool:
+        """Add lines behind the stored ones; True if the session was not there before.
+
+        Args:
+            messages: what was given.
+            raws: the line of each.
+            found: what the transcript was when the session was entered.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        session = self.session
+        transcript = session.transcript
+        known = found is not None and found.st_size > 0 and transcript.journal.size >= 0
+        new = found is None and not session.is_there()
+        if not known and not new and transcript.needs_recovery(found):
+            self._write_back()
+            found = transcript.stat()
+        if found is None and (raws or new):
+            transcript.replace(raws, keep=(), durable=self.durable)
+            self.report.appended = len(raws)
+        elif raws:
+            self._append(raws, found)
+        baseline = session.baseline
+        if baseline is None:
+            session.baseline = Baseline(lines_known(raws))
+        elif baseline.seen is not None and found is not None and baseline.identity == identity_of(found):
+            self._remember(messages, raws)
+        else:
+            baseline.known.extend(map(hash, raws))
+        return new
+
+    def _save_compared(self, kept: list[dict[str, Any]]) -> None:
+        """Save where this process does not know what the file holds: read it and compare."""
+        session = self.session
+        session.lock.note("save")
+        stored = read_transcript(session.fs, session.folder, to_write=True)
+        self.report.problems = [*self.report.problems, *stored.problems]
+        plan = align([clean_dict(message) for message in kept], stored, lambda: stamp(self.now()))
+        if plan.extends and stored.size >= 0 and stored.intact and not stored.damaged:
+            self._extend(stored, kept, plan.raws)
+        else:
+            self._replace(stored, kept, plan.raws)
+
+    def _extend(self, stored: StoredTranscript, kept: list[dict[str, Any]], raws: list[bytes]) -> None:
+        session = self.session
+        same = len(stored.raws)
+        session.baseline = Baseline(seen=[])
+        session.baseline.remember(kept[:same], stored.raws)
+        # The process that wrote those lines may have been killed before its flush; we are about to vouch for them.
+        self.must_flush = True
+        self._append(raws[same:], session.transcript.stat())
+        self._remember(kept[same:], raws[same:])
+
+    def _replace(self, stored: StoredTranscript, kept: list[dict[str, Any]], raws: list[bytes]) -> None:
+        session = self.session
+        unknown = self._unknown_lines(stored, raws)
+        if unknown and self.on_conflict == "raise":
+            raise _conflict(unknown, session.transcript.path, self.report.session)
+        if stored.torn:
+            self.report.torn = session.transcript.heal()
+        keep = ["conflict"] if unknown else []
+        if stored.damaged:
+            keep += ["corrupt"] if stored.size >= 0 else []
+        elif stored.size > 0:  # a copy of nothing would only mislead
+            keep.append("backup")
+        aside = session.transcript.replace(raws, keep=keep, durable=self.durable)
+        self.report.conflicts = [path for path in aside if ".conflict-" in path]
+        self.report.quarantined = [path for path in aside if ".corrupt-" in path]
+        self.report.replaced = True
+        session.baseline = Baseline(seen=[])
+        self._remember(kept, raws)
+
+    def _append(self, raws: list[bytes], found: os.stat_result | None) -> None:
+        transcript = self.session.transcript
+        data = b"\n".join(raws) + b"\n" if raws else b""
+        transcript.append(data, found, durable=self.durable)
+        self.report.appended = len(raws)
+        self.report.torn = transcript.journal.torn
+        if transcript.trouble is not None:
+            self.report.problems = [*self.report.problems, transcript.trouble]
+
+    def _write_back(self) -> None:
+        """The transcript says nothing but its backup does: put the messages back before anything is added."""
+        session = self.session
+        stored = read_transcript(session.fs, session.folder, to_write=True)
+        self.report.problems = [*self.report.problems, *stored.problems]
+        if stored.source == "backup":
+            self.report.recovered_from = "backup"
+            keep = ["corrupt"] if stored.size >= 0 else []
+            raws = [one_line(raw) for raw in stored.raws]
+            aside = session.transcript.replace(raws, keep=keep, durable=self.durable)
+            self.report.quarantined = aside
+
+    def _unknown_lines(self, stored: StoredTranscript, raws: list[bytes]) -> int:
+        """How many stored lines this save would drop that this process has never seen."""
+        if self.session.baseline is None:
+            return 0
+        known = set(self.session.baseline.known)
+        kept = set(raws)
+        return sum(1 for raw in stored.raws if raw not in kept and hash(raw) not in known)
+
+    def _remember(self, messages: list[dict[str, Any]], raws: list[bytes]) -> None:
+        baseline = self.session.baseline
+        assert baseline is not None
+        baseline.remember(messages, raws)
+        found = self.session.transcript.stat()
+        baseline.identity = None if found is None else identity_of(found)
+
+    # -- metadata
+
+    def save_metadata(self, document: bytes) -> None:
+        """Replace metadata.json, if it says anything else; the transcript is flushed before."""
+        if self.session.metadata_is(document):
+            self.session.back_up_metadata(durable=self.durable)
+        else:
+            self._settle()
+            readable = self._stored_metadata().readable
+            self._write_metadata(document, readable=readable)
+
+    def merge_metadata(self, updates: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
+        """Merge fields into metadata.json and return the whole; the transcript is flushed before."""
+        self._settle()
+        time = self.now().astimezone(UTC).isoformat()
+        current = self._stored_metadata(time)
+        self.report.problems = [*self.report.problems, *current.problems]
+        merged = dict(current.value)
+        if create:
+            merged = {"session_id": self.report.session, "created": time, **merged}
+        merged.update(updates)
+        document = encode_document(redact(merged))
+        if document != current.data or self.session.is_suspect():
+            self._write_metadata(document, readable=current.readable)
+        return merged
+
+    def _stored_metadata(self, time: str = "") -> StoredMetadata:
+        return read_metadata(self.session.fs, self.session.folder, recovery_time=time, to_write=True)
+
+    def _write_metadata(self, document: bytes, *, readable: bool) -> None:
+        path = os.path.join(self.session.folder, METADATA)
+        try:
+            aside = self.session.write_metadata(path, document, readable=readable, durable=self.durable)
+        except StorageFailed as error:
+            if self.report.appended or self.report.replaced:
+                error.outcome = "unknown"  # of the whole call: its first half is stored
+                error.details["stored"] = [TRANSCRIPT]
+            raise
+        self.report.metadata_written = True
+        if aside:
+            self.report.quarantined.append(aside)
+
+    # -- what others left
+
+    def tell_recovered(self) -> None:
+        """Put into the report that an operation of a killed writer was finished, or taken back."""
+        recovered, self.session.recovered = self.session.recovered, None
+        if recovered is not None:
+            what = (
+                "was finished" if recovered.finished else "had not changed anything yet, and was cleared away"
+            )
+            message = f"a {recovered.operation or 'change'} that had been cut off {what}"
+            problem = Problem(
+                "operation_recovered", Severity.note, self.session.folder, None, None, message, None
+            )
+            self.report.problems = [*self.report.problems, problem]
+
+    # -- durability
+
+    def _settle(self) -> None:
+        """Flush the transcript under the lock: metadata must never get ahead of it."""
+        if self.durable and (self.report.appended or self.must_flush):
+            self.session.transcript.journal.flush()
+            self.must_flush = False
+            self.settled = True
+
+    def commit(self) -> None:
+        """Make the appended lines as durable as the level says. Without the lock, so that others go on meanwhile."""
+        if self.session.recovered is not None:
+            self.tell_recovered()
+        if self.report.appended:
+            self.session.transcript.mark_active()
+        if (self.report.appended and not self.settled) or self.must_flush:
+            COMMITTER.commit(self.session.transcript.journal, self.durability, self.report.appended)
+
+
+def _conflict(unknown: int, path: str, session_id: str) -> Conflict:
+    return Conflict(
+        f"{unknown} message(s) of session '{session_id}' were stored by another writer and are not in this save",
+        operation="save",
+        path=path,
+        session=session_id,
+        hint="load the session again and add to what is there",
+    )

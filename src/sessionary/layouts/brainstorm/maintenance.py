@@ -1,0 +1,164 @@
+"""What is done to many sessions at once: cleaning up, migrating. Each session on its own, under its own lock."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sessionary.errors import Corrupt, Invalid, SchemaError, SessionaryError, Unsupported
+from sessionary.layouts import cleaned_up
+from sessionary.layouts.brainstorm import trash
+from sessionary.layouts.brainstorm.constants import SUFFIX, is_slug
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, Shelf
+from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
+from sessionary.model import Problem, Severity
+
+# A temp file bears the name of the file that was to come: of a session, its backup, or an archived one with its day.
+_TEMP = re.compile(
+    r"\.([a-z0-9-]+?)(?:-\d{4}-\d\d-\d\d(?:-\d+)?)?\.yaml(?:\.bak(?:-\d+)?)?\.[0-9a-f]{16}\.tmp"
+)
+
+
+class Cleaned(NamedTuple):
+    """A session that was cleaned up, or would be.
+
+    Attributes:
+        row: the session.
+        moved_to: where it lies now; None after a dry run, after erasing, and if it could not be moved.
+        problem: why it could not be moved.
+    """
+
+    row: Row
+    moved_to: str | None = None
+    problem: Problem | None = None
+
+
+class MigratedFile(NamedTuple):
+    """A file that was migrated, or would be.
+
+    Attributes:
+        slug: its session.
+        was: the version that it had.
+        healed: whether an earlier migration had left it half done.
+        backup: the backup of the old bytes; None after a dry run.
+        problem: why it could not be migrated.
+    """
+
+    slug: str
+    was: str
+    healed: bool
+    backup: str | None = None
+    problem: Problem | None = None
+
+
+def is_stale(row: Row, days: int, now: datetime) -> bool:
+    """True for a session that is over, and has not changed for more than so many days of 24 hours.
+
+    The file says when it changed; the times of the file itself are those of whoever copied it last.
+    """
+    return (
+        row.readable
+        and is_slug(row.slug)
+        and row.status in (COMPLETED, ABANDONED)
+        and row.updated is not None
+        and now - row.updated > timedelta(days=days)
+    )
+
+
+def clean_up(
+    shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bool, keep: str | None = None
+) -> list[Cleaned]:
+    """Move what is stale to the trash, all but the session `keep`; see `BrainstormStore.cleanup`."""
+    if type(days) is not int or days < 0:
+        raise Invalid(
+            f"cannot clean up after {days!r} days", operation="cleanup", hint="use a whole number from 0"
+        )
+    if not dry_run:
+        _sweep(shelf)
+    stale = [row for row in rows(shelf.fs, shelf.folder) if row.slug != keep and is_stale(row, days, now)]
+    if dry_run:
+        return [Cleaned(row) for row in stale]
+    done = []
+    for row in stale:
+        try:
+            done += _discard(shelf, row.slug, days, now, erase=erase)
+        except SessionaryError as error:
+            problem = Problem(
+                "not_moved",
+                Severity.note,
+                row.path,
+                None,
+                None,
+                f"left where it is: {error}",
+                "try again later",
+            )
+            done.append(Cleaned(row, problem=problem))
+    return done
+
+
+def _sweep(shelf: Shelf) -> None:
+    """Delete temp files of writers that were killed, each under the lock under which its writer had made it."""
+    for folder in (shelf.folder, os.path.join(shelf.folder, trash.ARCHIVE)):
+        try:
+            left = [(found[1], name) for name in shelf.fs.listdir(folder) if (found := _TEMP.fullmatch(name))]
+        except OSError:
+            continue
+        for slug, name in left:
+            try:
+                with shelf.held(slug):
+                    shelf.fs.unlink(os.path.join(folder, name))
+            except (OSError, SessionaryError):
+                continue  # its writer lives, or it is gone; the next clean-up looks again
+
+
+def _discard(shelf: Shelf, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:
+    with shelf.held(slug):
+        row = row_at(shelf.fs, shelf.path(slug), slug)
+        if row is None or not is_stale(row, days, now):
+            return []  # somebody took it up, or away, since we looked
+        assert row.updated is not None  # it would not be stale
+        cleaned_up.note(shelf.fs, shelf.folder, slug, row.updated, now)
+        moved_to = trash.discard(shelf.fs, row.path, now, erase=erase)
+        return [Cleaned(row, None if erase else moved_to)]
+
+
+def migrate_all(shelf: Shelf, *, dry_run: bool) -> list[MigratedFile]:
+    """Store every older file in the present version; see `BrainstormStore.migrate`."""
+    return [
+        done for slug in names(shelf.fs, shelf.folder) if (done := migrate_one(shelf, slug, dry_run=dry_run))
+    ]
+
+
+def migrate_one(shelf: Shelf, slug: str, *, dry_run: bool) -> MigratedFile | None:
+    """Store one older file in the present version; None if it has it already."""
+    path = f"{shelf.folder}/{slug}{SUFFIX}"
+    try:
+        data = bytes_at(shelf.fs, path)
+        if data is None:
+            return None
+        migrated = parse(data, path, slug).migrated
+        if not migrated.changed:
+            return None
+        if dry_run:
+            return MigratedFile(slug, migrated.was, migrated.healed)
+        with shelf.telling("migrate", slug), shelf.held(slug):
+            data = shelf.bytes_of(slug)
+            session, migrated = brainstorm_of(data, path, slug)
+            shelf.replace(session, backup=migrated.changed)
+            backup = trash.keep_backup(shelf.fs, path, data) if migrated.changed else None
+            return MigratedFile(slug, migrated.was, migrated.healed, backup)
+    except SessionaryError as error:
+        return MigratedFile(slug, str(error.details.get("version", "")), False, None, _left(error, path))
+
+
+def _left(error: SessionaryError, path: str) -> Problem:
+    """Why a file was left as it is: nobody can read it, or it could not be written just now."""
+    if not isinstance(error, Corrupt | SchemaError | Unsupported):
+        message = f"left as it is: {error.message}"
+        return Problem(
+            "not_migrated", Severity.note, path, None, None, message, error.hint or "try again later"
+        )
+    code, line = error.details.get("code", "bad_field"), error.details.get("line")
+    return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)

@@ -1,0 +1,107 @@
+"""Brainstorm sessions that come from another machine. Two versions of one are two sessions: both are kept.
+
+A session is one file, under whatever name: what is carried of it is called `session.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final
+
+from sessionary.codec.yaml_edit import edit_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import look, not_found, read_bytes
+from sessionary.errors import Corrupt, Invalid, SchemaError, Unsupported
+from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.brainstorm import trash
+from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug, is_id, session_id
+from sessionary.layouts.brainstorm.files import Shelf
+from sessionary.layouts.brainstorm.layout import BrainstormLayout
+from sessionary.layouts.brainstorm.reading import parse, refusal
+from sessionary.layouts.fields import Merged
+from sessionary.model import Problem, SessionRef
+
+FILE = "session.yaml"
+TIMEOUT: Final = 30.0
+
+
+class BrainstormSyncLayout(BrainstormLayout):
+    """The brainstorm sessions of one project, for whoever carries sessions between machines."""
+
+    def project(self) -> str | None:
+        return self._ref(f"{self._folder}/any{SUFFIX}").project
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        if project != self.project():
+            raise Invalid(
+                f"the sessions here belong to {self.project()}, not to {project}", session=session_id
+            )
+        return self._ref(f"{self._folder}/{check_slug(session_id)}{SUFFIX}")
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        for part in super().parts(ref):
+            if part.kind is PartKind.DOCUMENT:
+                yield part._replace(name=FILE)
+
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        return ref.folder
+
+    def single_file(self, session_id: str) -> str | None:
+        return FILE
+
+    def part_kind(self, name: str) -> PartKind | None:
+        return PartKind.DOCUMENT if name == FILE else None
+
+    def rule(self, name: str) -> Rule:
+        return Rule(Policy.FORK)
+
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
+        return None
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        try:
+            return parse(data, name, None).faults.problems()
+        except (Corrupt, SchemaError) as error:
+            return [refusal(error, name)]
+        except Unsupported:
+            return []
+
+    @contextmanager
+    def held(self, ref: SessionRef) -> Iterator[None]:
+        if look(self._fs, ref.folder) is None:
+            raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
+        with Shelf(self._folder, self._fs, TIMEOUT).held(ref.session_id):
+            if look(self._fs, ref.folder) is None:
+                raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
+            yield
+
+    def parent(self, ref: SessionRef) -> str | None:
+        return self.summary(ref).parent
+
+    def backup_of(self, name: str) -> str | None:
+        return None
+
+    def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        data = read_bytes(self._fs, ref.folder)
+        if data is None:
+            return
+        try:
+            document = parse(data, ref.folder, ref.session_id).migrated.document
+        except (Corrupt, SchemaError, Unsupported):
+            return  # what cannot be read stays as it is
+        session = document.get("session")
+        if not isinstance(session, dict) or session.get("slug") == ref.session_id:
+            return
+        dated = str(session.get("id") or "")[-10:]
+        named = f"{ref.session_id}-{dated}"
+        session["slug"] = ref.session_id
+        session["id"] = named if is_id(named, ref.session_id) else session_id(ref.session_id, now)
+        session["parent_id"] = parent
+        atomic.replace(ref.folder, (edit_yaml(data, document, path=ref.folder),), fs=self._fs)
+
+    def discard(self, ref: SessionRef, now: datetime) -> None:
+        trash.discard(self._fs, ref.folder, now, erase=False)

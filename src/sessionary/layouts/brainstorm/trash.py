@@ -1,0 +1,156 @@
+"""What becomes of a session file that has to make room: backup, archive, trash.
+
+Each of them lies beside the sessions, on the same file system and in a place where no list looks. A name that is taken
+is never used again; the next one is. All of this is done under the lock of the session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, look, make_folder, read_bytes
+from sessionary.errors import AlreadyExists, NotFound
+from sessionary.layouts import cleaned_up
+from sessionary.layouts.brainstorm.constants import SUFFIX
+
+ARCHIVE = "archive"
+TRASH = ".trash"
+BACKUP = ".bak"
+_ARCHIVED = re.compile(r"(.+?)-\d{4}-\d\d-\d\d(?:-\d+)?")
+
+
+def keep_backup(fs: Fs, path: str, data: bytes) -> str:
+    """Keep the bytes of a file beside it before a migration changes it; returns the name.
+
+    Durability: the backup survives a power cut when this returns.
+    """
+    for name in _numbered(f"{path}{BACKUP}", ""):
+        if read_bytes(fs, name) == data:
+            return name
+        try:
+            atomic.create(name, data, fs=fs)
+        except AlreadyExists:
+            continue
+        return name
+    raise AssertionError("unreachable: the names never end")
+
+
+def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
+    """Store a session that another one is about to replace under `archive/`; returns the path. Durable on return."""
+    where = os.path.join(folder, ARCHIVE)
+    make_folder(fs, where)
+    for path in _numbered(os.path.join(where, name), SUFFIX):
+        if read_bytes(fs, path) == data:
+            return path  # an earlier attempt got as far as this
+        try:
+            atomic.create(path, data, fs=fs)
+        except AlreadyExists:
+            continue
+        return path
+    raise AssertionError("unreachable: the names never end")
+
+
+def slug_of(name: str) -> str:
+    """The slug of the session in a file of the archive, which is called by its id; `-2` and up follow a taken one."""
+    found = _ARCHIVED.fullmatch(name)
+    return found[1] if found else name
+
+
+def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
+    """Move a session file, and its backup, to the trash; with `erase` delete them there. Returns where it went."""
+    folder, name = os.path.split(path)
+    place = _free_place(fs, folder, name, now)
+    target = os.path.join(place, name)
+    atomic.move_folder(path, target, fs=fs)
+    if look(fs, f"{path}{BACKUP}") is not None:
+        atomic.move_folder(f"{path}{BACKUP}", f"{target}{BACKUP}", fs=fs)
+    if erase:
+        # Moved first: a crash in the middle leaves whole files in the trash.
+        for left in (target, f"{target}{BACKUP}"):
+            if look(fs, left) is not None:
+                atomic.erase_tree(left, fs=fs)
+        _remove_empty(fs, place)
+    return target
+
+
+def bring_back(fs: Fs, folder: str, slug: str) -> str:
+    """Move the session of that name that was trashed last back to its place; returns the path.
+
+    Raises:
+        NotFound: the trash has none.
+        AlreadyExists: another session has the name by now.
+    """
+    path = os.path.join(folder, f"{slug}{SUFFIX}")
+    source = newest_in_trash(fs, folder, slug)
+    try:
+        atomic.move_folder(source, path, fs=fs)
+        cleaned_up.forget(fs, folder, slug)
+    except AlreadyExists as error:
+        error.hint = "archive or rename the session that has this name now, then try again"
+        raise
+    if look(fs, f"{source}{BACKUP}") is not None and look(fs, f"{path}{BACKUP}") is None:
+        atomic.move_folder(f"{source}{BACKUP}", f"{path}{BACKUP}", fs=fs)
+    _remove_empty(fs, os.path.dirname(source))
+    return path
+
+
+def trashed(fs: Fs, folder: str) -> list[str]:
+    """The slugs of the sessions in the trash, the one that was trashed last first."""
+    trash = os.path.join(folder, TRASH)
+    found = (
+        name.removesuffix(SUFFIX)
+        for time in sorted(_listed(fs, trash), reverse=True)
+        for name in _listed(fs, os.path.join(trash, time))
+        if name.endswith(SUFFIX)
+    )
+    return list(dict.fromkeys(found))
+
+
+def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
+    """Where the session of that name that was trashed last lies.
+
+    Raises:
+        NotFound: the trash has none.
+    """
+    trash = os.path.join(folder, TRASH)
+    for time in sorted(_listed(fs, trash), reverse=True):
+        path = os.path.join(trash, time, f"{slug}{SUFFIX}")
+        if look(fs, path) is not None:
+            return path
+    raise NotFound(
+        f"session {slug} is not in the trash",
+        path=trash,
+        session=slug,
+        hint="`sessionary brainstorm list` and `list --archived` show the other places where it may be",
+    )
+
+
+def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:
+    stamp = os.path.join(folder, TRASH, atomic.timestamp_name(now))
+    return next(place for place in _numbered(stamp, "") if look(fs, os.path.join(place, name)) is None)
+
+
+def _numbered(stem: str, suffix: str) -> Iterator[str]:
+    yield f"{stem}{suffix}"
+    number = 2
+    while True:
+        yield f"{stem}-{number}{suffix}"
+        number += 1
+
+
+def _listed(fs: Fs, folder: str) -> list[str]:
+    try:
+        return fs.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _remove_empty(fs: Fs, folder: str) -> None:
+    try:
+        fs.rmdir(folder)
+    except OSError:
+        pass  # another session went there in the same moment

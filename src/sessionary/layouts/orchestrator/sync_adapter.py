@@ -1,0 +1,196 @@
+"""Features that come from another machine, and the list of them.
+
+A history is appended to by many, so the lines of both sides stand in it, in the order of their times. In the state
+each field has the value of who set it last. Plans and artifacts are kept in both versions. The list, which people and
+version control bring together, is carried beside the features as if it were one, and a person alone decides about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from sessionary.codec.problems import text_problems
+from sessionary.codec.yaml_edit import edit_yaml
+from sessionary.disk import atomic
+from sessionary.disk.fs import look, not_found, storage_failed
+from sessionary.errors import Corrupt, Invalid, Unsupported
+from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.fields import Merged, overruled
+from sessionary.layouts.orchestrator import names
+from sessionary.layouts.orchestrator.feature import Feature
+from sessionary.layouts.orchestrator.history import parse_history
+from sessionary.layouts.orchestrator.index import Index
+from sessionary.layouts.orchestrator.indexfile import parse_index
+from sessionary.layouts.orchestrator.layout import FeatureLayout
+from sessionary.layouts.orchestrator.planfile import parse_plan
+from sessionary.layouts.orchestrator.reading import state_problems
+from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile, parse_state
+from sessionary.model import Problem, SessionRef, Summary
+
+TIMEOUT: Final = 30.0
+_PATH = "state.yaml"
+_ASIDE: Final = ".conflict-"
+_FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
+
+
+class FeatureSyncLayout(FeatureLayout):
+    """The features of one project, for whoever carries sessions between machines."""
+
+    def project(self) -> str | None:
+        return self._ref(f"{self.home}/any").project
+
+    def discover(self) -> Iterator[SessionRef]:
+        """The features, and the list of them."""
+        yield from super().discover()
+        if look(self._fs, self._list.folder) is not None:
+            yield self._list
+
+    def at(self, folder: Path) -> SessionRef | None:
+        if str(folder.absolute()) == self._list.folder:
+            return self._list if look(self._fs, self._list.folder) is not None else None
+        return super().at(folder)
+
+    def summary(self, ref: SessionRef) -> Summary:
+        if ref.session_id != names.INDEX:
+            return super().summary(ref)
+        return Summary(ref, "orchestrator", None, None, 0, 0, None, None, None, 0, "ok", [])
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        if project != self.project():
+            raise Invalid(
+                f"the features here belong to {self.project()}, not to {project}", session=session_id
+            )
+        return self._ref(f"{self.home}/{names.check_id(session_id)}")
+
+    def parts(self, ref: SessionRef) -> Iterator[Part]:
+        if ref.session_id != names.INDEX:
+            yield from super().parts(ref)
+            return
+        try:
+            size = self._fs.stat(ref.folder).st_size
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_failed(error, "look at", ref.folder) from error
+        yield Part(names.INDEX, ref.folder, PartKind.DOCUMENT, size)
+
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        return ref.folder if ref.session_id == names.INDEX else f"{ref.folder}/{name}"
+
+    def single_file(self, session_id: str) -> str | None:
+        return names.INDEX if session_id == names.INDEX else None
+
+    def part_kind(self, name: str) -> PartKind | None:
+        if name == names.HISTORY:
+            return PartKind.JOURNAL
+        segments = name.split("/")
+        below = len(segments) > 1 and all(segment and not segment.startswith(".") for segment in segments)
+        below = below and segments[0] not in _FILES and _ASIDE not in segments[-1]
+        return PartKind.DOCUMENT if below or name in _FILES else None
+
+    def rule(self, name: str) -> Rule:
+        if name == names.HISTORY:
+            return Rule(Policy.UNION, time="timestamp")
+        if name == names.INDEX:
+            return Rule(Policy.PERSON)
+        return Rule(Policy.FIELDS if name == names.STATE else Policy.BOTH)
+
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
+        ours, others = _read(mine), _read(theirs)
+        if ours is None or others is None:
+            return None
+        before = _read(base) if base is not None else None
+        ours_last = _order(ours) >= _order(others)
+        later, earlier = (ours, others) if ours_last else (others, ours)
+        document = _brought_together(before, later, earlier)
+        old = before.document if before is not None else {}
+        gave_way = overruled(old, earlier.document, document, ignore=("last_updated",), within=(CURRENT,))
+        return Merged(edit_yaml(later.data, document), ours_last, tuple(gave_way))
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        if name == names.HISTORY:
+            return parse_history(data, name).problems
+        if name == names.STATE:
+            return state_problems(data, name)
+        if name == names.PLAN:
+            return parse_plan(data, name).problems
+        return parse_index(data, name).problems if name == names.INDEX else text_problems(data, name)
+
+    @contextmanager
+    def held(self, ref: SessionRef) -> Iterator[None]:
+        index = Index(self._fs, str(self.home), TIMEOUT)
+        if ref.session_id == names.INDEX:
+            with index.held():
+                yield
+            return
+        if self.at(ref.path) is None:
+            raise not_found(ref.folder, f"There is no feature {ref.session_id}")
+        feature = Feature(self._fs, ref.folder, index, lambda: datetime.fromtimestamp(self._now(), UTC))
+        try:
+            with feature.held(TIMEOUT):
+                yield
+        finally:
+            feature.journal.close()
+            feature.lock.close()
+
+    def parent(self, ref: SessionRef) -> str | None:
+        return self.summary(ref).parent
+
+    def backup_of(self, name: str) -> str | None:
+        return None
+
+    def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        """Features never part in two: no file of theirs has the policy that it takes."""
+
+    def discard(self, ref: SessionRef, now: datetime) -> None:
+        """As `SyncLayout.discard`: to the archive, which is where a feature goes that is put away."""
+        stem = f"{self.home}/{names.ARCHIVE}/{ref.session_id}"
+        places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
+        target = next(place for place in places if look(self._fs, place) is None)
+        atomic.move_folder(ref.folder, target, fs=self._fs)
+        atomic.forget_file(f"{target}/{names.SCRIPT_LOCK}", fs=self._fs)  # it was held, and moved along
+
+    @property
+    def _list(self) -> SessionRef:
+        return self._ref(f"{self.home}/{names.INDEX}")
+
+
+def _read(data: bytes) -> StateFile | None:
+    """A state; None if it is none, whatever feature it names."""
+    try:
+        return parse_state(data, _PATH, "")
+    except (Corrupt, Invalid, Unsupported):
+        return None
+
+
+def _order(state: StateFile) -> tuple[Any, ...]:
+    """By the time of the last change; of two in one moment by what they say, so that both sides choose alike."""
+    return state.state.last_updated or datetime.min.replace(tzinfo=UTC), state.data
+
+
+def _brought_together(before: StateFile | None, later: StateFile, earlier: StateFile) -> dict[str, Any]:
+    """The later state, with what only the earlier one has changed."""
+    document = {**later.document, CURRENT: dict(later.document[CURRENT])}
+    if before is None:
+        return document
+    for holder, old, other in (
+        (document[CURRENT], before.document[CURRENT], earlier.document[CURRENT]),
+        (document, before.document, earlier.document),
+    ):
+        for name in [name for name in {**old, **other} if name not in (CURRENT, "last_updated")]:
+            unchanged = holder.get(name, _NONE) == old.get(name, _NONE)
+            if unchanged and name in other:
+                holder[name] = other[name]
+            elif unchanged:
+                holder.pop(name, None)
+    return document
+
+
+_NONE: Final = object()

@@ -1,0 +1,249 @@
+"""Everything that one consumer of one session has open: locks, ledger, attempts, folders.
+
+Two locks are told apart by how long they are held. The lock of the consumer (`.mailbox.<consumer>.lock`) is held for
+as long as handlers run, which may be minutes; it says who works: one process alone, or any number that claim message
+by message. The lock of the session (`.lock`) is held for the microseconds of an append, as by every other writer of
+the session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from sessionary.disk.fs import OS_FS, Fs, look, not_found
+from sessionary.disk.lock import FileLock
+from sessionary.errors import InvalidId
+from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, read_crumb
+from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, is_crumb_name
+from sessionary.layouts.maestro.paths import top_of
+from sessionary.mailbox.attempts import Attempts, Mark
+from sessionary.mailbox.folders import Folders, Place, Surroundings
+from sessionary.mailbox.ledger import Entry, Ledger
+from sessionary.mailbox.ledger_copy import LedgerCopy
+from sessionary.mailbox.legacy_paths import roots_of
+from sessionary.mailbox.notices import Notices, notices
+from sessionary.mailbox.problems import WORK, ledger_went_back, words_for
+from sessionary.mailbox.tail import beside
+from sessionary.model import Problem
+
+_CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def check_consumer(name: str) -> str:
+    """The name, if it can be part of a file name.
+
+    Raises:
+        InvalidId: it cannot.
+    """
+    if not _CONSUMER.fullmatch(name):
+        raise InvalidId(
+            f"{name!r} cannot name a consumer",
+            operation="open mailbox",
+            hint="1 to 64 letters, digits, '-' and '_', a letter or digit first",
+        )
+    return name
+
+
+class Box:
+    """What one consumer of one session knows and has open.
+
+    Attributes:
+        named: the session and the consumer, as a command line names them.
+        met: when each message that others had during the last round was first met as theirs, by its path (monotonic).
+
+    Raises:
+        InvalidId: the consumer's name cannot be one.
+        NotFound: there is no such folder.
+    """
+
+    def __init__(
+        self,
+        fs: Fs,
+        folder: str,
+        consumer: str,
+        *,
+        shared: bool,
+        now: Callable[[], datetime] | None = None,
+        state: str | None = None,
+    ) -> None:
+        self.fs = fs
+        self.folder = folder
+        self.consumer = check_consumer(consumer)
+        self.shared = shared
+        self.now = now or (lambda: datetime.now(UTC))
+        self._clock = now
+        seconds = time.time if now is None else lambda: now().timestamp()
+        self._check_folder()
+        self.lock = FileLock(os.path.join(folder, f".mailbox.{consumer}.lock"), fs)
+        self.session_lock = FileLock(os.path.join(folder, LOCK), fs)
+        root = top_of(fs, folder)
+        self.named = words_for(folder, consumer, root)
+        self.folders = Folders(
+            roots_of(folder, root),
+            is_crumb_name,
+            depth_of,
+            Surroundings(fs, seconds, self.notices),
+        )
+        log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
+        self.ledger = Ledger(
+            log, self.session_lock, fs, self.now, self.folders.done, self._copy_down, self.named
+        )
+        self.copy = None if state is None else LedgerCopy(state, self.ledger, self.session_lock, fs)
+        self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
+        self.met: dict[str, float] = {}
+        self._known = (0, 0)
+        self._notices: Notices | None = None
+        self._may_ask = fs is OS_FS  # the kernel knows nothing of doubles
+
+    def notices(self) -> Notices | None:
+        """What the kernel tells of new names here, if it can."""
+        if self._notices is None and self._may_ask:
+            self._notices = notices(self.folder, concerns)
+            self._may_ask = False
+        return self._notices
+
+    def refresh(self) -> None:
+        """Learn what has come since the last time: messages, and what others have done with them.
+
+        Raises:
+            NotFound, StorageFailed: as `learn`.
+        """
+        self.learn()
+        known = (self.ledger.restarts, self.attempts.revivals)
+        if known != self._known:  # what was done with may not be so any more
+            self._known = known
+            self.folders.forget()
+        self.folders.refresh(self.ledger.names)
+
+    def learn(self) -> None:
+        """Read what others have written about messages that we know.
+
+        Raises:
+            NotFound: the session has been moved or removed since the mailbox was opened.
+            StorageFailed: something cannot be read.
+        """
+        self.ledger.refresh()
+        self.attempts.refresh()
+        if (
+            not self.ledger.is_there
+        ):  # as nearly never: else an empty mailbox would be told of a session that is gone
+            self._check_folder()
+
+    def refuse_older_ledger(self) -> None:
+        """Refuse to go on with a ledger that no longer has what it had.
+
+        Raises:
+            Conflict: it has gone back.
+        """
+        if self.copy is not None:
+            self.copy.check(self.named)
+
+    def ledger_problems(self) -> list[Problem]:
+        """What is wrong with the ledger."""
+        missing = self.copy.missing() if self.copy is not None else ()
+        if not missing:
+            return self.ledger.problems
+        return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), self.named)]
+
+    def new_damage(self) -> list[Problem]:
+        """The lines of the ledger that cannot be read and that this consumer has not been told of yet.
+
+        Raises:
+            Locked, StorageFailed: that it is told now could not be written down.
+        """
+        fresh = []
+        for problem in self.ledger.problems:
+            place = (problem.line or 0, problem.byte or 0)
+            if place not in self.attempts.bad_lines:
+                self.attempts.mark_line(*place)
+                fresh.append(problem)
+        return fresh
+
+    def wants(self, place: Place) -> bool:
+        """False if a message was given up, or the file is known to be no message and has not changed since.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        attempts = self.attempts
+        if not (attempts.dead_files or attempts.bad):  # as nearly always
+            return True
+        if place.file in attempts.dead_files and not self.folders.is_contested(place):
+            self.folders.ignore(place)
+            return False
+        # A file that is finished in place leaves no trace in its folder, so each look asks for its own size and time.
+        return not (place.file in attempts.bad and self._is_still_bad(place))
+
+    def waiting(self) -> int:
+        """How many files wait, without those that are known to be no messages.
+
+        Raises:
+            StorageFailed: the system does not tell.
+        """
+        known = filter(None, map(self.folders.queued, self.attempts.bad))
+        return self.folders.waiting - sum(map(self._is_still_bad, known))
+
+    def look_again(self) -> bool:
+        """True if more messages have come since the last time.
+
+        Raises:
+            StorageFailed: a folder cannot be read.
+        """
+        return self.folders.refresh(self.ledger.names)
+
+    def read(self, place: Place, fd: int | None = None) -> Crumb | None:
+        """What the file in a place holds; None if there is nothing to do with it.
+
+        That is a file which is gone, and a message which was applied or given up under another name. `fd` is the file,
+        if it is open already.
+        """
+        file = CrumbFile(place.name, place.depth, place.path)
+        clock = self._clock  # the usual one is asked by whoever needs the time
+        crumb = read_crumb(self.fs, file, now=clock and clock().timestamp(), fd=fd)
+        if crumb.missing:
+            self.folders.leave(place)
+            return None
+        if crumb.breadcrumb is not None:
+            known = crumb.breadcrumb.breadcrumb_id
+            if known in self.ledger.ids or known in self.attempts.dead:
+                self.folders.ignore(place)
+                return None
+        return crumb
+
+    def close(self) -> None:
+        """Give all descriptors back; the next use opens them again."""
+        if self._notices is not None:
+            self._notices.close()
+            self._notices, self._may_ask = None, True
+        self.ledger.close()
+        if self.copy is not None:
+            self.copy.close()
+        self.attempts.close()
+        self.lock.close()
+        self.session_lock.close()
+
+    def _copy_down(self, entries: Sequence[Entry]) -> None:
+        if self.copy is not None:
+            self.copy.add(entries)
+
+    def _check_folder(self) -> None:
+        if look(self.fs, self.folder) is None:
+            raise not_found(self.folder, f"There is no session in {self.folder}")
+
+    def _is_still_bad(self, place: Place) -> bool:
+        return self.attempts.bad[place.file].is_of(mark_of(self.fs, place))
+
+
+def concerns(name: str) -> bool:
+    """Whether a name that comes to one of the folders may be, or lead to, a message."""
+    return is_crumb_name(name) or depth_of(name) is not None or name == BREADCRUMBS
+
+
+def mark_of(fs: Fs, place: Place) -> Mark | None:
+    """The version of a file; None if there is none."""
+    found = look(fs, place.path)
+    return None if found is None else Mark(found.st_size, found.st_mtime_ns, found.st_ctime_ns)

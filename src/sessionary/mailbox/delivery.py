@@ -1,0 +1,281 @@
+"""One call of `consume`: the messages in order, each to the handler, its result to the ledger.
+
+Results are written in batches, because a flush takes longer than most handlers and one of them makes any number of
+lines durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so a slow handler has each of
+its results written at once, and a crash repeats little. Until its first batch is written, a round also takes what has
+come meanwhile, if its turn is not over: the more messages share a flush, the less it costs. Nothing counts as applied
+before its flush has returned.
+
+Under load it pays to wait. While messages keep coming, a batch waits 8 ms at a time for more of them. Of several
+processes that consume at once, one that meets a message of another waits as long before it tries the next ones: until
+then the other has mostly written down all that it has. One that it has had for longer is with a slow handler, which
+nobody waits for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from sessionary.codec import is_plain, sanitize
+from sessionary.errors import Invalid, StorageFailed
+from sessionary.layouts.maestro.breadcrumbs import Crumb, unreadable_crumb
+from sessionary.layouts.maestro.records import Breadcrumb
+from sessionary.mailbox.attempts import in_words
+from sessionary.mailbox.consumer import Box, mark_of
+from sessionary.mailbox.folders import Place
+from sessionary.mailbox.ledger import Entry, entry
+from sessionary.mailbox.message_lock import Claim
+from sessionary.mailbox.problems import dead_letter, handler_failed
+from sessionary.model import Problem
+
+LINES = 64
+SECONDS = 0.05
+PAUSE = 0.008
+"""Seconds to wait for others, if there are any: producers who go on, or a consumer who is about to flush."""
+SLOW = 2 * SECONDS
+"""Seconds after which whoever still has a message is not about to write it down: its handler is at work."""
+
+Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
+Delivery = Literal["at_least_once", "at_most_once"]
+_DELIVERIES = get_args(Delivery)
+INTERRUPTED = "its only attempt was interrupted, and how far it came is unknown"
+
+
+class Failure(NamedTuple):
+    """A handler that raised.
+
+    Attributes:
+        breadcrumb_id: the message.
+        file: ``<depth>/<name>``.
+        attempt: the how manieth attempt it was.
+        error: what it raised, with its traceback.
+    """
+
+    breadcrumb_id: str
+    file: str
+    attempt: int
+    error: Exception
+
+
+def check_delivery(word: str) -> Delivery:
+    """Raises Invalid unless `word` is one of the two."""
+    for known in _DELIVERIES:
+        if word == known:
+            return known  # type: ignore[no-any-return]
+    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
+
+
+class Round:
+    """One pass over the messages that wait.
+
+    Attributes:
+        applied: messages applied and durable.
+        unwritten: files that may still be being written.
+        problems: what is to be told.
+        unread: files that may not be read now: every round looks at them again, and finds the same.
+        failures: what handlers raised.
+    """
+
+    def __init__(self, box: Box, handler: Handler, delivery: Delivery, max_attempts: int) -> None:
+        self.applied = 0
+        self.unwritten = 0
+        self.problems: list[Problem] = []
+        self.unread: list[Problem] = []
+        self.failures: list[Failure] = []
+        self._box = box
+        self._handler = handler
+        self._once = delivery == "at_most_once"
+        self._max_attempts = 1 if self._once else max_attempts
+        self._handled = 0
+        self._batch: list[Entry] = []
+        self._committed = False
+        self._last: Place | None = None
+        self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
+        self._claims: list[Claim] = []
+        self._met: dict[str, float] = {}
+        self._began = 0.0
+        self._is_busy = False
+        self._has_stood_back = False
+
+    def run(self, limit: int | None) -> None:
+        """Handle the messages that wait, `limit` of them at most.
+
+        Raises:
+            Locked, StorageFailed: the ledger could not be written; what was handled since the last batch may be
+                delivered again.
+        """
+        try:
+            self._pass(limit)
+            while self._may_grow(limit) and self._more_came():
+                self._pass(limit)
+        finally:  # what was handled is written down, whatever ends the loop: an interrupt too
+            try:
+                self._commit()
+                self._box.attempts.flush()
+            finally:
+                self._let_go()
+                self._box.met = self._met
+
+    def _pass(self, limit: int | None) -> None:
+        # Who comes late, with an older name, waits for the next round.
+        for place in self._box.folders.queue(self._last):
+            if limit is not None and self._handled >= limit:
+                break
+            self._last = place
+            self._visit(place)
+
+    def _may_grow(self, limit: int | None) -> bool:
+        """True while what has come meanwhile may share the flush of the first batch; the rest is for later rounds."""
+        full = limit is not None and self._handled >= limit
+        return bool(self._batch) and not (self._committed or self._once or full or self._is_due())
+
+    def _more_came(self) -> bool:
+        """Whether there is more for the first batch: it waits for company only while messages keep coming.
+
+        Of a message that came alone, its sender may be waiting for the answer.
+        """
+        if self._box.look_again():
+            self._is_busy = True
+            return True
+        if not self._is_busy:
+            return False
+        self._is_busy = False
+        time.sleep(PAUSE)
+        return self._box.look_again()
+
+    def _visit(self, place: Place) -> None:
+        if not self._box.wants(place):
+            return
+        if not self._box.shared:
+            self._deliver(place)
+        elif (claim := self._claim(place)) is not None:
+            self._claims.append(claim)
+            if not self._deliver(place, claim.fd):
+                self._claims.pop().let_go()
+        if self._batch and (self._once or self._is_due()):
+            self._commit()
+
+    def _claim(self, place: Place) -> Claim | None:
+        """The claim, if the message is ours now. Its last owner wrote down what became of it before letting go."""
+        try:
+            claim = Claim.take(self._box.fs, place.path)
+        except FileNotFoundError:  # somebody took it away, as `quarantine` does: nobody will apply it
+            self._box.folders.leave(place)
+            return None
+        except StorageFailed as error:
+            self._set_down(place, Crumb(None, (unreadable_crumb(place.path, error),)))
+            return None
+        if claim is None:
+            self._stand_back(place)
+            return None
+        self._box.learn()
+        held = self._box.ledger.holds(place.label, place.name)
+        if held and not self._box.folders.is_contested(place):
+            claim.let_go()
+            return None
+        return claim
+
+    def _stand_back(self, place: Place) -> None:
+        """Another process has a message: let it write down what it has, once, rather than try all that it claimed."""
+        now = time.monotonic()
+        since = self._met[place.path] = self._box.met.get(place.path, now)
+        if now - since < SLOW and not (self._batch or self._has_stood_back):
+            self._has_stood_back = True
+            time.sleep(PAUSE)
+            self._box.learn()
+
+    def _deliver(self, place: Place, fd: int | None = None) -> bool:
+        """Read the message and give it to the handler; True if there is something to write down."""
+        crumb = self._box.read(place, fd)
+        if crumb is None:
+            return False
+        if crumb.breadcrumb is None:
+            self._set_down(place, crumb)
+            return False
+        if crumb.breadcrumb.breadcrumb_id in self._tried:
+            return False
+        self.problems += crumb.problems
+        return self._handle(place, crumb.breadcrumb)
+
+    def _handle(self, place: Place, message: Breadcrumb) -> bool:
+        known = message.breadcrumb_id
+        self._tried.add(known)
+        if self._once:
+            if known in self._box.attempts.started:
+                self._give_up(place, known, 1, INTERRUPTED)
+                return False
+            self._box.attempts.start(known, place.file)
+        self._handled += 1
+        try:
+            result = _storable(self._handler(message))
+        except Exception as error:  # noqa: BLE001 - whatever a handler raises is an attempt that failed
+            self._fail(place, known, error)
+            return False
+        if not self._batch:
+            self._began = time.monotonic()
+        self._batch.append(entry(known, place.file, result, self._box.now()))
+        return True
+
+    def _is_due(self) -> bool:
+        return len(self._batch) >= LINES or time.monotonic() - self._began >= SECONDS
+
+    def _commit(self) -> None:
+        """Write down what was handled; it counts once it is durable."""
+        batch, self._batch = self._batch, []  # one that fails is not written a second time
+        if batch:
+            self._committed = True
+            self.applied += self._box.ledger.append(batch)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        while self._claims:
+            self._claims.pop().let_go()
+
+    def _fail(self, place: Place, known: str, error: Exception) -> None:
+        count = self._box.attempts.fail(known, place.file, error)
+        self.failures.append(Failure(known, place.file, count, error))
+        if count >= self._max_attempts:
+            self._give_up(place, known, count, in_words(error))
+        else:
+            self.problems.append(handler_failed(place, in_words(error), count, self._max_attempts))
+
+    def _give_up(self, place: Place, known: str, attempts: int, error: str) -> None:
+        self._box.attempts.give_up(known, place.file, attempts, error)
+        self._box.folders.ignore(place)
+        self.problems.append(dead_letter(place.path, attempts, error, self._box.named))
+
+    def _set_down(self, place: Place, crumb: Crumb) -> None:
+        """A file that is no message: waited for while it is young or may not be read, told of once when it is not."""
+        if crumb.unfinished:
+            self.unwritten += 1
+            return
+        if any(found.code == "unreadable_file" for found in crumb.problems):
+            self.unread += (
+                crumb.problems
+            )  # its version says nothing: who lets it be read changes neither size nor time
+            return
+        # Read again after its size and time are taken: a producer may have finished it since it was read, and the
+        # finished file must not be remembered as the bad one.
+        mark, again = mark_of(self._box.fs, place), self._box.read(place)
+        if mark is None or again is None or again != crumb:
+            return  # the next look sees what became of it
+        self.problems += crumb.problems
+        self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
+
+
+def _storable(result: object) -> dict[str, Any] | None:
+    """What a handler returned, as it goes into the log.
+
+    Raises:
+        Invalid: it is neither a dict nor None.
+    """
+    if result is None:
+        return None
+    if not isinstance(result, Mapping):
+        raise Invalid(
+            f"the handler returned {type(result).__name__}", operation="consume", hint="return a dict or None"
+        )
+    copy = dict(result)
+    return copy if is_plain(copy) else sanitize(copy)

@@ -1,0 +1,222 @@
+"""A session that is not here yet: filled out of sight, and then there at once.
+
+Its files are written into a hidden folder beside its place, which is renamed. Where something lies at its place that is
+no session (the folder of a parent that has not come yet, or what is left of a trashed one), the files are moved in one
+by one, those last that make it a session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from sessionary.disk import atomic
+from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.errors import Invalid, SessionaryError
+from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.model import SessionRef
+from sessionary.sync import bundles, owners
+from sessionary.sync.blocks import part_key
+from sessionary.sync.diff import Comparison
+from sessionary.sync.heads import Head
+from sessionary.sync.incoming import Theirs
+from sessionary.sync.links import Links
+from sessionary.sync.local_files import LocalPart, opened
+
+STAGED = ".pull-"
+LONGEST_NAME = 255
+"""The most bytes that a file name may have."""
+
+
+def refuse_strangers(layout: SyncLayout, head: Head) -> None:
+    """Refuse a head that names a file which no such session can have, or an owner of what is no ledger.
+
+    Raises:
+        Invalid: it does.
+    """
+    only = layout.single_file(head.session)
+    is_emptied = head.deleted and not head.parts  # of a tombstone only the name may be left
+    if (
+        only is not None
+        and not is_emptied
+        and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]
+    ):
+        # What else it names would be written over this one file, around the rule of that; with nothing in it that
+        # is carried, a folder would take its place.
+        raise Invalid(
+            f"the head of {head.session} does not name {only!r} and nothing else, as it must",
+            session=head.session,
+            operation="pull",
+        )
+    for part in head.parts:
+        if part.kind == PartKind.BUNDLE.value and part.name == bundles.NAME:
+            continue
+        if _is_strange(layout, part.name) or part.kind == PartKind.BUNDLE.value:
+            raise _stranger(head, part.name)
+    for name in head.owners:
+        if _is_strange(layout, name) or layout.rule(name).policy is not Policy.LEDGER:
+            raise _stranger(head, name)
+
+
+def refuse_strange_items(layout: SyncLayout, head: Head, items: set[bundles.Item]) -> None:
+    """As `refuse_strangers`, for the files of a bundle."""
+    for one in items:
+        if _is_strange(layout, one.name) or layout.rule(one.name).policy is not Policy.ONCE:
+            raise _stranger(head, one.name)
+
+
+def _kind(layout: SyncLayout, name: str) -> str | None:
+    kind = layout.part_kind(name)
+    return None if kind is None else kind.value
+
+
+def _is_strange(layout: SyncLayout, name: str) -> bool:
+    segments = name.split("/")
+    hidden = any(not segment or segment.startswith(".") for segment in segments)
+    try:
+        longest = max(len(os.fsencode(segment)) for segment in segments)
+    except UnicodeEncodeError:
+        return True
+    return hidden or longest > LONGEST_NAME or "\\" in name or "\0" in name or layout.part_kind(name) is None
+
+
+def _stranger(head: Head, name: str) -> Invalid:
+    return Invalid(
+        f"the head of {head.session} names a file {name!r}, which no such session has",
+        session=head.session,
+        operation="pull",
+    )
+
+
+class Placer:
+    """Puts sessions where none is."""
+
+    def __init__(self, fs: Fs, layout: SyncLayout) -> None:
+        self._fs = fs
+        self._layout = layout
+        self._links = Links(fs, layout)
+
+    def stage(
+        self,
+        name: str,
+        ref: SessionRef,
+        head: Head,
+        found: Comparison,
+        mine: Mapping[str, LocalPart],
+        device: str,
+    ) -> str:
+        """The other side's version of a session in a hidden folder beside its place. Durable on return.
+
+        The folder has the device in its name: one device has one pull under way, but two of them (a program with a
+        memory of its own, a home that two machines share) may bring the same session to the same place at once.
+
+        Raises:
+            Corrupt, StorageFailed: nothing of it is left; on a full disk, it would be the room that others need.
+        """
+        own = f"{STAGED}{name[:16]}-{part_key(device)}"
+        staged = os.path.join(os.path.dirname(ref.folder), own)
+        self.clear(staged)
+        try:
+            self._fill(staged, head, found, mine, device)
+        except SessionaryError:
+            with suppress(SessionaryError):
+                self.clear(staged)
+            raise
+        return staged
+
+    def _fill(
+        self, staged: str, head: Head, found: Comparison, mine: Mapping[str, LocalPart], device: str
+    ) -> None:
+        for part, theirs in found.theirs.items():
+            if part == bundles.NAME:
+                self._stage_items(staged, head, theirs, mine.get(part))
+                continue
+            path = os.path.join(staged, part)
+            self.make_dirs(os.path.dirname(path))
+            with opened(self._fs, mine.get(part)) as file:
+                atomic.replace(path, theirs.all(file), fs=self._fs)
+        self.make_dirs(staged)
+        for ledger, owner in head.owners.items():
+            if owner != device and ledger in found.theirs:
+                owners.name_owner(os.path.join(staged, ledger), owner, here=False, fs=self._fs)
+
+    def _stage_items(self, staged: str, head: Head, theirs: Theirs, here: LocalPart | None) -> None:
+        with opened(self._fs, here) as file:
+            items = set(bundles.unpack_items(theirs.all(file)))
+        refuse_strange_items(self._layout, head, items)
+        for name, one in bundles.names_of(items).items():
+            path = os.path.join(staged, name)
+            self.make_dirs(os.path.dirname(path))
+            atomic.create(path, one.data, fs=self._fs)
+
+    def enter(self, staged: str, ref: SessionRef) -> None:
+        """Put a session that was staged in its place.
+
+        Durability: when this returns, it survives a power cut; until then no list shows it in part.
+
+        Raises:
+            Unsupported: a file would be written out of the store.
+            StorageFailed: the disk refused.
+        """
+        names = list(self._files(staged))
+        for name in names:
+            self._links.refuse_file(ref, self._layout.path_of(ref, name))
+        if len(names) == 1 and self._layout.path_of(ref, names[0]) == ref.folder:
+            atomic.move_folder(os.path.join(staged, names[0]), ref.folder, fs=self._fs)
+            self.clear(staged)
+        elif look(self._fs, ref.folder) is not None:
+            for name in sorted(names, key=self._order):
+                self._move_in(os.path.join(staged, name), os.path.join(ref.folder, name), name)
+            self.clear(staged)
+        else:
+            atomic.move_folder(staged, ref.folder, fs=self._fs)
+
+    def clear(self, staged: str) -> None:
+        """Remove what was staged and is not wanted."""
+        if look(self._fs, staged) is not None:
+            atomic.erase_tree(staged, fs=self._fs)
+
+    def make_dirs(self, folder: str) -> None:
+        """Make a folder, durably.
+
+        Raises:
+            StorageFailed: it cannot be made.
+        """
+        try:
+            make_dirs(self._fs, folder)
+        except OSError as error:
+            raise storage_failed(error, "make", folder) from error
+
+    def _files(self, folder: str, below: str = "") -> Iterator[str]:
+        for name in sorted(self._fs.listdir(os.path.join(folder, below))):
+            path = os.path.join(folder, below, name)
+            if os.path.isdir(path):
+                yield from self._files(folder, os.path.join(below, name))
+            else:
+                yield os.path.join(below, name)
+
+    def _order(self, name: str) -> tuple[bool, str]:
+        """Documents that change last: they are what makes a folder a session."""
+        is_document = self._layout.part_kind(name) is PartKind.DOCUMENT
+        return is_document and self._layout.rule(name).policy is not Policy.ONCE, name
+
+    def _move_in(self, source: str, target: str, name: str) -> None:
+        """Move one file in. What has its name already is kept."""
+        data = read_bytes(self._fs, target)
+        if data is not None:
+            ours = read_bytes(self._fs, source) or b""
+            if data == ours:
+                return
+            if self._layout.part_kind(name) is not None and self._layout.rule(name).policy is Policy.ONCE:
+                target = os.path.join(
+                    os.path.dirname(target), os.path.basename(bundles.own_name(bundles.Item(name, ours)))
+                )
+                if look(self._fs, target) is not None:
+                    return
+            else:
+                atomic.quarantine(target, "conflict", fs=self._fs)
+                atomic.replace(target, (ours,), fs=self._fs)
+                return
+        self.make_dirs(os.path.dirname(target))
+        atomic.move_folder(source, target, fs=self._fs)
