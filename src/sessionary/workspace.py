@@ -4,7 +4,7 @@ A home that is named may be that of an agent, a project with `docs/sessions` in 
 looks for its own. Without one they are the home of the agent and the work sessions of the current folder.
 
 Ids are long, and people type the beginning. For a sub-session the beginning says nothing: it is the id of its parent,
-or sixteen zeros. So each layout says by which part of an id its sessions are told apart (`Layout.handle`), and a
+or sixteen zeros. So each layout says by which part of an id its sessions are told apart (`Layout.short_key`), and a
 beginning of that part is enough.
 """
 
@@ -234,7 +234,7 @@ class Workspace:
 
     def is_nested(self, ref: SessionRef) -> bool:
         """True for the session of a sub-agent; a fork is a session like any other."""
-        return self.layout_of(ref).handle(ref) != ref.session_id
+        return self.layout_of(ref).short_key(ref) != ref.session_id
 
     def find(self, name: str, *, kind: str | None = None) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
@@ -255,7 +255,7 @@ class Workspace:
             StorageFailed: there is none, but not every folder could be looked into.
         """
         if os.path.isabs(name):
-            return self.at(Path(name))
+            return self.ref_for_path(Path(name))
         if not name.strip():
             raise Invalid("a session needs a name", hint="give an id, or the beginning of one")
         refs, failure = _gathered(self.refs())
@@ -273,14 +273,14 @@ class Workspace:
             hint=f"`sessionary list --all` shows those in {self.home}",
         )
 
-    def at(self, folder: Path) -> SessionRef:
+    def ref_for_path(self, folder: Path) -> SessionRef:
         """The session in a folder.
 
         Raises:
             NotFound: no layout knows a session there.
         """
         for layout in self._all():
-            ref = layout.at(folder)
+            ref = layout.ref_for_path(folder)
             if ref is not None:
                 self._by_kind.setdefault(layout.name, layout)
                 return ref
@@ -352,7 +352,7 @@ class Workspace:
     def handles(self, refs: Sequence[SessionRef]) -> list[str]:
         """By which part of its id each session is told apart: the whole id, but for the sessions of sub-agents."""
         known = self._by_kind
-        return [(known.get(ref.kind) or self.layout_of(ref)).handle(ref) for ref in refs]
+        return [(known.get(ref.kind) or self.layout_of(ref)).short_key(ref) for ref in refs]
 
     def short_ids(self, refs: Sequence[SessionRef], handles: list[str] | None = None) -> list[str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
@@ -424,7 +424,7 @@ class Workspace:
             return []
 
     def _handle(self, ref: SessionRef) -> str:
-        return self.layout_of(ref).handle(ref)
+        return self.layout_of(ref).short_key(ref)
 
     def _found(self, name: str, refs: list[SessionRef], kind: str | None) -> Iterator[list[SessionRef]]:
         """The sessions that a name may mean, way after way, the strictest first."""

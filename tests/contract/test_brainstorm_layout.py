@@ -170,7 +170,7 @@ class TestBrainstorm(LayoutTests):
         assert set(self.refs(tmp_path)) == {"one"}
         layout = self.layout(tmp_path, OS_FS)
         for stranger in ("archive", "dir.yaml", "one.yaml.bak", "notes.txt", "none.yaml"):
-            assert layout.at(folder / stranger) is None
+            assert layout.ref_for_path(folder / stranger) is None
         parts = [(part.name, part.kind.value) for part in layout.parts(self.ref(tmp_path, "one"))]
         assert parts == [("one.yaml", "document"), ("one.yaml.bak", "kept")]
 

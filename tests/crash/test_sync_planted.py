@@ -130,7 +130,7 @@ def bury_what_has_grown(patch: pytest.MonkeyPatch) -> None:
 
 def trash_what_has_grown(patch: pytest.MonkeyPatch) -> None:
     def follow(self: Puller, record: Any, head: Any, ref: Any, found: Any, agreed: Any) -> Any:
-        self._layout.discard(ref, self._now())
+        self._layout.trash(ref, self._now())
         self._agree(record, head, ref, found, agreed)
         return outcome_of(head, SyncStatus.TRASHED)
 

@@ -18,7 +18,7 @@ def test_brainstorms_of_a_named_home(tmp_path: Path) -> None:
     ref = workspace.find("sign")
     assert str(ref.path) == store.path("sign-in")
     assert workspace.layout_of(ref).name == "brainstorm"
-    assert workspace.at(ref.path) == ref
+    assert workspace.ref_for_path(ref.path) == ref
 
 
 def test_without_a_home_those_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def test_features_of_a_named_home(tmp_path: Path) -> None:
     ref = workspace.find("hello")
     assert ref.path == tmp_path / ".ai-session" / ID
     assert workspace.layout_of(ref).name == "feature"
-    assert workspace.at(ref.path) == ref
+    assert workspace.ref_for_path(ref.path) == ref
 
 
 def test_without_a_home_those_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

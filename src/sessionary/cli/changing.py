@@ -74,7 +74,7 @@ def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
         )
     if not os.path.isdir(path) or not _is_session(path):
         raise NotFound(f"there is no session in {word}", path=path)
-    ref = workspace.at(Path(path))
+    ref = workspace.ref_for_path(Path(path))
     return Chosen(ref.session_id, ref.folder, ref.project, path)
 
 

@@ -20,7 +20,7 @@ def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | Non
     """The session that a word names, if it is not one of an agent; else None."""
     try:
         if is_path(word):
-            ref = workspace.at(Path(os.path.abspath(os.path.expanduser(word))))
+            ref = workspace.ref_for_path(Path(os.path.abspath(os.path.expanduser(word))))
         else:
             ref = workspace.find(word, kind=AGENTS)
     except NotFound:

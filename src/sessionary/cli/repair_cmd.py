@@ -93,7 +93,7 @@ def repair_command(
         return _bring_in_only(workspace, other, dry_run=dry_run, json_=json_)
     target = chosen(workspace, session, "repair")
     with waiting("repairing"):
-        ref = workspace.at(Path(target.folder))
+        ref = workspace.ref_for_path(Path(target.folder))
         brought = bring_in(copies.recipient_of(workspace, ref), ref, dry_run=dry_run)
         done = repair(
             target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run

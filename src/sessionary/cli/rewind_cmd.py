@@ -62,7 +62,7 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
 
 def _going(workspace: Workspace, target: Chosen, turn: int) -> Iterator[dict[str, Any]]:
     """The turns that would go, each by what a person said."""
-    ref = workspace.at(Path(target.folder))
+    ref = workspace.ref_for_path(Path(target.folder))
     for message in said(workspace.layout_of(ref).entries(ref)):
         if message.person and message.turn > turn:
             text = one_line(message.text)[:200]

@@ -30,7 +30,7 @@ def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Targ
     """
     path = os.path.expanduser(word)
     if os.path.isdir(path):
-        return workspace.at(Path(path).absolute())
+        return workspace.ref_for_path(Path(path).absolute())
     if os.path.exists(path):
         return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
@@ -59,7 +59,7 @@ def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
     """
     for place in (file, file.parent):
         try:
-            return workspace.at(place)
+            return workspace.ref_for_path(place)
         except NotFound:
             continue
     raise Invalid(
@@ -99,7 +99,7 @@ def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
     if file.name != HISTORY:
         return None
     try:
-        found = workspace.at(file.absolute().parent)
+        found = workspace.ref_for_path(file.absolute().parent)
     except NotFound:
         return None
     return found if found.kind in _OWN_COMMANDS else None

@@ -175,7 +175,7 @@ def _object(row: _Row) -> dict[str, Any]:
 
 def _title(one: Trashed) -> str | None:
     layout = AmplifierLayout(Path(one.path))
-    ref = layout.at(Path(one.path))
+    ref = layout.ref_for_path(Path(one.path))
     try:
         return None if ref is None else layout.summary(ref).title
     except SessionaryError:

@@ -36,7 +36,7 @@ from sessionary.disk.fs import (
     make_dirs,
     name_folders,
     refuse_placeholder,
-    regular,
+    require_regular,
     storage_failed,
     sync_dir,
     write_all,
@@ -141,7 +141,7 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool,
         if durable and lasts:
             fs.fsync(fd)
         try:
-            fs.name(fd, path)
+            fs.link_fd(fd, path)
         except OSError as error:
             if error.errno in NO_NAMING:
                 return _Made.NOT
@@ -268,7 +268,7 @@ def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True)
     """Copy a file to a name that must not exist; returns the bytes copied. Raises OSError."""
     reader = fs.open(source, READ)
     try:
-        found = regular(fs.fstat(reader))
+        found = require_regular(fs.fstat(reader))
         writer = fs.open(target, CREATE, FILE_MODE)
         try:
             try:

@@ -73,7 +73,7 @@ class Fs(Protocol):
     def fstat(self, fd: int) -> os.stat_result: ...
     def rename(self, source: str, target: str) -> None: ...
     def link(self, source: str, target: str) -> None: ...
-    def name(self, fd: int, target: str) -> None: ...
+    def link_fd(self, fd: int, target: str) -> None: ...
     def unlink(self, path: str) -> None: ...
     def mkdir(self, path: str, mode: int = DIR_MODE) -> None: ...
     def rmdir(self, path: str) -> None: ...
@@ -163,7 +163,7 @@ class OsFs:
             os.utime(path, ns=(mtime_ns, mtime_ns))
 
     @staticmethod
-    def name(fd: int, target: str) -> None:
+    def link_fd(fd: int, target: str) -> None:
         """Linux names the file behind a descriptor by a link to it, if /proc is there; the folder is not looked at."""
         os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
 
@@ -255,7 +255,7 @@ def storage_failed(
     )
 
 
-def look(fs: Fs, path: str) -> os.stat_result | None:
+def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
     """What the file under a name is; None if there is none.
 
     Raises:
@@ -305,7 +305,7 @@ def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
         written += fs.write(fd, view[written:])
 
 
-def regular(found: os.stat_result) -> os.stat_result:
+def require_regular(found: os.stat_result) -> os.stat_result:
     """The stat of an open file, if it is one: a device may have no end, and a pipe no beginning.
 
     Raises:
@@ -323,7 +323,7 @@ def read_all(fs: Fs, fd: int, limit: int = maxsize) -> bytes:
     Raises:
         OSError: it cannot be read, is no regular file, or has more bytes than `limit` (EFBIG).
     """
-    size = regular(fs.fstat(fd)).st_size
+    size = require_regular(fs.fstat(fd)).st_size
     if size > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return read_at(fs, fd, size, 0)

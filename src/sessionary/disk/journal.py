@@ -35,7 +35,7 @@ from sessionary.disk.fs import (
     name_folders,
     read_at,
     refuse_placeholder,
-    regular,
+    require_regular,
     storage_failed,
     sync_dir,
     write_all,
@@ -276,7 +276,7 @@ class Journal:
 
     def _adopt(self, fd: int) -> tuple[_OpenFile, os.stat_result]:
         file = _OpenFile(self._fs, fd)
-        found = regular(self._fs.fstat(fd))
+        found = require_regular(self._fs.fstat(fd))
         self._open_file = file
         self._names_synced = False
         self.identity = (found.st_dev, found.st_ino)
@@ -397,7 +397,7 @@ def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
     """The lines of a file without their newlines, a torn last one included, one at a time."""
     fd = fs.open(path, READ)
     try:
-        regular(fs.fstat(fd))
+        require_regular(fs.fstat(fd))
         rest: list[bytes] = []
         offset = 0
         while block := fs.pread(fd, COPY_BLOCK, offset):

@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 import stringzilla
 
-from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_at, regular, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.errors import Invalid
 
 # Small enough to stay in the cache of the processor from the read to the search.
@@ -78,7 +78,7 @@ class LineFile:
         self._fd = -1
         try:
             self._fd = fs.open(path, READ)
-            regular(fs.fstat(self._fd))
+            require_regular(fs.fstat(self._fd))
         except FileNotFoundError:
             raise not_found(path, f"There is no file {path}") from None
         except OSError as error:

@@ -1,8 +1,8 @@
 """Taking lines out of a journal, when it may be cut off anywhere and others may add lines at any time.
 
-The part of `transaction` that is about a `Cut`. The bytes before the first line that goes are neither read nor written: the
-journal is cut there, and what stays of its end is added again. Programs that take no lock open the file for each line
-that they add, so it must remain the same file, and their lines must remain in it.
+The part of `transaction` that is about a `Cut`. The bytes before the first line that goes are neither read nor written:
+the journal is cut there, and what stays of its end is added again. Programs that take no lock open the file for each
+line that they add, so it must remain the same file, and their lines must remain in it.
 """
 
 from __future__ import annotations

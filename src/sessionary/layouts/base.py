@@ -154,10 +154,10 @@ class Policy(Enum):
     FORK = "fork"
     """Both are a conversation that goes on: the session parts in two, and both are kept."""
 
-    BOTH = "both"
+    KEEP_BOTH = "both"
     """One version stands, the other is kept beside it."""
 
-    ONCE = "once"
+    IMMUTABLE = "once"
     """The file is made once and never changed: what either side has is kept by both."""
 
     UNION = "union"
@@ -169,7 +169,7 @@ class Policy(Enum):
     FIELDS = "fields"
     """The layout brings both together, field by field; see `SyncLayout.merged`."""
 
-    PERSON = "person"
+    MANUAL = "person"
     """Nobody but a person may decide: nothing is changed, and it is told."""
 
 
@@ -230,11 +230,11 @@ class Layout(Protocol):
         """
         ...
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         """The session that lies in `folder`, wherever that is; None if the folder is no session of this kind."""
         ...
 
-    def handle(self, ref: SessionRef) -> str:
+    def short_key(self, ref: SessionRef) -> str:
         """The id from where on it tells sessions apart: the id itself, unless it begins as others do by design."""
         ...
 
@@ -368,7 +368,7 @@ class SyncLayout(Layout, Protocol):
         """
         ...
 
-    def held(self, ref: SessionRef) -> AbstractContextManager[None]:
+    def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
         """Take a session that is there: no writer of this layout changes it until the end of the block.
 
         Raises:
@@ -394,7 +394,7 @@ class SyncLayout(Layout, Protocol):
         """
         ...
 
-    def discard(self, ref: SessionRef, now: datetime) -> None:
+    def trash(self, ref: SessionRef, now: datetime) -> None:
         """Move a session to the trash of this layout. Hold the session.
 
         Durability: when this returns, the move survives a power cut.

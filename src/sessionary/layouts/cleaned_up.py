@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 from sessionary.codec import Undecodable, decode, encode_line
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
 
 NOTES = ".cleaned-up"
 
@@ -55,7 +55,7 @@ def forget(fs: Fs, root: str, session_id: str) -> None:
         StorageFailed: it could not be removed.
     """
     path = os.path.join(root, NOTES, session_id)
-    if look(fs, path) is None:
+    if stat_or_none(fs, path) is None:
         return
     atomic.forget_file(path, fs=fs)
     try:
@@ -107,7 +107,7 @@ def move(fs: Fs, source: str, target: str) -> None:
     folder, names = os.path.join(source, NOTES), noted(fs, source)
     for name in names:
         path = os.path.join(target, NOTES, name)
-        if look(fs, path) is None:
+        if stat_or_none(fs, path) is None:
             atomic.move_folder(os.path.join(folder, name), path, fs=fs)
     if names:
         try:

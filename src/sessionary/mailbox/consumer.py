@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from sessionary.disk.fs import OS_FS, Fs, look, not_found
+from sessionary.disk.fs import OS_FS, Fs, not_found, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import InvalidId
 from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, read_crumb
@@ -231,7 +231,7 @@ class Box:
             self.copy.add(entries)
 
     def _check_folder(self) -> None:
-        if look(self.fs, self.folder) is None:
+        if stat_or_none(self.fs, self.folder) is None:
             raise not_found(self.folder, f"There is no session in {self.folder}")
 
     def _is_still_bad(self, place: Place) -> bool:
@@ -245,5 +245,5 @@ def concerns(name: str) -> bool:
 
 def mark_of(fs: Fs, place: Place) -> Mark | None:
     """The version of a file; None if there is none."""
-    found = look(fs, place.path)
+    found = stat_or_none(fs, place.path)
     return None if found is None else Mark(found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from sessionary.codec import read_lines
-from sessionary.disk.fs import OS_FS, Fs, look, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import StorageFailed
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.maestro.names import LOG
@@ -47,7 +47,7 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
 def _copied() -> dict[str, list[str]]:
     """The names of the logs that have copies, by the folder in which they lie."""
     state = state_folder()
-    if state is None or (found := look(OS_FS, os.path.join(state, FOLDER))) is None:
+    if state is None or (found := stat_or_none(OS_FS, os.path.join(state, FOLDER))) is None:
         return {}
     return _copied_at(state, found.st_mtime_ns, found.st_ctime_ns)
 

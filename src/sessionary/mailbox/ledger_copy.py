@@ -16,7 +16,7 @@ from datetime import datetime
 
 from sessionary.codec import Undecodable, decode, encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, regular
+from sessionary.disk.fs import OS_FS, READ, Fs, make_dirs, require_regular
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Conflict, StorageFailed
@@ -45,7 +45,7 @@ def _ledger_of(path: str, fs: Fs) -> str | None:
     try:
         fd = fs.open(path, READ)
         try:
-            regular(fs.fstat(fd))
+            require_regular(fs.fstat(fd))
             record = decode(fs.pread(fd, _FIRST_LINE, 0).partition(b"\n")[0])
         finally:
             fs.close(fd)

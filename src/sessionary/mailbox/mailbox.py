@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded, look
+from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
 from sessionary.layouts.maestro.breadcrumbs import Crumb
@@ -436,7 +436,7 @@ class Mailbox:
             except AlreadyExists:
                 number += 1
                 continue
-            found, bad = look(self._box.fs, target), self._box.attempts.bad[place.file]
+            found, bad = stat_or_none(self._box.fs, target), self._box.attempts.bad[place.file]
             if found is not None and (found.st_size, found.st_mtime_ns) != (bad.size, bad.mtime_ns):
                 atomic.move_file(target, place.path, fs=self._box.fs)
                 return None

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import OS_FS, READ, Fs, look, regular, storage_failed
+from sessionary.disk.fs import OS_FS, READ, Fs, require_regular, stat_or_none, storage_failed
 
 BLOCK = 1 << 22
 
@@ -78,13 +78,13 @@ class Follower:
         Raises:
             StorageFailed: the system does not tell, or it is no regular file.
         """
-        self.found = look(self._fs, self.path)
+        self.found = stat_or_none(self._fs, self.path)
         state = _state(self.found)
         if state == self.state:
             return False
         if self.found is not None:
             try:
-                regular(
+                require_regular(
                     self.found
                 )  # a pipe would be taken for an empty file: for somebody who has done nothing yet
             except OSError as error:

@@ -15,7 +15,7 @@ from datetime import datetime
 from threading import Event
 from typing import Any, NamedTuple
 
-from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, regular
+from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, require_regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
 from sessionary.model import Problem, SessionRef, Severity
@@ -336,7 +336,7 @@ class _File:
         What follows the last newline of a piece is read again with the next one: cheaper than joining the two. What is
         appended meanwhile is left to the next search.
         """
-        total = regular(self._fs.fstat(self._fd)).st_size
+        total = require_regular(self._fs.fstat(self._fd)).st_size
         low, size = 0, WINDOW
         while low < total:
             wanted = min(size, total - low)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head
@@ -66,16 +66,16 @@ def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: d
     newest = kept = max(0, (active - _EPOCH) // _TICK * 1000)
     links = Links(fs, layout)
     for part in layout.parts(ref):
-        if layout.rule(part.name).policy is Policy.ONCE or links.of(ref, part.path) is not None:
+        if layout.rule(part.name).policy is Policy.IMMUTABLE or links.of(ref, part.path) is not None:
             continue
-        found = look(fs, part.path)
+        found = stat_or_none(fs, part.path)
         if found is None:
             continue
         if part.kind is PartKind.LOG and not rules.carries(part.kind):
             kept = max(kept, found.st_mtime_ns)
         elif found.st_mtime_ns > newest:
             _set(fs, part.path, newest)
-    folder = look(fs, ref.folder)
+    folder = stat_or_none(fs, ref.folder)
     if folder is not None and folder.st_mtime_ns != kept:
         _set(fs, ref.folder, kept)
 

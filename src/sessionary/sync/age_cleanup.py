@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from datetime import datetime
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts import cleaned_up
 from sessionary.model import SessionRef
 from sessionary.sync import activity
@@ -59,7 +59,7 @@ def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, 
     Raises:
         StorageFailed: the system does not tell.
     """
-    if look(fs, ref.folder) is not None:
+    if stat_or_none(fs, ref.folder) is not None:
         return False
     cleaned = last_activity(fs, ref)
     if cleaned is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sessionary.codec import encode_line, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import AlreadyExists, Conflict
@@ -337,7 +337,7 @@ class Writer:
     def _rename(self, path: str, name: str) -> None:
         """Give a file the name that no other can have, since another device has made one of its old name."""
         target = os.path.join(os.path.dirname(path), name)
-        if look(self._fs, target) is None:
+        if stat_or_none(self._fs, target) is None:
             atomic.move_folder(path, target, fs=self._fs)
 
     def _create(self, path: str, one: bundles.Item) -> None:
@@ -346,7 +346,7 @@ class Writer:
             atomic.create(path, one.data, fs=self._fs)
         except AlreadyExists:  # a sender was faster
             own = os.path.join(os.path.dirname(path), os.path.basename(bundles.own_name(one)))
-            if read_bytes(self._fs, path) != one.data and look(self._fs, own) is None:
+            if read_bytes(self._fs, path) != one.data and stat_or_none(self._fs, own) is None:
                 atomic.create(own, one.data, fs=self._fs)
 
     def _save_once(self, path: str, data: bytes) -> str:

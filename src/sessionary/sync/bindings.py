@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import NotFound, RemoteError, SessionaryError
 from sessionary.sync.heads import decode
@@ -176,7 +176,9 @@ class Bindings:
 
     def _moved_away(self, path: str) -> bool:
         """True if a folder is gone from a disk that is there."""
-        return look(self._fs, path) is None and look(self._fs, os.path.dirname(path)) is not None
+        return (
+            stat_or_none(self._fs, path) is None and stat_or_none(self._fs, os.path.dirname(path)) is not None
+        )
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, str]]:

@@ -25,7 +25,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed, sync_dir
 from sessionary.disk.journal import lines_of
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import conflict_copies
@@ -114,7 +114,7 @@ def bring_in(
     work = _BringIn(layout, ref, found, fs, now or datetime.now(UTC), dry_run)
     if dry_run:
         return list(work.done())
-    with layout.held(ref):
+    with layout.lock(ref):
         return list(work.done())
 
 
@@ -148,7 +148,7 @@ class _BringIn:
             raise storage_failed(error, "read", path, session=self._ref.session_id) from error
         done, session = self._decide(copy, path, mine, compared)
         kept = path
-        if done != LEFT and not self._dry_run and look(self._fs, path) is not None:
+        if done != LEFT and not self._dry_run and stat_or_none(self._fs, path) is not None:
             kept = atomic.free_name(path, "before", fs=self._fs, now=self._now)
             atomic.move_file(path, kept, fs=self._fs)
         return BroughtIn(path, copy.original, done, compared.more, kept, session)
@@ -160,7 +160,7 @@ class _BringIn:
             self._add_to(copy, path)
             return SESSION, self._parted[copy.label]
         is_document = self._kind(copy.original) is PartKind.DOCUMENT
-        if compared.extends and (not is_document or look(self._fs, mine) is None):
+        if compared.extends and (not is_document or stat_or_none(self._fs, mine) is None):
             self._take(path, mine)
             self._leads.add(copy.label)
             return TAKEN, None
@@ -198,12 +198,12 @@ class _BringIn:
         sibling = self._layout.place(self._ref.project, new_id, self._ref.session_id)
         if self._dry_run:
             return new_id
-        if look(self._fs, sibling.folder) is None:
+        if stat_or_none(self._fs, sibling.folder) is None:
             if self._layout.single_file(self._ref.session_id) is not None:
                 atomic.create(sibling.folder, data, fs=self._fs)
             else:
                 self._build(copy, sibling, data)
-        with self._layout.held(sibling):
+        with self._layout.lock(sibling):
             self._layout.set_parent(sibling, self._ref.session_id, self._now)
         return new_id
 
@@ -232,7 +232,7 @@ class _BringIn:
         """Add another file of a copy to the session that its conversation became; its documents are there already."""
         sibling = self._layout.place(self._ref.project, self._parted[copy.label], self._ref.session_id)
         target = f"{sibling.folder}/{copy.original}"
-        if not self._dry_run and look(self._fs, target) is None:
+        if not self._dry_run and stat_or_none(self._fs, target) is None:
             with closing(lines_of(self._fs, path)) as lines:
                 atomic.replace(target, _with_ends(lines), fs=self._fs)
 
@@ -246,7 +246,7 @@ class _BringIn:
         """Replace a file of the session; what it held stays beside it."""
         if self._dry_run:
             return
-        if look(self._fs, path) is not None:
+        if stat_or_none(self._fs, path) is not None:
             atomic.quarantine(path, "before", fs=self._fs, now=self._now)
         atomic.replace(path, data, fs=self._fs)
 

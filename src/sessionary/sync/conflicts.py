@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import Invalid
 from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.model import SessionRef
@@ -37,7 +37,7 @@ def name_beside(path: str, data: bytes) -> str:
 def is_for_a_person(layout: SyncLayout, ref: SessionRef) -> bool:
     """True if a session is one file of which nobody but a person may say which version stands."""
     only = layout.single_file(ref.session_id)
-    return only is not None and layout.rule(only).policy is Policy.PERSON
+    return only is not None and layout.rule(only).policy is Policy.MANUAL
 
 
 def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
@@ -145,7 +145,7 @@ class Waiting:
         path = self._layout.path_of(ref, mine.name)
         with opened(self._fs, mine) as file:
             other = name_beside(path, b"".join(theirs.all(file)))
-        return Beside(mine.name, path, other if look(self._fs, other) is not None else None)
+        return Beside(mine.name, path, other if stat_or_none(self._fs, other) is not None else None)
 
 
 def nothing_to_decide(ref: SessionRef) -> Invalid:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_dirs, storage_failed
+from sessionary.disk.fs import Fs, make_dirs, stat_or_none, storage_failed
 from sessionary.sync.blocks import part_key
 
 Make = Callable[[], Iterator[bytes]]
@@ -49,7 +49,7 @@ class Copies:
         )
         key = part_key(name)
         path = os.path.join(folder, f"{key}-{sha256(state).hexdigest()[:24]}")
-        if look(self._fs, path) is None:
+        if stat_or_none(self._fs, path) is None:
             old = self._old(folder, key)
             atomic.replace(path, make(), fs=self._fs, durable=False)
             for name in old:

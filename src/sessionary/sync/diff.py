@@ -43,7 +43,7 @@ class Verdict(Enum):
     HELD = "held"
 
 
-MERGED = frozenset({Policy.ONCE, Policy.UNION, Policy.LEDGER, Policy.FIELDS})
+MERGED = frozenset({Policy.IMMUTABLE, Policy.UNION, Policy.LEDGER, Policy.FIELDS})
 """The policies by which two versions become one."""
 
 RuleOf = Callable[[str], Rule]
@@ -83,7 +83,7 @@ class Comparison:
         return [
             name
             for name, verdict in self.verdicts.items()
-            if verdict is Verdict.CONFLICT and rule(name).policy is Policy.PERSON
+            if verdict is Verdict.CONFLICT and rule(name).policy is Policy.MANUAL
         ]
 
     def awaits_person(self, rule: RuleOf) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from sessionary.disk.fs import OS_FS, Fs, is_there, look
+from sessionary.disk.fs import OS_FS, Fs, is_there, stat_or_none
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
 from sessionary.layouts.base import SyncLayout
@@ -275,7 +275,7 @@ class Engine:
         with self._working():
             for name in list(self.states.names()):
                 agreed = self.states.agreed(name)
-                ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
+                ref = self.layout.ref_for_path(Path(agreed.folder)) if agreed is not None else None
                 if agreed is not None and ref is not None and not self._is_of(ref, agreed.head.project):
                     self.states.forget(name)
 
@@ -329,7 +329,7 @@ class Engine:
         return self._named(self.layout.discover(), report)
 
     def _there(self, asked: Mapping[str, SessionRef]) -> dict[str, SessionRef]:
-        return {name: ref for name, ref in asked.items() if self.layout.at(ref.path) is not None}
+        return {name: ref for name, ref in asked.items() if self.layout.ref_for_path(ref.path) is not None}
 
     def _named(self, refs: Iterable[SessionRef], report: Report) -> dict[str, SessionRef]:
         """Those of them that the rules admit, by the names of their heads.
@@ -524,7 +524,7 @@ class Engine:
     def _place(self, name: str, head: Head) -> SessionRef:
         """Where a session lies here, or belongs: one that was carried before stays in the clone that it lies in."""
         agreed = self.states.agreed(name)
-        ref = self.layout.at(Path(agreed.folder)) if agreed is not None else None
+        ref = self.layout.ref_for_path(Path(agreed.folder)) if agreed is not None else None
         if ref is not None and ref.session_id == head.session:
             return ref
         only = self._only_project()
@@ -538,7 +538,7 @@ class Engine:
 
     def _open_here(self, ref: SessionRef) -> str | None:
         """Why a session may not be changed now; None if it may."""
-        if look(self._fs, ref.folder) is None:
+        if stat_or_none(self._fs, ref.folder) is None:
             return None
         if why := self._in_use(ref):
             return open_here(why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from sessionary.disk.fs import Fs, is_there, look
+from sessionary.disk.fs import Fs, is_there, stat_or_none
 from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
@@ -48,7 +48,7 @@ class Gone:
                 known += 1
             if agreed is None or agreed.head.deleted or not self._concerns(agreed.head):
                 continue
-            if all(self._layout.rule(part.name).policy is Policy.PERSON for part in agreed.head.parts):
+            if all(self._layout.rule(part.name).policy is Policy.MANUAL for part in agreed.head.parts):
                 continue  # nobody but a person decides about it, nor that it is to go
             if self._is_deleted(agreed):
                 gone.append((name, agreed))
@@ -89,4 +89,4 @@ def is_gone(fs: Fs, folder: str, parent: str) -> bool:
 
     A link is there, whether what it leads to is or not.
     """
-    return not is_there(fs, folder) and look(fs, parent) is not None
+    return not is_there(fs, folder) and stat_or_none(fs, parent) is not None

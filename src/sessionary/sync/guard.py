@@ -301,7 +301,7 @@ class Guard:
     def _leave_doubtful(self, found: Comparison) -> None:
         """Both versions of a document are kept when the sides agree: until then each pull would keep one more."""
         for name, verdict in found.verdicts.items():
-            if verdict is Verdict.CONFLICT and self._layout.rule(name).policy is Policy.BOTH:
+            if verdict is Verdict.CONFLICT and self._layout.rule(name).policy is Policy.KEEP_BOTH:
                 found.verdicts[name] = Verdict.HELD
 
     # -- files that are made once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
@@ -60,7 +60,7 @@ class HeldBack:
         for part in agreed.head.parts:
             if part.redacted or part.name == bundles.NAME or not self._rules.carries(kind_of(part)):
                 continue
-            found = look(self._fs, self._layout.path_of(ref, part.name))
+            found = stat_or_none(self._fs, self._layout.path_of(ref, part.name))
             if found is not None and found.st_size < part.size:
                 return True
         return False
@@ -83,7 +83,7 @@ class HeldBack:
             return ()
         held: dict[str, Held] = {}
         refused: dict[str, Held] = {}
-        if agreed is not None and look(self._fs, ref.folder) is not None:
+        if agreed is not None and stat_or_none(self._fs, ref.folder) is not None:
             held = self._held(ref, agreed)
             there = {part.name: part.chain for part in head.parts}
             refused = {name: one for name, one in agreed.refused.items() if there.get(name) == one.chain}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
@@ -62,7 +62,7 @@ def refuse_strangers(layout: SyncLayout, head: Head) -> None:
 def refuse_strange_items(layout: SyncLayout, head: Head, items: set[bundles.Item]) -> None:
     """As `refuse_strangers`, for the files of a bundle."""
     for one in items:
-        if _is_strange(layout, one.name) or layout.rule(one.name).policy is not Policy.ONCE:
+        if _is_strange(layout, one.name) or layout.rule(one.name).policy is not Policy.IMMUTABLE:
             raise _stranger(head, one.name)
 
 
@@ -165,7 +165,7 @@ class Placer:
         if len(names) == 1 and self._layout.path_of(ref, names[0]) == ref.folder:
             atomic.move_folder(os.path.join(staged, names[0]), ref.folder, fs=self._fs)
             self.clear(staged)
-        elif look(self._fs, ref.folder) is not None:
+        elif stat_or_none(self._fs, ref.folder) is not None:
             for name in sorted(names, key=self._order):
                 self._move_in(os.path.join(staged, name), os.path.join(ref.folder, name), name)
             self.clear(staged)
@@ -174,7 +174,7 @@ class Placer:
 
     def clear(self, staged: str) -> None:
         """Remove what was staged and is not wanted."""
-        if look(self._fs, staged) is not None:
+        if stat_or_none(self._fs, staged) is not None:
             atomic.erase_tree(staged, fs=self._fs)
 
     def make_dirs(self, folder: str) -> None:
@@ -199,7 +199,7 @@ class Placer:
     def _order(self, name: str) -> tuple[bool, str]:
         """Documents that change last: they are what makes a folder a session."""
         is_document = self._layout.part_kind(name) is PartKind.DOCUMENT
-        return is_document and self._layout.rule(name).policy is not Policy.ONCE, name
+        return is_document and self._layout.rule(name).policy is not Policy.IMMUTABLE, name
 
     def _move_in(self, source: str, target: str, name: str) -> None:
         """Move one file in. What has its name already is kept."""
@@ -208,11 +208,14 @@ class Placer:
             ours = read_bytes(self._fs, source) or b""
             if data == ours:
                 return
-            if self._layout.part_kind(name) is not None and self._layout.rule(name).policy is Policy.ONCE:
+            if (
+                self._layout.part_kind(name) is not None
+                and self._layout.rule(name).policy is Policy.IMMUTABLE
+            ):
                 target = os.path.join(
                     os.path.dirname(target), os.path.basename(bundles.own_name(bundles.Item(name, ours)))
                 )
-                if look(self._fs, target) is not None:
+                if stat_or_none(self._fs, target) is not None:
                     return
             else:
                 atomic.quarantine(target, "conflict", fs=self._fs)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs, look, read_bytes
+from sessionary.disk.fs import Fs, read_bytes, stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
 from sessionary.layouts.base import MTIME_GRACE, Part, PartKind, Policy, SyncLayout, changed_at
@@ -105,7 +105,7 @@ class Surveyor:
             if (link := self.links.of(ref, part.path)) is not None:
                 left_out[part.name] = link
                 continue
-            if (stat := look(self._fs, part.path)) is None:
+            if (stat := stat_or_none(self._fs, part.path)) is None:
                 continue
             stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
             touched = max(stat.st_mtime, stat.st_ctime)
@@ -115,7 +115,7 @@ class Surveyor:
                 found[part.name] = self._local(ref, part, stamp, touched)
         if once and not any(self._is_once(name) for name in left_out):
             found[bundles.NAME] = self._bundle(ref, once)
-        if not found and look(self._fs, ref.folder) is None:
+        if not found and stat_or_none(self._fs, ref.folder) is None:
             raise NotFound(f"Session '{ref.session_id}' not found", path=ref.folder)
         return found
 
@@ -151,7 +151,7 @@ class Surveyor:
         return found | {bundles.NAME} if any(map(self._is_once, found)) else found
 
     def _is_once(self, name: str) -> bool:
-        return self._layout.rule(name).policy is Policy.ONCE
+        return self._layout.rule(name).policy is Policy.IMMUTABLE
 
     def _is_carried(self, part: Part) -> bool:
         """False for what the rules leave out, and for what no other device would take."""

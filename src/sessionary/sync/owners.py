@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none
 from sessionary.errors import Conflict
 from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
@@ -108,7 +108,7 @@ def name_owner(ledger: str, device: str, *, here: bool, fs: Fs = OS_FS) -> None:
 
 def settle_owners(fs: Fs, layout: SyncLayout, ref: SessionRef, named: Mapping[str, str], device: str) -> None:
     """Lay down beside each ledger of a session that is here whom its head names. Durability: as `name_owner`."""
-    if named and look(fs, ref.folder) is not None:
+    if named and stat_or_none(fs, ref.folder) is not None:
         links = Links(fs, layout)
         for name, owner in named.items():
             ledger = layout.path_of(ref, name)

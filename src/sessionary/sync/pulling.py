@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Locked
 from sessionary.layouts.base import Policy, SyncLayout
@@ -92,7 +92,7 @@ class Puller:
         refuse_strangers(self._layout, head)
         self._surveyor.links.refuse(ref)
         agreed = self._states.agreed(record.name)
-        if self._layout.at(ref.path) is None:
+        if self._layout.ref_for_path(ref.path) is None:
             if head.deleted:
                 self._agree(record, head, ref, Comparison(), agreed)
                 return outcome_of(head, SyncStatus.IN_STEP, "trashed elsewhere")
@@ -109,11 +109,14 @@ class Puller:
         moving = self._states.moving(name)
         if moving is None:
             return
-        sibling = self._layout.at(Path(moving.sibling))
+        sibling = self._layout.ref_for_path(Path(moving.sibling))
         if sibling is not None:
-            with self._layout.held(sibling):
+            with self._layout.lock(sibling):
                 self._relabel(sibling, moving.session, moving.at)
-            if look(self._fs, moving.folder) is None and look(self._fs, moving.staged) is not None:
+            if (
+                stat_or_none(self._fs, moving.folder) is None
+                and stat_or_none(self._fs, moving.staged) is not None
+            ):
                 self._placer.enter(
                     moving.staged, SessionRef(self._layout.name, moving.session, moving.folder, None)
                 )
@@ -162,7 +165,7 @@ class Puller:
             return self._wait(record.name, head, ref, agreed, device, judged, outcome, beside)
         if diverged:
             fetch_rest(self._remote, found, agreed, head, self._rules)
-        with self._layout.held(ref):
+        with self._layout.lock(ref):
             again = self._surveyor.survey(ref)
             if {part.name: part.stamp for part in again.values()} != {
                 part.name: part.stamp for part in mine.values()
@@ -251,10 +254,10 @@ class Puller:
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
     ) -> Outcome:
         """Trash here what was trashed elsewhere, unless something here was never seen there, or a person decides."""
-        for_a_person = any(self._rule(name).policy is Policy.PERSON for name in found.verdicts)
+        for_a_person = any(self._rule(name).policy is Policy.MANUAL for name in found.verdicts)
         ours = for_a_person or not found.all_are(Verdict.SAME, Verdict.THEIRS)
         if not ours:
-            self._layout.discard(ref, self._now())
+            self._layout.trash(ref, self._now())
         self._agree(record, head, ref, found, agreed)
         if ours:
             why = "only a person may take it away" if for_a_person else "but changed here"
@@ -288,8 +291,8 @@ class Puller:
         staged = self._placer.stage(record.name, ref, head, found, mine, device)
         moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged, at)
         self._states.move(record.name, moving)
-        if shared and look(self._fs, sibling.folder) is not None:
-            self._layout.discard(ref, self._now())
+        if shared and stat_or_none(self._fs, sibling.folder) is not None:
+            self._layout.trash(ref, self._now())
         else:
             atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
             self._relabel(sibling, ref.session_id, at)

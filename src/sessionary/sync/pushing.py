@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
@@ -473,7 +473,7 @@ class Pusher:
             RemoteError: the other side failed.
             StorageFailed: a file cannot be read.
         """
-        if intent.unsure and look(self._fs, ref.folder) is not None:  # else it was thrown away since
+        if intent.unsure and stat_or_none(self._fs, ref.folder) is not None:  # else it was thrown away since
             self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
         if before is not None:
             self._put_versions(before, intent)

@@ -22,7 +22,7 @@ from typing import Annotated
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, Corrupt, SessionaryError, StorageFailed
 
@@ -93,7 +93,7 @@ class Removed:
         if data is None:
             return None
         name = data.decode("ascii", "replace")
-        is_one = _RUN.fullmatch(name) and look(self._fs, os.path.join(self.folder, name)) is not None
+        is_one = _RUN.fullmatch(name) and stat_or_none(self._fs, os.path.join(self.folder, name)) is not None
         return name if is_one else ""
 
     def begin(self, now: datetime) -> str:

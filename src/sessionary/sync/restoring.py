@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, read_bytes
+from sessionary.disk.fs import Fs, read_bytes, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
@@ -152,7 +152,7 @@ class Earlier:
         place = self._place
         with self._alone(ref), place.states.spool() as spool:
             files = versions(place.layout, place.remote, self._head(ref), generation, spool)
-            with place.layout.held(ref):
+            with place.layout.lock(ref):
                 return [self._replace(ref, name, theirs.all(None)) for name, theirs in sorted(files.items())]
 
     def restore_kept(self, ref: SessionRef, kept: str) -> list[Restored]:
@@ -173,14 +173,14 @@ class Earlier:
         name = None if match is None else _part_named(layout, ref, match[1])
         folder = os.path.dirname(layout.path_of(ref, name or ""))
         path = os.path.join(folder, os.path.basename(kept))
-        if name is None or look(fs, path) is None:
+        if name is None or stat_or_none(fs, path) is None:
             raise NotFound(
                 f"{ref.session_id} has no earlier version in {kept}",
                 session=ref.session_id,
                 hint=f"name a file `….{KEPT}-<time>` that lies beside the file that was restored",
             )
         Links(fs, layout).refuse_file(ref, path)
-        with self._alone(ref), layout.held(ref):
+        with self._alone(ref), layout.lock(ref):
             return [self._replace(ref, name, (read_bytes(fs, path) or b"",))]
 
     @contextmanager
@@ -219,7 +219,7 @@ class Earlier:
     def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
         fs, path = self._place.fs, self._place.layout.path_of(ref, name)
         Links(fs, self._place.layout).refuse_file(ref, path)
-        there = look(fs, path) is not None
+        there = stat_or_none(fs, path) is not None
         kept = atomic.quarantine(path, KEPT, fs=fs, now=self._now()) if there else None
         atomic.replace(path, data, fs=fs)
         return Restored(name, path, kept, fs.stat(path).st_size)

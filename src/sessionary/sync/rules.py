@@ -42,7 +42,7 @@ class Rules:
 
 def rule_of(layout: SyncLayout) -> Callable[[str], Rule]:
     """How each part of a session of this layout is brought together, its bundle included."""
-    return lambda name: Rule(Policy.ONCE) if name == bundles.NAME else layout.rule(name)
+    return lambda name: Rule(Policy.IMMUTABLE) if name == bundles.NAME else layout.rule(name)
 
 
 class Projects(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sessionary.disk.fs import Fs, look
+from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import SessionaryError
 from sessionary.layouts.base import SyncLayout
 from sessionary.model import SessionRef
@@ -79,11 +79,11 @@ def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: SyncedState) -> bool:
 def is_whole(fs: Fs, layout: SyncLayout, rules: Rules, agreed: SyncedState) -> bool:
     """False if the session is here without a file that was agreed on: it is to come back."""
     head = agreed.head
-    if head.deleted or look(fs, agreed.folder) is None:
+    if head.deleted or stat_or_none(fs, agreed.folder) is None:
         return True
     ref = SessionRef(head.kind, head.session, agreed.folder, head.project)
     return all(
-        look(fs, layout.path_of(ref, part.name)) is not None
+        stat_or_none(fs, layout.path_of(ref, part.name)) is not None
         for part in head.parts
         if rules.carries(kind_of(part)) and part.name != bundles.NAME
     )

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, look, make_dirs, read_bytes, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.disk.spooled_file import Spool
 from sessionary.sync.blocks import Piece
@@ -252,7 +252,7 @@ class States:
 
     def forget_hole(self, name: str) -> None:
         """All blocks are there."""
-        if look(self._fs, os.path.join(self.folder, name + _HOLE)) is not None:
+        if stat_or_none(self._fs, os.path.join(self.folder, name + _HOLE)) is not None:
             self._remove(name + _HOLE)
 
     def taken(self, name: str) -> dict[str, list[Piece]]:
@@ -265,7 +265,7 @@ class States:
 
     def forget_taken(self, name: str) -> None:
         """What was taken back is back, or the journal has gone on."""
-        if look(self._fs, os.path.join(self.folder, name + _TAKEN)) is not None:
+        if stat_or_none(self._fs, os.path.join(self.folder, name + _TAKEN)) is not None:
             self._remove(name + _TAKEN)
 
     def moving(self, name: str) -> Moving | None:

@@ -271,7 +271,7 @@ class NameTests(_Suite):
     def _nameless(self, fs: Fs, folder: Path, name: str) -> None:
         with self.opened(fs, folder, NAMELESS) as fd:
             write_all(fs, fd, b"whole")
-            fs.name(fd, str(folder / name))
+            fs.link_fd(fd, str(folder / name))
 
     def test_unlink_takes_the_name_and_not_the_bytes(self, fs: Fs, tmp_path: Path) -> None:
         self.put(fs, tmp_path / "file", b"kept")

@@ -43,7 +43,7 @@ Call = Literal[
     "fdatasync",
     "rename",
     "link",
-    "name",
+    "link_fd",
     "unlink",
     "mkdir",
     "rmdir",
@@ -60,7 +60,7 @@ CALLS: tuple[Call, ...] = (
     "fdatasync",
     "rename",
     "link",
-    "name",
+    "link_fd",
     "unlink",
     "mkdir",
 )

@@ -170,8 +170,8 @@ class LayoutTests(ABC):
     def test_a_session_is_found_by_its_folder(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [record(1)])
         ref = self.refs(tmp_path)["one"]
-        assert self.layout(tmp_path, OS_FS).at(ref.path) == ref
-        assert self.layout(tmp_path, OS_FS).at(tmp_path) is None
+        assert self.layout(tmp_path, OS_FS).ref_for_path(ref.path) == ref
+        assert self.layout(tmp_path, OS_FS).ref_for_path(tmp_path) is None
 
     def test_entries_come_in_file_order_with_all_their_keys(self, tmp_path: Path) -> None:
         records = [record(n) for n in range(5)]

@@ -306,12 +306,12 @@ class RecordingFs(WrappedFs):
                 text = f"link {self._path(old)} to {self._path(new)}"
                 self._change(NameOp(text, filled=new, node=self._node(old)))
 
-    def name(self, fd: int, target: str) -> None:
+    def link_fd(self, fd: int, target: str) -> None:
         with self._guard:
             slot, file = self._slot(target), self._files.get(fd)
             if (slot is None) != (file is None):
                 raise ValueError(f"{target} crosses the border of what is recorded ({self.root})")
-            self.inner.name(fd, target)
+            self.inner.link_fd(fd, target)
             if slot is not None and file is not None:
                 text = f"name {self._label(file.node)} {self._path(slot)}"
                 self._change(NameOp(text, filled=slot, node=file.node))

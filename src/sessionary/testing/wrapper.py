@@ -65,8 +65,8 @@ class WrappedFs:
     def link(self, source: str, target: str) -> None:
         self.call("link", source, target)
 
-    def name(self, fd: int, target: str) -> None:
-        self.call("name", fd, target)
+    def link_fd(self, fd: int, target: str) -> None:
+        self.call("link_fd", fd, target)
 
     def unlink(self, path: str) -> None:
         self.call("unlink", path)

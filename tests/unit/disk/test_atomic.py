@@ -31,7 +31,7 @@ class NoProc(OsFs):
     """A system that makes files without names, and then has no way to name them."""
 
     @staticmethod
-    def name(fd: int, target: str) -> None:
+    def link_fd(fd: int, target: str) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
@@ -185,7 +185,7 @@ def test_temp_names_fit_and_look_like_nobodys_file() -> None:
 
 def calls(fs: FaultFs) -> list[str]:
     return [
-        word for word in (line.split()[0] for line in fs.log) if word in ("write", "fsync", "name", "link")
+        word for word in (line.split()[0] for line in fs.log) if word in ("write", "fsync", "link_fd", "link")
     ]
 
 
@@ -201,8 +201,8 @@ def as_the_system(monkeypatch: pytest.MonkeyPatch, lasts: bool | None, *plan: Fa
 @pytest.mark.parametrize(
     ("lasts", "order"),
     [
-        (True, ["write", "fsync", "name", "fsync"]),
-        (False, ["write", "name", "fsync"]),
+        (True, ["write", "fsync", "link_fd", "fsync"]),
+        (False, ["write", "link_fd", "fsync"]),
         (None, ["write", "fsync", "link", "fsync"]),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_file_is_flushed_when_it_has_its_name_unless_the_folder_brings_it_alon
     assert calls(fs) == order
     fs.log.clear()
     atomic.create(str(tmp_path / "s" / "third"), b"three", fs=fs, durable=False)
-    assert calls(fs) == ["write", "name"]
+    assert calls(fs) == ["write", "link_fd"]
     assert sorted(os.listdir(tmp_path / "s")) == ["first", "second", "third"]
 
 

@@ -183,12 +183,12 @@ def test_a_linked_session_folder_is_followed(home: Path, make: Make, tmp_path: P
 def test_at_knows_a_session_folder_anywhere(home: Path, make: Make, tmp_path: Path) -> None:
     folder = make()
     layout = AmplifierLayout(tmp_path / "other")
-    assert layout.at(folder) == SessionRef("amplifier", ROOT, str(folder), "-home-u-app")
+    assert layout.ref_for_path(folder) == SessionRef("amplifier", ROOT, str(folder), "-home-u-app")
     copied = tmp_path / "copy"
     folder.rename(copied)
-    assert layout.at(copied) == SessionRef("amplifier", "copy", str(copied), None)
-    assert layout.at(tmp_path) is None
-    assert layout.at(tmp_path / "gone") is None
+    assert layout.ref_for_path(copied) == SessionRef("amplifier", "copy", str(copied), None)
+    assert layout.ref_for_path(tmp_path) is None
+    assert layout.ref_for_path(tmp_path / "gone") is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_at_knows_a_session_folder_anywhere(home: Path, make: Make, tmp_path: Pa
     ],
 )
 def test_sub_sessions_are_told_apart_by_their_own_span(home: Path, session_id: str, handle: str) -> None:
-    assert AmplifierLayout(home).handle(SessionRef("amplifier", session_id, str(home))) == handle
+    assert AmplifierLayout(home).short_key(SessionRef("amplifier", session_id, str(home))) == handle
 
 
 # What is said of a session
@@ -598,16 +598,18 @@ def test_a_folder_anywhere_with_a_file_of_a_session_is_one(tmp_path: Path, name:
     folder = tmp_path / "copied"
     folder.mkdir()
     folder.joinpath(name + suffix).write_bytes(b"\n")
-    assert AmplifierLayout(tmp_path).at(folder) == SessionRef("amplifier", "copied", str(folder), None)
+    assert AmplifierLayout(tmp_path).ref_for_path(folder) == SessionRef(
+        "amplifier", "copied", str(folder), None
+    )
 
 
 def test_not_every_folder_is_a_session(tmp_path: Path) -> None:
     tmp_path.joinpath("passwd").write_bytes(b"root\n")
     tmp_path.joinpath("my-transcript.jsonl").write_bytes(b"\n")
-    assert AmplifierLayout(tmp_path).at(tmp_path) is None
-    assert AmplifierLayout(tmp_path).at(tmp_path / "passwd") is None
+    assert AmplifierLayout(tmp_path).ref_for_path(tmp_path) is None
+    assert AmplifierLayout(tmp_path).ref_for_path(tmp_path / "passwd") is None
     with pytest.raises(NotFound, match="there is no session in") as caught:
-        Workspace(tmp_path).at(tmp_path)
+        Workspace(tmp_path).ref_for_path(tmp_path)
     assert "holds a transcript.jsonl, metadata.json or events.jsonl" in str(caught.value.hint)
 
 

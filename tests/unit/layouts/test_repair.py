@@ -51,7 +51,7 @@ def put(session: Path, *parts: bytes) -> bytes:
 
 def check(session: Path) -> list[Problem]:
     layout = AmplifierLayout(session.parent)
-    ref = layout.at(session)
+    ref = layout.ref_for_path(session)
     assert ref is not None
     ours = (".corrupt-", "kept_copy")
     return [

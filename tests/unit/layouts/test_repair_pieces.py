@@ -35,7 +35,7 @@ def texts(session: Path) -> list[str]:
 
 def check(session: Path) -> list[Problem]:
     layout = AmplifierLayout(session.parent)
-    ref = layout.at(session)
+    ref = layout.ref_for_path(session)
     assert ref is not None
     return list(layout.check(ref))
 

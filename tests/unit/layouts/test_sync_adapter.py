@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
 def test_a_session_belongs_where_the_store_would_put_it(home: Path) -> None:
     layout = AmplifierSyncLayout(home)
     ref = layout.place("-p", "one")
-    assert ref == layout.at(ref.path)
+    assert ref == layout.ref_for_path(ref.path)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_only_the_files_of_a_session_are_its_parts(home: Path) -> None:
 
 def test_what_is_not_there_cannot_be_held(home: Path) -> None:
     layout = AmplifierSyncLayout(home)
-    with pytest.raises(NotFound), layout.held(layout.place("-p", "two")):
+    with pytest.raises(NotFound), layout.lock(layout.place("-p", "two")):
         pass
 
 
@@ -54,7 +54,7 @@ def test_a_moved_session_says_its_new_id_and_its_parent_once(home: Path) -> None
     layout = AmplifierSyncLayout(home)
     ref, new = layout.place("-p", "one"), layout.place("-p", "new")
     ref.path.rename(new.path)
-    with layout.held(new):
+    with layout.lock(new):
         layout.set_parent(new, "one", NOW)
         first = (new.path / "metadata.json").read_bytes()
         layout.set_parent(new, "one", NOW.replace(year=2030))
@@ -67,8 +67,8 @@ def test_a_moved_session_says_its_new_id_and_its_parent_once(home: Path) -> None
 def test_a_discarded_session_can_be_brought_back(home: Path) -> None:
     layout = AmplifierSyncLayout(home)
     ref = layout.place("-p", "one")
-    with layout.held(ref):
-        layout.discard(ref, NOW)
+    with layout.lock(ref):
+        layout.trash(ref, NOW)
     assert list(layout.discover()) == []
     store = SessionStore(home / "projects" / "-p" / "sessions")
     store.undo("one")

@@ -33,7 +33,7 @@ def clock() -> Iterator[datetime]:
 
 def check(session: Path) -> list[Problem]:
     layout = AmplifierLayout(session.parent)
-    ref = layout.at(session)
+    ref = layout.ref_for_path(session)
     assert ref is not None
     return list(layout.check(ref))
 

@@ -40,7 +40,7 @@ def test_every_session_lies_where_it_belongs(kind: str, world: PolicyWorld) -> N
     layout = layout_of(world, kind)
     (ref,) = layout.discover()
     assert layout.place(PROJECT, ref.session_id) == ref
-    assert layout.at(ref.path) == ref
+    assert layout.ref_for_path(ref.path) == ref
     assert layout.project() == ref.project == PROJECT
     with pytest.raises(Invalid):
         layout.place("other", ref.session_id)
@@ -80,15 +80,15 @@ def test_what_no_session_has_is_no_part(kind: str, name: str, world: PolicyWorld
     ("kind", "name", "policy"),
     [
         (WORK, "session.json", Policy.FIELDS),
-        (WORK, "breadcrumbs/3/20250131_120000_000000.json", Policy.ONCE),
+        (WORK, "breadcrumbs/3/20250131_120000_000000.json", Policy.IMMUTABLE),
         (WORK, "log.jsonl", Policy.LEDGER),
         (WORK, "log.audit.jsonl", Policy.LEDGER),
         (WORK, "attempts.work.jsonl", Policy.UNION),
         (FEATURE, "history.jsonl", Policy.UNION),
         (FEATURE, "state.yaml", Policy.FIELDS),
-        (FEATURE, "implementation-plan.yaml", Policy.BOTH),
-        (FEATURE, "artifacts/a.md", Policy.BOTH),
-        (FEATURE, "active-features.yaml", Policy.PERSON),
+        (FEATURE, "implementation-plan.yaml", Policy.KEEP_BOTH),
+        (FEATURE, "artifacts/a.md", Policy.KEEP_BOTH),
+        (FEATURE, "active-features.yaml", Policy.MANUAL),
         (BRAINSTORM, "session.yaml", Policy.FORK),
     ],
 )
@@ -123,11 +123,11 @@ def test_a_version_that_lies_beside_a_file_is_no_part_of_a_feature(world: Policy
 def test_a_session_can_be_held_and_one_that_is_not_there_cannot(kind: str, world: PolicyWorld) -> None:
     layout = layout_of(world, kind)
     (ref,) = layout.discover()
-    with layout.held(ref):
+    with layout.lock(ref):
         pass
-    with layout.held(ref):
+    with layout.lock(ref):
         pass
-    with pytest.raises(NotFound), layout.held(layout.place(PROJECT, "gone-2025-01-31")):
+    with pytest.raises(NotFound), layout.lock(layout.place(PROJECT, "gone-2025-01-31")):
         pass
 
 
@@ -136,8 +136,8 @@ def test_what_is_discarded_is_gone_from_the_list_and_kept_whole(kind: str, world
     layout = layout_of(world, kind)
     (ref,) = layout.discover()
     before = {Path(part.path).name: Path(part.path).read_bytes() for part in layout.parts(ref)}
-    with layout.held(ref):
-        layout.discard(ref, NOW)
+    with layout.lock(ref):
+        layout.trash(ref, NOW)
     assert list(layout.discover()) == []
     kept = {path.name: path.read_bytes() for path in world.devices[0].project.rglob("*") if path.is_file()}
     assert before.items() <= kept.items()
@@ -147,8 +147,8 @@ def test_a_discarded_parent_leaves_its_children(world: PolicyWorld) -> None:
     device = world.devices[0]
     device.begin("child", "one")
     layout = layout_of(world, WORK)
-    with layout.held(layout.place(PROJECT, "one")):
-        layout.discard(layout.place(PROJECT, "one"), NOW)
+    with layout.lock(layout.place(PROJECT, "one")):
+        layout.trash(layout.place(PROJECT, "one"), NOW)
     assert [ref.session_id for ref in layout.discover()] == ["child"]
     assert layout.place(PROJECT, "child").folder.endswith("one/child")
     assert len(list((device.work / ".trash").glob("*/one/session.json"))) == 1
@@ -317,7 +317,7 @@ def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world
     (ref,) = layout.discover()
     Path(ref.folder).rename(sibling.folder)
     for _ in range(2):
-        with layout.held(sibling):
+        with layout.lock(sibling):
             layout.set_parent(sibling, "ideas", NOW)
     told = load_yaml(Path(sibling.folder).read_bytes())["session"]
     assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")

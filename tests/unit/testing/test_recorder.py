@@ -126,7 +126,7 @@ def test_a_file_without_a_name_is_there_once_it_is_named(tmp_path: Path) -> None
         fs.write(fd, name.encode())
         fs.fsync(fd)
         assert name not in intact(fs.recording).tree
-        fs.name(fd, f"{tmp_path}/{name}")
+        fs.link_fd(fd, f"{tmp_path}/{name}")
         fs.close(fd)
     assert intact(fs.recording).tree == {"d/a": b"d/a", "b": b"b"}
     assert texts(fs)[-3:] == [

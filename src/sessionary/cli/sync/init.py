@@ -19,7 +19,7 @@ from sessionary.cli.sync import places
 from sessionary.cli.sync.chosen import of_settings, settings_at
 from sessionary.cli.text import one_line
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, look
+from sessionary.disk.fs import OS_FS, stat_or_none
 from sessionary.errors import AlreadyExists, Unsupported
 from sessionary.sync.remotes import OpenRemote, check_address
 from sessionary.sync.settings import Settings, save_settings, stable_name
@@ -95,7 +95,7 @@ def init_command(
     """
     check_address(address)
     place = settings_at(settings_path)
-    if not replace and look(OS_FS, str(place)) is not None:
+    if not replace and stat_or_none(OS_FS, str(place)) is not None:
         raise AlreadyExists(
             f"{place} holds an earlier choice", path=place, hint="say --replace to choose anew"
         )
@@ -165,7 +165,7 @@ def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
 
 def _make_key(path: str) -> bool:
     """Make an age key in a file, unless one is there; True if it was made."""
-    if look(OS_FS, path) is not None:
+    if stat_or_none(OS_FS, path) is not None:
         return False
     try:
         from pyrage import x25519

@@ -139,7 +139,7 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
     winner, loser = pair.original, pair.sibling
     if keep == conflicts.MINE:
         winner, loser = loser, winner
-    with pair.layout.held(loser):
+    with pair.layout.lock(loser):
         if (why := here.why_open(pair.layout, loser)) is not None:
             raise Locked(
                 f"{loser.session_id} stays where it is: {why}",
@@ -148,7 +148,7 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
                 session=loser.session_id,
                 hint="end the agent that is in it; if none is, wait a moment, or say --quiet 0",
             )
-        pair.layout.discard(loser, datetime.now(UTC))
+        pair.layout.trash(loser, datetime.now(UTC))
     if json_:
         output.value({"kept": winner.session_id, "trashed": loser.session_id})
         return 0

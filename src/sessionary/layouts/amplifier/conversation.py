@@ -27,7 +27,7 @@ from stringzilla import count
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
-from sessionary.disk.fs import READ, Fs, not_found, read_at, regular, storage_failed
+from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns.outline import Outline
@@ -122,7 +122,7 @@ def not_json_lines(fs: Fs, path: str) -> Problem | None:
 
 def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
     """The conversation as it is now, and whether its last line is torn."""
-    found = regular(fs.fstat(fd))
+    found = require_regular(fs.fstat(fd))
     outline, times = Outline(), _Times()
     problems: list[Problem] = []
     spans: list[_Span] = []
@@ -167,7 +167,7 @@ def last_time(fs: Fs, path: str) -> datetime | None:
     try:
         fd = fs.open(path, READ)
         try:
-            size = regular(fs.fstat(fd)).st_size
+            size = require_regular(fs.fstat(fd)).st_size
             data = read_at(fs, fd, min(size, TAIL), max(0, size - TAIL))
         finally:
             fs.close(fd)
@@ -226,7 +226,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
-        found = regular(fs.fstat(fd))
+        found = require_regular(fs.fstat(fd))
         start = after.offset if after is not None and _continues(after, found) else 0
         index = 0
         for line, low, data in _windows(fs, fd, start, found.st_size):

@@ -29,7 +29,16 @@ from typing import Any
 
 from sessionary.codec import encode_document, encode_line
 from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded, look, make_dirs, read_bytes, storage_failed, sync_dir
+from sessionary.disk.fs import (
+    OS_FS,
+    Fs,
+    expanded,
+    make_dirs,
+    read_bytes,
+    stat_or_none,
+    storage_failed,
+    sync_dir,
+)
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
 from sessionary.disk.truncate import content
@@ -126,7 +135,7 @@ def fork_session(
     session_id = check_new_id(new_session_id or new_id())
     base = os.path.dirname(parent) if target_dir is None else os.path.realpath(expanded(target_dir))
     target = os.path.join(base, session_id)
-    if look(fs, target) is not None:
+    if stat_or_none(fs, target) is not None:
         raise _exists(session_id, target)
     with operating(parent, "fork", fs, now) as session:
         plan = _plan(fs, session.folder, turn, handle_orphaned_tools)
@@ -294,7 +303,7 @@ def _build(
 
 def _write_events(fs: Fs, parent: str, place: str, plan: _Plan, session_id: str) -> int:
     path, target = os.path.join(parent, EVENTS), os.path.join(place, EVENTS)
-    if look(fs, path) is None:
+    if stat_or_none(fs, path) is None:
         atomic.write_new(fs, target, (), None)
         return 0
     cut = find_event_cut(fs, path, plan.found)[0] if plan.found.dropped else None
@@ -351,7 +360,7 @@ def _remove_abandoned(fs: Fs, base: str) -> None:
     """Remove the building sites of forks that were killed: nobody holds their locks."""
     for name in fs.listdir(base):
         place = os.path.join(base, name)
-        if not name.startswith(BUILDING) or look(fs, os.path.join(place, LOCK)) is None:
+        if not name.startswith(BUILDING) or stat_or_none(fs, os.path.join(place, LOCK)) is None:
             continue
         lock = FileLock(os.path.join(place, LOCK), fs)
         with suppress(OSError, Locked), lock.held(timeout=0):
@@ -360,7 +369,7 @@ def _remove_abandoned(fs: Fs, base: str) -> None:
 
 
 def _want_transcript(fs: Fs, parent: str, message: str) -> None:
-    if look(fs, os.path.join(parent, TRANSCRIPT)) is None:
+    if stat_or_none(fs, os.path.join(parent, TRANSCRIPT)) is None:
         raise NotFound(message, operation="fork", path=parent)
 
 

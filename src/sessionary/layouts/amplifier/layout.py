@@ -82,7 +82,7 @@ class AmplifierLayout:
         for project, sessions, _ in self._sessions():
             yield project, sessions
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         folder = folder.absolute()
         try:
             names = self._fs.listdir(str(folder))
@@ -95,7 +95,7 @@ class AmplifierLayout:
             self.name, folder.name, str(folder), folder.parent.parent.name if in_project else None
         )
 
-    def handle(self, ref: SessionRef) -> str:
+    def short_key(self, ref: SessionRef) -> str:
         name = ref.session_id
         if "_" not in name:  # as `is_top_level_session`, which costs a call for each of ten thousand
             return name

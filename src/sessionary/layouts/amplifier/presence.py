@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from sessionary.disk.fs import OS_FS, Fs, look, read_bytes
+from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Locked, SessionaryError
 from sessionary.layouts.amplifier.files import EVENTS, IN_USE, METADATA, TRANSCRIPT
@@ -50,7 +50,7 @@ class Presence:
                 return
             lock = FileLock(os.path.join(folder, IN_USE), self._fs)
             with suppress(OSError, SessionaryError):
-                place = None if look(self._fs, lock.path) is not None else self._fs.stat(folder)
+                place = None if stat_or_none(self._fs, lock.path) is not None else self._fs.stat(folder)
                 lock.acquire(0, exclusive=False)
                 self._held[folder] = lock
                 if place is not None:  # a new name in the folder: but opening a session is no activity of it
@@ -105,8 +105,8 @@ def why_open(
     for path in _locks_of_the_original(os.path.basename(folder), fs, environ):
         if _is_held(fs, path):
             return "an agent has it open"
-    left = look(fs, os.path.join(folder, IN_USE))
-    files = [look(fs, os.path.join(folder, name)) for name in (TRANSCRIPT, METADATA, EVENTS)]
+    left = stat_or_none(fs, os.path.join(folder, IN_USE))
+    files = [stat_or_none(fs, os.path.join(folder, name)) for name in (TRANSCRIPT, METADATA, EVENTS)]
     there = [found for found in files if found is not None]
     newest = max((changed_at(now, found.st_mtime, found.st_ctime) for found in there), default=0.0)
     if quiet and newest > now - quiet and (left is None or left.st_mtime < newest):
@@ -116,7 +116,7 @@ def why_open(
 
 def _is_held(fs: Fs, path: str) -> bool:
     """True if somebody holds a lock on this file. Takes it for that, for a moment."""
-    if look(fs, path) is None:
+    if stat_or_none(fs, path) is None:
         return False
     lock = FileLock(path, fs)
     try:

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sessionary.codec import encode_document, read_lines
-from sessionary.disk.fs import OS_FS, Fs, look
+from sessionary.disk.fs import OS_FS, Fs, stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.transaction import Cut, Whole
 from sessionary.disk.truncate import content
@@ -199,7 +199,7 @@ def _rewind(session: Session, to_turn: int, found: TurnCut, dry_run: bool, now: 
         wholes = [Whole(TRANSCRIPT, kept)]
         if document is not None:
             wholes.append(Whole(METADATA, (document,)))
-        if look(fs, session.transcript.backup) is not None:
+        if stat_or_none(fs, session.transcript.backup) is not None:
             wholes.append(Whole(TRANSCRIPT + BACKUP, None))
         cut = None if event_cut is None else _cut(fs, events, event_cut)
         kept_in = carry_out(session, REWIND, wholes, cut, facts=facts, now=now())

@@ -19,7 +19,7 @@ from typing import Any
 
 from sessionary.codec import NotPlain, read_lines, snapshot
 from sessionary.disk import atomic, transaction
-from sessionary.disk.fs import READ, Fs, look, make_folder, read_at, read_bytes, storage_failed
+from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
 from sessionary.errors import StorageFailed
@@ -119,14 +119,14 @@ class TranscriptFile:
 
     def stat(self) -> os.stat_result | None:
         """The file under its name, or None."""
-        return look(self._fs, self.path)
+        return stat_or_none(self._fs, self.path)
 
     def needs_recovery(self, found: os.stat_result | None) -> bool:
         """True if an append here would bury a backup: the file says nothing, and the backup does.
 
         Looks at 64 KiB at most. Not worth asking of a file that is not empty and to which this process has appended.
         """
-        backup = look(self._fs, self.backup)
+        backup = stat_or_none(self._fs, self.backup)
         if backup is None or backup.st_size <= 1:
             return False
         if found is None or found.st_size == 0:
@@ -228,7 +228,7 @@ class TranscriptFile:
 
     def _backup_size(self) -> int:
         """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
-        backup = look(self._fs, self.backup)
+        backup = stat_or_none(self._fs, self.backup)
         return 0 if backup is None or (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
 
     def _refresh_backup(self, durable: bool) -> None:
@@ -357,7 +357,7 @@ class Session:
     def metadata_is(self, document: bytes) -> bool:
         """True if metadata.json already holds exactly these bytes."""
         path = os.path.join(self.folder, METADATA)
-        named = look(self.fs, path)
+        named = stat_or_none(self.fs, path)
         if named is None or self._metadata_suspect:
             return False
         found = identity_of(named)
@@ -382,7 +382,7 @@ class Session:
             raise
         self._metadata_suspect = False
         # The rename has moved the ctime. A file that somebody else put there meanwhile is read again.
-        named = look(self.fs, path)
+        named = stat_or_none(self.fs, path)
         is_ours = named is not None and (named.st_dev, named.st_ino) == (new.st_dev, new.st_ino)
         self._metadata = (identity_of(named), document) if named is not None and is_ours else None
         return aside
@@ -392,7 +392,7 @@ class Session:
         if self._metadata_backed_up:
             return
         path = os.path.join(self.folder, METADATA)
-        if look(self.fs, path + BACKUP) is None:
+        if stat_or_none(self.fs, path + BACKUP) is None:
             try:
                 atomic.refresh_backup(path, path + BACKUP, fs=self.fs, durable=durable)
             except OSError as error:

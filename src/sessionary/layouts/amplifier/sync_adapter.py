@@ -53,7 +53,7 @@ class AmplifierSyncLayout(AmplifierLayout):
     def rule(self, name: str) -> Rule:
         if name == METADATA:
             return Rule(Policy.FIELDS)
-        return Rule(Policy.FORK if name == TRANSCRIPT else Policy.BOTH)
+        return Rule(Policy.FORK if name == TRANSCRIPT else Policy.KEEP_BOTH)
 
     def merged(
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
@@ -74,7 +74,7 @@ class AmplifierSyncLayout(AmplifierLayout):
         return faults_in(name, data)
 
     @contextmanager
-    def held(self, ref: SessionRef) -> Iterator[None]:
+    def lock(self, ref: SessionRef) -> Iterator[None]:
         pool = pool_of(self._fs)
         session = pool.get(ref.folder, self._fs, lambda: datetime.now(UTC))
         try:
@@ -105,7 +105,7 @@ class AmplifierSyncLayout(AmplifierLayout):
         path = os.path.join(ref.folder, METADATA)
         atomic.replace(path, (document,), fs=self._fs, backup=path + BACKUP)
 
-    def discard(self, ref: SessionRef, now: datetime) -> None:
+    def trash(self, ref: SessionRef, now: datetime) -> None:
         root = os.path.dirname(ref.folder)
         target = trash_name(self._fs, root, ref.session_id, now)
         atomic.move_folder(ref.folder, target, fs=self._fs)
@@ -133,8 +133,8 @@ class StoreSyncLayout(AmplifierSyncLayout):
         super().__init__(base_dir, fs)
         self._project = project
 
-    def at(self, folder: Path) -> SessionRef | None:
-        ref = super().at(folder)
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
+        ref = super().ref_for_path(folder)
         return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self._project)
 
     def project(self) -> str | None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, storage_failed
+from sessionary.disk.fs import Fs, stat_or_none, storage_failed
 from sessionary.disk.lock import FileLock
 from sessionary.errors import AlreadyExists, NotFound, SessionaryError, StorageFailed
 from sessionary.layouts import cleaned_up
@@ -96,7 +96,7 @@ def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
             gone.append(one)
         lock.close()
         _remove_empty(fs, os.path.dirname(one.path))
-    if look(fs, erasing) is not None:
+    if stat_or_none(fs, erasing) is not None:
         atomic.erase_tree(erasing, fs=fs)
     return gone
 

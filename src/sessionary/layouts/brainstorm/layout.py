@@ -3,8 +3,8 @@
 A session is a file here, not a folder: the `folder` of its reference is the path of that file. Archive, trash, backups
 and locks lie in the same folder under names that are no session's, and are passed over.
 
-The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. The bytes
-of a record are the lines in which that stands; questions and their answers share theirs.
+The conversation is what `messages` makes of it: questions and answers, ideas, rounds, in the order of the file. The
+bytes of a record are the lines in which that stands; questions and their answers share theirs.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ class BrainstormLayout:
             if self._is_file(ref.folder):
                 yield ref
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = folder.absolute()
         ours = path.parent.parts[-2:] == tuple(FOLDER.split("/"))
         if not ours or path.suffix != SUFFIX or path.name.startswith(".") or not self._is_file(str(path)):
             return None
         return self._ref(str(path))
 
-    def handle(self, ref: SessionRef) -> str:
+    def short_key(self, ref: SessionRef) -> str:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import look, not_found, read_bytes
+from sessionary.disk.fs import not_found, read_bytes, stat_or_none
 from sessionary.errors import Corrupt, Invalid, SchemaError, Unsupported
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.brainstorm import trash
@@ -71,11 +71,11 @@ class BrainstormSyncLayout(BrainstormLayout):
             return []
 
     @contextmanager
-    def held(self, ref: SessionRef) -> Iterator[None]:
-        if look(self._fs, ref.folder) is None:
+    def lock(self, ref: SessionRef) -> Iterator[None]:
+        if stat_or_none(self._fs, ref.folder) is None:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
         with Shelf(self._folder, self._fs, TIMEOUT).held(ref.session_id):
-            if look(self._fs, ref.folder) is None:
+            if stat_or_none(self._fs, ref.folder) is None:
                 raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
             yield
 
@@ -103,5 +103,5 @@ class BrainstormSyncLayout(BrainstormLayout):
         session["parent_id"] = parent
         atomic.replace(ref.folder, (edit_yaml(data, document, path=ref.folder),), fs=self._fs)
 
-    def discard(self, ref: SessionRef, now: datetime) -> None:
+    def trash(self, ref: SessionRef, now: datetime) -> None:
         trash.discard(self._fs, ref.folder, now, erase=False)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, make_folder, read_bytes
+from sessionary.disk.fs import Fs, make_folder, read_bytes, stat_or_none
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm.constants import SUFFIX
@@ -66,12 +66,12 @@ def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
     place = _free_place(fs, folder, name, now)
     target = os.path.join(place, name)
     atomic.move_folder(path, target, fs=fs)
-    if look(fs, f"{path}{BACKUP}") is not None:
+    if stat_or_none(fs, f"{path}{BACKUP}") is not None:
         atomic.move_folder(f"{path}{BACKUP}", f"{target}{BACKUP}", fs=fs)
     if erase:
         # Moved first: a crash in the middle leaves whole files in the trash.
         for left in (target, f"{target}{BACKUP}"):
-            if look(fs, left) is not None:
+            if stat_or_none(fs, left) is not None:
                 atomic.erase_tree(left, fs=fs)
         _remove_empty(fs, place)
     return target
@@ -92,7 +92,7 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
     except AlreadyExists as error:
         error.hint = "archive or rename the session that has this name now, then try again"
         raise
-    if look(fs, f"{source}{BACKUP}") is not None and look(fs, f"{path}{BACKUP}") is None:
+    if stat_or_none(fs, f"{source}{BACKUP}") is not None and stat_or_none(fs, f"{path}{BACKUP}") is None:
         atomic.move_folder(f"{source}{BACKUP}", f"{path}{BACKUP}", fs=fs)
     _remove_empty(fs, os.path.dirname(source))
     return path
@@ -119,7 +119,7 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
     trash = os.path.join(folder, TRASH)
     for time in sorted(_listed(fs, trash), reverse=True):
         path = os.path.join(trash, time, f"{slug}{SUFFIX}")
-        if look(fs, path) is not None:
+        if stat_or_none(fs, path) is not None:
             return path
     raise NotFound(
         f"session {slug} is not in the trash",
@@ -131,7 +131,9 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
 
 def _free_place(fs: Fs, folder: str, name: str, now: datetime) -> str:
     stamp = os.path.join(folder, TRASH, atomic.timestamp_name(now))
-    return next(place for place in _numbered(stamp, "") if look(fs, os.path.join(place, name)) is None)
+    return next(
+        place for place in _numbered(stamp, "") if stat_or_none(fs, os.path.join(place, name)) is None
+    )
 
 
 def _numbered(stem: str, suffix: str) -> Iterator[str]:

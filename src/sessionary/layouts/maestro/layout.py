@@ -83,14 +83,14 @@ class MaestroLayout:
                 yield self._ref(place.folder)
         _raise_first(closed)
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = os.path.abspath(folder)
         try:
             return self._ref(path) if SESSION in self._fs.listdir(path) else None
         except OSError:
             return None
 
-    def handle(self, ref: SessionRef) -> str:
+    def short_key(self, ref: SessionRef) -> str:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:

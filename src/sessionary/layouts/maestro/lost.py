@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, not_found
+from sessionary.disk.fs import Fs, not_found, stat_or_none
 from sessionary.errors import AlreadyExists, StorageFailed
 from sessionary.layouts.maestro.breadcrumbs import CrumbFile, crumb_files
 from sessionary.layouts.maestro.names import BREADCRUMBS
@@ -127,6 +127,6 @@ def _clear_away(fs: Fs, lost: Lost) -> None:
     """Remove the folders that are empty now; one that is not, or that a sender fills again, stays."""
     depths = {os.path.dirname(file.path) for file in lost.files}
     for folder in (*sorted(depths), f"{lost.folder}/{BREADCRUMBS}", lost.folder):
-        if look(fs, folder) is not None:
+        if stat_or_none(fs, folder) is not None:
             with suppress(OSError):
                 fs.rmdir(folder)

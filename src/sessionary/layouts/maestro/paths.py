@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from sessionary.codec import Undecodable, decode
-from sessionary.disk.fs import Fs, look, not_found, read_bytes, storage_failed
+from sessionary.disk.fs import Fs, not_found, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
 
@@ -109,7 +109,7 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
         StorageFailed: it is nowhere to be seen, and a folder cannot be looked into.
     """
     folder = f"{root}/{check_id(session_id)}"
-    if look(fs, f"{folder}/{SESSION}") is not None:
+    if stat_or_none(fs, f"{folder}/{SESSION}") is not None:
         return folder
     closed: list[StorageFailed] = []
     for place in walk(fs, root, closed):
@@ -142,7 +142,7 @@ def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[st
     stray = f"{root}/{session_id}"
     if folder is None:
         return [stray]
-    if folder == stray or look(fs, f"{stray}/{BREADCRUMBS}") is None:
+    if folder == stray or stat_or_none(fs, f"{stray}/{BREADCRUMBS}") is None:
         return [folder]
     return [folder, stray]
 
@@ -167,7 +167,7 @@ def top_of(fs: Fs, folder: str) -> str:
     here = folder
     while True:
         above = os.path.dirname(here)
-        nested = look(fs, os.path.join(above, SESSION)) is not None
+        nested = stat_or_none(fs, os.path.join(above, SESSION)) is not None
         if above == here or not (nested or os.path.basename(above) in _parents(fs, here)):
             return above
         here = above

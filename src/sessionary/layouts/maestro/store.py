@@ -15,7 +15,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, Self
 
-from sessionary.disk.fs import OS_FS, Fs, expanded, look
+from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
 from sessionary.errors import (
     AmbiguousId,
     Invalid,
@@ -446,7 +446,7 @@ class WorkStore:
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id)
-        if lay is not None and look(self.fs, f"{lay[0]}/{SESSION}") is None:
+        if lay is not None and stat_or_none(self.fs, f"{lay[0]}/{SESSION}") is None:
             lay = None  # what is left of it is no session
         if lay is not None and (path := self._try(*lay, breadcrumb, "nothing")) is not None:
             return path  # else it is gone from there, or has no breadcrumb of that depth yet

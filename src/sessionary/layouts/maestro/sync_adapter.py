@@ -17,7 +17,7 @@ from math import inf
 
 from sessionary.codec import Undecodable, decode, encode_document, read_lines, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import look
+from sessionary.disk.fs import stat_or_none
 from sessionary.errors import Corrupt, Invalid, SchemaError
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.conflict_copies import copy_of
@@ -61,7 +61,7 @@ class MaestroSyncLayout(MaestroLayout):
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         """As `Layout.parts`, without breadcrumbs that their senders have not finished yet."""
         for part in super().parts(ref):
-            if self.rule(part.name).policy is not Policy.ONCE or not self._is_unfinished(part):
+            if self.rule(part.name).policy is not Policy.IMMUTABLE or not self._is_unfinished(part):
                 yield part
 
     def path_of(self, ref: SessionRef, name: str) -> str:
@@ -79,12 +79,12 @@ class MaestroSyncLayout(MaestroLayout):
 
     def rule(self, name: str) -> Rule:
         if _is_crumb(name):
-            return Rule(Policy.ONCE)
+            return Rule(Policy.IMMUTABLE)
         if _LEDGER.fullmatch(name):
             return Rule(Policy.LEDGER, time="applied_at", key="breadcrumb_id")
         if name == SESSION:
             return Rule(Policy.FIELDS)
-        return Rule(Policy.UNION, time="at") if _ATTEMPTS.fullmatch(name) else Rule(Policy.BOTH)
+        return Rule(Policy.UNION, time="at") if _ATTEMPTS.fullmatch(name) else Rule(Policy.KEEP_BOTH)
 
     def merged(
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
@@ -112,7 +112,7 @@ class MaestroSyncLayout(MaestroLayout):
             return list(crumb_of(CrumbFile(os.path.basename(name), depth, name), data, age=inf).problems)
         return read_lines(data, name).problems
 
-    def held(self, ref: SessionRef) -> AbstractContextManager[None]:
+    def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
         return locked(self._fs, ref.folder)
 
     def parent(self, ref: SessionRef) -> str | None:
@@ -124,7 +124,7 @@ class MaestroSyncLayout(MaestroLayout):
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Work sessions never part in two: no file of theirs has the policy that it takes."""
 
-    def discard(self, ref: SessionRef, now: datetime) -> None:
+    def trash(self, ref: SessionRef, now: datetime) -> None:
         """As `SyncLayout.discard`. What lies in its folder and belongs to sessions below it stays where it is."""
         trash = self._free_place(ref.session_id, now)
         names = sorted(self._fs.listdir(ref.folder), key=lambda name: (name != SESSION, name))
@@ -142,10 +142,10 @@ class MaestroSyncLayout(MaestroLayout):
     def _free_place(self, session_id: str, now: datetime) -> str:
         stem = f"{self._root}/{TRASH}/{atomic.timestamp_name(now)}"
         places = (f"{stem}{'' if number == 1 else f'-{number}'}/{session_id}" for number in count(1))
-        return next(place for place in places if look(self._fs, place) is None)
+        return next(place for place in places if stat_or_none(self._fs, place) is None)
 
     def _is_unfinished(self, part: Part) -> bool:
-        found = look(self._fs, part.path)
+        found = stat_or_none(self._fs, part.path)
         if found is None or found.st_mtime < self._now() - YOUNG:
             return False
         name = os.path.basename(part.path)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, look, storage_failed, sync_dir
+from sessionary.disk.fs import Fs, stat_or_none, storage_failed, sync_dir
 from sessionary.errors import AlreadyExists, SessionaryError, StorageFailed
 from sessionary.layouts.orchestrator import names, planfile, rules, statefile
 from sessionary.layouts.orchestrator.index import Index
@@ -72,8 +72,8 @@ def exists(fs: Fs, home: str, found: IndexFile, feature_id: str) -> bool:
     """True if an id is taken: by a folder, a row of the list, or a feature in the archive."""
     return (
         feature_id in found.rows
-        or look(fs, f"{home}/{feature_id}") is not None
-        or look(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
+        or stat_or_none(fs, f"{home}/{feature_id}") is not None
+        or stat_or_none(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
     )
 
 
@@ -93,11 +93,14 @@ def _taken(fs: Fs, home: str, feature_id: str) -> AlreadyExists:
         "choose another id, or give none: then a free one is made of the name",
     )
     message = f"There is a feature {feature_id} already"
-    if look(fs, path) is None and look(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None:
+    if (
+        stat_or_none(fs, path) is None
+        and stat_or_none(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
+    ):
         path = f"{home}/{names.ARCHIVE}/{feature_id}"
         message += ", in the archive"
         hint += f"; `sessionary feature unarchive {feature_id}` brings that one back"
-    elif look(fs, path) is None:
+    elif stat_or_none(fs, path) is None:
         path = f"{home}/{names.INDEX}"
         message = f"{feature_id} is in the list of features, and its folder is missing"
         hint = "bring the folder back; or `sessionary feature repair --rebuild-index` takes the row out"
@@ -118,7 +121,7 @@ def _build(fs: Fs, place: str, feature_id: str, new: New) -> None:
 def make_readme(fs: Fs, home: str) -> bool:
     """Write `.ai-session/README.md` if there is none; True if it was written."""
     path = f"{home}/{names.README}"
-    if look(fs, path) is not None:
+    if stat_or_none(fs, path) is not None:
         return False
     with suppress(AlreadyExists):
         atomic.create(path, README, fs=fs)
@@ -137,7 +140,7 @@ def _building(fs: Fs, home: str) -> Iterator[str]:
         fs.mkdir(place)
         yield place
     except BaseException as error:
-        if look(fs, place) is not None:
+        if stat_or_none(fs, place) is not None:
             with suppress(OSError):
                 atomic.erase_tree(place, fs=fs)
         if isinstance(error, OSError) and not isinstance(error, SessionaryError):
@@ -156,7 +159,7 @@ def _remove_abandoned(fs: Fs, home: str) -> None:
 def _put_away(fs: Fs, home: str, feature_id: str, error: StorageFailed, now: datetime) -> None:
     """Move a feature that could not be listed to the archive, and say in the error where it is."""
     target = f"{home}/{names.ARCHIVE}/{names.FAILED}{feature_id}"
-    if look(fs, target) is not None:
+    if stat_or_none(fs, target) is not None:
         target = atomic.free_name(target, "again", fs=fs, now=now)
     try:
         atomic.move_folder(f"{home}/{feature_id}", target, fs=fs)

@@ -21,7 +21,7 @@ from typing import Any
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import READ, Fs, look, storage_failed
+from sessionary.disk.fs import READ, Fs, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.disk.lock import FileLock
@@ -101,7 +101,7 @@ class Feature:
     def plan(self) -> planfile.PlanFile:
         """The plan as it is now, read again only if the file has changed. Hold the lock."""
         path = f"{self.folder}/{names.PLAN}"
-        found = look(self.fs, path)
+        found = stat_or_none(self.fs, path)
         if found is None:
             return planfile.read_plan(self.fs, self.folder)
         identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
@@ -263,7 +263,7 @@ def missing(fs: Fs, folder: str, *, listed: bool = False) -> NotFound:
             "it is in the list, and its folder is missing: bring it back; "
             "or `sessionary feature repair --rebuild-index` takes the row out"
         )
-    if look(fs, archived) is not None:
+    if stat_or_none(fs, archived) is not None:
         hint = f"it is archived; `sessionary feature unarchive {feature_id}` brings it back"
     return NotFound(f"There is no feature {feature_id}", path=folder, session=feature_id, hint=hint)
 

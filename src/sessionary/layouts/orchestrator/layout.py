@@ -80,12 +80,12 @@ class FeatureLayout:
         for feature_id in reading.feature_ids(self._fs, str(self.home)):
             yield self._ref(f"{self.home}/{feature_id}")
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         folder = folder.absolute()
         inside = reading.is_feature(self._fs, str(folder)) and reading.is_folder(self._fs, str(folder))
         return self._ref(str(folder)) if inside else None
 
-    def handle(self, ref: SessionRef) -> str:
+    def short_key(self, ref: SessionRef) -> str:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sessionary.disk.fs import Fs, look, placeholder_name, storage_failed
+from sessionary.disk.fs import Fs, placeholder_name, stat_or_none, storage_failed
 from sessionary.disk.lock import shared
 from sessionary.errors import Corrupt, Invalid, NotFound, SessionaryError, StorageFailed, Unsupported
 from sessionary.layouts.orchestrator import names, planfile, statefile
@@ -84,7 +84,7 @@ def plan_lock(fs: Fs, folder: str, timeout: float) -> Iterator[None]:
         Locked: a writer held it all the time.
     """
     path = f"{folder}/{names.LOCK}"
-    if look(fs, path) is None or not os.access(path, os.W_OK):
+    if stat_or_none(fs, path) is None or not os.access(path, os.W_OK):
         yield
         return
     with shared(path, fs, timeout):
@@ -166,7 +166,7 @@ def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool
 def look_or_none(fs: Fs, path: str) -> os.stat_result | None:
     """The stat of a path; None where there is none that can be had."""
     try:
-        return look(fs, path)
+        return stat_or_none(fs, path)
     except StorageFailed:
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import look, make_folder, read_bytes
+from sessionary.disk.fs import make_folder, read_bytes, stat_or_none
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.orchestrator import checking, creating, entries, names, statefile
 from sessionary.layouts.orchestrator.feature import Feature
@@ -53,7 +53,7 @@ def repair_feature(
     repair_plan(feature, history.values, began or now, now, done)
     state = _repair_state(feature, told, began or now, now, done)
     state = _bring_together(feature, state, history, now, done, agent)
-    if look(fs, f"{folder}/{names.ARTIFACTS}") is None:
+    if stat_or_none(fs, f"{folder}/{names.ARTIFACTS}") is None:
         make_folder(fs, f"{folder}/{names.ARTIFACTS}")
         done.actions.append("made the folder for artifacts")
     if creating.make_readme(fs, feature.index.home):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import look, read_bytes
+from sessionary.disk.fs import read_bytes, stat_or_none
 from sessionary.errors import AlreadyExists, NotFound, SchemaError, StorageFailed, TransitionError
 from sessionary.layouts.orchestrator import (
     acknowledgment,
@@ -338,7 +338,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
             self._check_ack(agent)
             archived = f"{self._root}/{names.ARCHIVE}/{names.check_id(feature_id)}"
             target = f"{self._root}/{feature_id}"
-            if look(self._fs, target) is not None:
+            if stat_or_none(self._fs, target) is not None:
                 raise AlreadyExists(
                     f"{feature_id} is not only in the archive: there is a feature of this id beside it",
                     path=target,

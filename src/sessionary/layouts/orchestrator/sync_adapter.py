@@ -17,7 +17,7 @@ from typing import Any, Final
 from sessionary.codec.problems import text_problems
 from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
-from sessionary.disk.fs import look, not_found, storage_failed
+from sessionary.disk.fs import not_found, stat_or_none, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.fields import Merged, overruled
@@ -47,13 +47,13 @@ class FeatureSyncLayout(FeatureLayout):
     def discover(self) -> Iterator[SessionRef]:
         """The features, and the list of them."""
         yield from super().discover()
-        if look(self._fs, self._list.folder) is not None:
+        if stat_or_none(self._fs, self._list.folder) is not None:
             yield self._list
 
-    def at(self, folder: Path) -> SessionRef | None:
+    def ref_for_path(self, folder: Path) -> SessionRef | None:
         if str(folder.absolute()) == self._list.folder:
-            return self._list if look(self._fs, self._list.folder) is not None else None
-        return super().at(folder)
+            return self._list if stat_or_none(self._fs, self._list.folder) is not None else None
+        return super().ref_for_path(folder)
 
     def summary(self, ref: SessionRef) -> Summary:
         if ref.session_id != names.INDEX:
@@ -97,8 +97,8 @@ class FeatureSyncLayout(FeatureLayout):
         if name == names.HISTORY:
             return Rule(Policy.UNION, time="timestamp")
         if name == names.INDEX:
-            return Rule(Policy.PERSON)
-        return Rule(Policy.FIELDS if name == names.STATE else Policy.BOTH)
+            return Rule(Policy.MANUAL)
+        return Rule(Policy.FIELDS if name == names.STATE else Policy.KEEP_BOTH)
 
     def merged(
         self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
@@ -124,13 +124,13 @@ class FeatureSyncLayout(FeatureLayout):
         return parse_index(data, name).problems if name == names.INDEX else text_problems(data, name)
 
     @contextmanager
-    def held(self, ref: SessionRef) -> Iterator[None]:
+    def lock(self, ref: SessionRef) -> Iterator[None]:
         index = Index(self._fs, str(self.home), TIMEOUT)
         if ref.session_id == names.INDEX:
             with index.held():
                 yield
             return
-        if self.at(ref.path) is None:
+        if self.ref_for_path(ref.path) is None:
             raise not_found(ref.folder, f"There is no feature {ref.session_id}")
         feature = Feature(self._fs, ref.folder, index, lambda: datetime.fromtimestamp(self._now(), UTC))
         try:
@@ -149,11 +149,11 @@ class FeatureSyncLayout(FeatureLayout):
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         """Features never part in two: no file of theirs has the policy that it takes."""
 
-    def discard(self, ref: SessionRef, now: datetime) -> None:
+    def trash(self, ref: SessionRef, now: datetime) -> None:
         """As `SyncLayout.discard`: to the archive, which is where a feature goes that is put away."""
         stem = f"{self.home}/{names.ARCHIVE}/{ref.session_id}"
         places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
-        target = next(place for place in places if look(self._fs, place) is None)
+        target = next(place for place in places if stat_or_none(self._fs, place) is None)
         atomic.move_folder(ref.folder, target, fs=self._fs)
         atomic.forget_file(f"{target}/{names.SCRIPT_LOCK}", fs=self._fs)  # it was held, and moved along
 

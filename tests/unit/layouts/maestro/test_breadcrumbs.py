@@ -29,7 +29,7 @@ class Refusing(WrappedFs):
         self.number = number
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        if name in ("link", "name"):
+        if name in ("link", "link_fd"):
             raise OSError(self.number, os.strerror(self.number))
         return super().call(name, *arguments, **options)
 

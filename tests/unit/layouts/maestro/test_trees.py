@@ -356,7 +356,7 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_session_that_can_be_seen(t
     with pytest.raises(StorageFailed, match="shut"):
         store.load("nobody")
     layout = MaestroLayout(tmp_path, Closed("shut"))
-    ref = layout.at(tmp_path / "able")
+    ref = layout.ref_for_path(tmp_path / "able")
     assert ref is not None
     assert list(layout.check(ref)) == []
 
@@ -371,7 +371,7 @@ def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: P
     shut = str(folder / "breadcrumbs" / "7")
     assert [(problem.code, problem.path) for problem in found.problems] == [("unreadable_file", shut)]
     layout = MaestroLayout(tmp_path, Closed("7"))
-    ref = layout.at(folder)
+    ref = layout.ref_for_path(folder)
     assert ref is not None
     assert [(problem.code, problem.path) for problem in layout.check(ref)] == [("unreadable_file", shut)]
     with pytest.raises(
@@ -451,8 +451,8 @@ def test_a_breadcrumb_that_moved_with_its_session_is_not_written_a_second_time(t
     store.write_breadcrumb(crumb, "C", allow_unknown=True)
 
     class Named(Moving):
-        def name(self, fd: int, target: str) -> None:
-            super().name(fd, target)
+        def link_fd(self, fd: int, target: str) -> None:
+            super().link_fd(fd, target)
             self.when = "open"
 
         def link(self, source: str, target: str) -> None:
