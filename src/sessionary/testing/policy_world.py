@@ -10,6 +10,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk.fs import Fs
+from sessionary.errors import RemoteError
 from sessionary.layouts.base import SyncLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
@@ -378,7 +380,8 @@ def live_on(world: PolicyWorld, fate: random.Random, steps: int, chance: float =
             continue
         remote = ChaosRemote(world.remote(), fate=fate, chance=chance)
         fault = Fault("any", fate.randint(1, 120), "kill") if fate.random() < 0.3 else None
-        attempt_all(device, remote, fate.choice((Engine.push, Engine.pull)), fault)
+        with suppress(RemoteError):  # it fails as often as it is asked: cut off, as if it were killed
+            attempt_all(device, remote, fate.choice((Engine.push, Engine.pull)), fault)
         remote.settle()
 
 
