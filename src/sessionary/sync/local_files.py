@@ -272,6 +272,17 @@ def tip(fs: Fs, part: LocalPart, pieces: Sequence[Piece]) -> str:
     return chain
 
 
+def begins_with(fs: Fs, part: LocalPart, other: LocalPart) -> bool:
+    """True if the second file begins with all bytes of the first; what is blacked out is not compared, so False."""
+    if part.origin or other.size < part.size:
+        return False
+    with LineFile(part.path, fs) as file, LineFile(other.path, fs) as longer:
+        return all(
+            file.read(at, min(CHUNK, part.size - at)) == longer.read(at, min(CHUNK, part.size - at))
+            for at in range(0, part.size, CHUNK)
+        )
+
+
 @contextmanager
 def opened(fs: Fs, part: LocalPart | None) -> Iterator[LineFile | None]:
     """The file open for reading; None if there is none."""

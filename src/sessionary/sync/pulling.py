@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, stat_or_none
+from sessionary.disk.fs import Fs, is_there, stat_or_none
 from sessionary.disk.spooled_file import Spool
-from sessionary.errors import Locked
+from sessionary.errors import AlreadyExists, Locked
 from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup, rewinds
@@ -31,7 +31,7 @@ from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
 from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import Placer, refuse_strangers
-from sessionary.sync.local_files import LocalPart, Surveyor, tip
+from sessionary.sync.local_files import LocalPart, Surveyor, begins_with, tip
 from sessionary.sync.merging import instant
 from sessionary.sync.owners import settle_owners
 from sessionary.sync.remote import HeadRecord, Remote
@@ -41,6 +41,8 @@ from sessionary.sync.state import Held, Moving, States, SyncedState, digest, sib
 from sessionary.sync.verify_blocks import named
 
 TRIES = 3
+SIBLINGS = 100
+"""So many times the same bytes of a session may give way, with another session in the place of each sibling."""
 
 InUse = Callable[[SessionRef], str | bool | None]
 """Whether a running agent has a session open, or why it must be taken for that, in a sentence."""
@@ -277,7 +279,8 @@ class Puller:
         """Move what is here to a sibling, and the other side's version to its place. Hold the session.
 
         What is here may be what several devices had agreed, and a remote has lost since. It is the same sibling then,
-        whichever of them comes to that; where it is here already, what is here goes to the trash.
+        whichever of them comes to that; where it is here already, what is here goes to the trash. So it does where the
+        same bytes gave way before and the sibling still begins with them. Where it does not, they get another sibling.
         """
         pieces: Mapping[str, list[Piece]] = agreed.pieces if agreed else {}
         tips = {
@@ -286,12 +289,12 @@ class Puller:
         }
         shared = agreed is not None and all(found.matched[name].same for name in mine)
         whose, at = (agreed.head.device, agreed.head.at) if agreed and shared else (device, "")
-        new_id = sibling_id(record.name, whose, digest(tips))
-        sibling = self._layout.place(ref.project, new_id)
+        sibling, is_kept = self._sibling(record.name, ref, whose, digest(tips), mine, shared=shared)
+        new_id = sibling.session_id
         staged = self._placer.stage(record.name, ref, head, found, mine, device)
         moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged, at)
         self._states.move(record.name, moving)
-        if shared and stat_or_none(self._fs, sibling.folder) is not None:
+        if is_kept:
             self._layout.trash(ref, self._now())
         else:
             atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
@@ -302,6 +305,36 @@ class Puller:
         self._states.forget_move(record.name)
         note = f"another device has continued it; what was here is {new_id} now"
         return Outcome(head.session, head.project, SyncStatus.DIVERGED, note, sibling=new_id)
+
+    def _sibling(
+        self,
+        name: str,
+        ref: SessionRef,
+        whose: str,
+        tips: str,
+        mine: Mapping[str, LocalPart],
+        *,
+        shared: bool,
+    ) -> tuple[SessionRef, bool]:
+        """Where what is here moves to; True with it if it is there already, from when it gave way before."""
+        for number in range(1, SIBLINGS):
+            new_id = sibling_id(name, whose, tips if number == 1 else f"{tips} {number}")
+            sibling = self._layout.place(ref.project, new_id)
+            if not is_there(self._fs, sibling.folder):
+                return sibling, False
+            if shared or self._begins_with(sibling, mine):
+                return sibling, True
+        raise AlreadyExists(f"{sibling.folder} exists already", path=sibling.folder, session=ref.session_id)
+
+    def _begins_with(self, sibling: SessionRef, mine: Mapping[str, LocalPart]) -> bool:
+        """True if the conversation of a session begins with the one here."""
+        there = self._surveyor.survey(sibling) if self.sibling.path) is not None else {}
+        talks = [part for part in mine.values() if self._rule(part.name).policy is Policy.FORK]
+        for part in talks:
+            other = there.get(part.name)
+            if other is None or not begins_with(self._fs, part, other):
+                return False
+        return bool(talks)
 
     def _relabel(self, sibling: SessionRef, session: str, at: str) -> None:
         """Make what gave way say what it is now. Nobody has worked on it, so it is no newer than before."""

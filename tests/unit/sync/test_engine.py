@@ -389,3 +389,38 @@ def test_another_synchronisation_is_waited_for_as_long_as_is_said(world: World) 
         engine.push()
     lock.close()
     assert standings(engine.push()) == {"one": SyncStatus.PUSHED}
+
+
+def bytes_of(world: World, at: int, session: str = "one") -> dict[str, bytes]:
+    folder = world.devices[at].sessions / session
+    return {name: (folder / name).read_bytes() for name in ("transcript.jsonl", "metadata.json")}
+
+
+@pytest.mark.parametrize("meanwhile", ["left alone", "gone on", "rewound"])
+def test_what_gives_way_a_second_time_with_the_same_bytes_is_kept_too(meanwhile: str, world: World) -> None:
+    both_have(world)
+    for device in world.devices:
+        world.say(device, "one", 2)
+    push(world, 0)
+    before = bytes_of(world, 1)
+    (outcome,) = pull(world, 1).outcomes
+    first = outcome.sibling
+    b = world.devices[1]
+    if meanwhile == "gone on":
+        world.say(b, first, 1)
+    elif meanwhile == "rewound":
+        world.shortened.add(first)
+        world.take_back(b.rewind(first, 1))
+    for name, data in before.items():  # the user brings back a copy
+        (b.sessions / "one" / name).write_bytes(data)
+    world.say(world.devices[0], "one", 1)
+    push(world, 0)
+    (again,) = [one for one in pull(world, 1).outcomes if one.session_id == "one"]
+    assert again.standing is SyncStatus.DIVERGED
+    assert (again.sibling == first) is (meanwhile != "rewound")
+    lines = before["transcript.jsonl"].decode().splitlines()
+    assert b.lines(again.sibling)[: len(lines)] == lines
+    assert standings(pull(world, 1))["one"] is SyncStatus.IN_STEP
+    if meanwhile != "rewound":
+        assert len(b.names()) == 2
+        world.check()
