@@ -328,7 +328,7 @@ class Puller:
 
     def _begins_with(self, sibling: SessionRef, mine: Mapping[str, LocalPart]) -> bool:
         """True if the conversation of a session begins with the one here."""
-        there = self._surveyor.survey(sibling) if self.sibling.path) is not None else {}
+        there = self._surveyor.survey(sibling) if self._layout.ref_for_path(sibling.path) is not None else {}
         talks = [part for part in mine.values() if self._rule(part.name).policy is Policy.FORK]
         for part in talks:
             other = there.get(part.name)
