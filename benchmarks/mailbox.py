@@ -60,7 +60,7 @@ def _crumb(text: str = "x" * 400) -> Breadcrumb:
 
 def _mailbox(session: Path, *, shared: bool = False) -> Mailbox:
     """A mailbox as users have it, with the copy of its log beside the session and not in their state."""
-    return Mailbox.over(OS_FS, session, shared=shared, state=str(session.parent / "state"))
+    return Mailbox.with_fs(OS_FS, session, shared=shared, state=str(session.parent / "state"))
 
 
 def _apply(crumb: Breadcrumb) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _saves(save: Callable[[int], object], counts: range) -> float:
 
 def _bytes(place: Path, conversation: list[dict[str, Any]]) -> list[Measurement]:
     fs = _CountingFs()
-    store = SessionStore.over(fs, place / "counted")
+    store = SessionStore.with_fs(fs, place / "counted")
     for count in range(1, SAVES + 1):
         store.save("s", conversation[:count], metadata("s", count))
     final = (place / "counted" / "s" / "transcript.jsonl").stat().st_size

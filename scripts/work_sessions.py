@@ -21,7 +21,7 @@ _PRICED = {"opus": (0.015, 0.075), "sonnet": (0.003, 0.015)}
 def make_work_sessions(root: Path) -> None:
     """A piece of work with two others below it, one of which is done."""
     moments = iter(_BEGIN + timedelta(minutes=number) for number in range(99))
-    store = WorkStore.over(OS_FS, root, now=lambda: next(moments), new_id=iter(_IDS).__next__)
+    store = WorkStore.with_fs(OS_FS, root, now=lambda: next(moments), new_id=iter(_IDS).__next__)
     top = store.create("work_track", purpose="Rewrite the checkout", related_entity={"name": "Checkout"})
     store.create("work_phase", top.session_id, purpose="The payment page")
     child = store.start_subwork(

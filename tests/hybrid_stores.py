@@ -23,9 +23,9 @@ class Carried(HybridSessionStore):
         super().__init__(*arguments, **options)
 
     @classmethod
-    def over(cls, fs: Fs, *arguments: Any, **options: Any) -> Self:
+    def with_fs(cls, fs: Fs, *arguments: Any, **options: Any) -> Self:
         """Over a double, which may die: with a courier that has died with it, or it would go on where it must not."""
-        store = super().over(fs, *arguments, **options)
+        store = super().with_fs(fs, *arguments, **options)
         assert store._carrier is not None
         store._carrier.courier.given_up.set()
         return store

@@ -130,7 +130,7 @@ def test_atomic_writes_wherever_the_writer_is_killed(tmp_path: Path) -> None:
         return base
 
     def replace(fs: FaultFs, base: Path) -> None:
-        SessionStore.over(fs, base).save(ID, TALK[2:], {**METADATA, "turn_count": 9})
+        SessionStore.with_fs(fs, base).save(ID, TALK[2:], {**METADATA, "turn_count": 9})
 
     first = world(0)
     calls = count_calls(lambda fs: replace(fs, first))["any"]
@@ -159,7 +159,7 @@ def test_atomic_writes_wherever_the_writer_is_killed(tmp_path: Path) -> None:
 def test_atomic_writes_on_a_full_disk(base: Path) -> None:
     SessionStore(base).save(ID, TALK, METADATA)
     before = {path.name: path.read_bytes() for path in (base / ID).iterdir() if path.name != ".lock"}
-    full = SessionStore.over(FaultFs(plan=Fault("write", 1, errno.ENOSPC, lasting=True)), base)
+    full = SessionStore.with_fs(FaultFs(plan=Fault("write", 1, errno.ENOSPC, lasting=True)), base)
     with pytest.raises(StorageFailed):
         full.save(ID, TALK[2:], METADATA)
     assert documents(base / ID / "transcript.jsonl") == [

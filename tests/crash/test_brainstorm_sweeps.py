@@ -175,7 +175,7 @@ def test_power_goes_at_any_point_of_a_call(name: str, tmp_path: Path) -> None:
     """Section "Save Session", whatever happens meanwhile."""
 
     def operation(fs: Any) -> None:
-        CALLS[name](BrainstormStore.over(fs, fs.root))
+        CALLS[name](BrainstormStore.with_fs(fs, fs.root))
         fs.mark(name)
 
     report = crash_sweep(setup, operation, check_of(name), tmp_path, limit=10)
@@ -195,7 +195,7 @@ def test_each_system_call_of_a_call_fails(name: str, tmp_path: Path) -> None:
     """Section "Save Session", whatever happens meanwhile."""
 
     def workload(fs: FaultFs, folder: str) -> None:
-        CALLS[name](BrainstormStore.over(fs, folder))
+        CALLS[name](BrainstormStore.with_fs(fs, folder))
         if name not in ("cleanup", "erase"):  # these tell of failures in what they return
             fs.mark(name)
 
@@ -208,7 +208,7 @@ def test_the_very_first_session_of_a_project(tmp_path: Path) -> None:
     """Section "Storage Rules", 3: the folder is made."""
 
     def operation(fs: Any) -> None:
-        BrainstormStore.over(fs, os.path.join(fs.root, "project")).create(
+        BrainstormStore.with_fs(fs, os.path.join(fs.root, "project")).create(
             "sign-in", questions=["Who?"], now=NOW
         )
         fs.mark("created")

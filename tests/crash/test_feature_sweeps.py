@@ -40,7 +40,7 @@ class Clock:
 
 
 def setup(folder: Any) -> None:
-    store = FeatureStore.over(_unsynced(), folder, now=Clock())
+    store = FeatureStore.with_fs(_unsynced(), folder, now=Clock())
     store.create(ID, name="Sweep")
     store.save_plan(ID, PHASES)
     store.update(ID, active_task="T1")
@@ -96,7 +96,7 @@ def outcome(call: Any, tmp_path: Any) -> tuple[Any, Any]:
     folder.mkdir()
     setup(folder)
     before = seen(folder)
-    call(FeatureStore.over(_unsynced(), folder, now=later_clock()))
+    call(FeatureStore.with_fs(_unsynced(), folder, now=later_clock()))
     return before, seen(folder)
 
 
@@ -106,7 +106,7 @@ def later_clock() -> Clock:
 
 def check_of(before: Any, after: Any) -> Any:
     def check(folder: Any, acked: Any) -> None:
-        store = FeatureStore.over(_unsynced(), folder, now=Clock(START + timedelta(hours=2)))
+        store = FeatureStore.with_fs(_unsynced(), folder, now=Clock(START + timedelta(hours=2)))
         found = seen(folder)
         if acked:
             assert found == after
@@ -153,7 +153,7 @@ def test_power_cuts(name: str, tmp_path: Path) -> None:
     before, after = outcome(call, tmp_path)
 
     def run(fs: Any) -> None:
-        call(FeatureStore.over(fs, fs.root, now=later_clock()))
+        call(FeatureStore.with_fs(fs, fs.root, now=later_clock()))
         fs.mark(name)
 
     report = crash_sweep(setup, run, check_of(before, after), tmp_path, limit=60)
@@ -168,17 +168,17 @@ def test_going_on_under_power_cuts(name: str, tmp_path: Path) -> None:
 
     def begin(folder: Any) -> None:
         setup(folder)
-        first(FeatureStore.over(_unsynced(), folder, now=Clock(START + timedelta(minutes=1))))
+        first(FeatureStore.with_fs(_unsynced(), folder, now=Clock(START + timedelta(minutes=1))))
 
     def run(fs: Any) -> None:
-        call(FeatureStore.over(fs, fs.root, now=later_clock()))
+        call(FeatureStore.with_fs(fs, fs.root, now=later_clock()))
         fs.mark(name)
 
     plain = tmp_path / "plain"
     plain.mkdir()
     begin(plain)
     before = seen(plain)
-    call(FeatureStore.over(_unsynced(), plain, now=later_clock()))
+    call(FeatureStore.with_fs(_unsynced(), plain, now=later_clock()))
     after = seen(plain)
     assert (before["status"] in ("paused", "completed"), after["status"]) == (True, "active")
     report = crash_sweep(begin, run, check_of(before, after), tmp_path, limit=60)
@@ -193,7 +193,7 @@ def test_every_call_fails_once(name: str, tmp_path: Path) -> None:
     before, after = outcome(call, tmp_path)
 
     def run(fs: Any, folder: Any) -> None:
-        call(FeatureStore.over(fs, folder, now=later_clock()))
+        call(FeatureStore.with_fs(fs, folder, now=later_clock()))
         fs.mark(name)
 
     report = sweep(setup, run, check_of(before, after), tmp_path, effects=EFFECTS)
@@ -206,7 +206,7 @@ def test_a_line_that_was_not_flushed_is_flushed_before_it_is_finished(tmp_path: 
     folder = tmp_path / "plain"
     folder.mkdir()
     setup(folder)
-    CALLS["update"](FeatureStore.over(_unsynced(), folder, now=later_clock()))
+    CALLS["update"](FeatureStore.with_fs(_unsynced(), folder, now=later_clock()))
     line = (folder / ".ai-session" / ID / "history.jsonl").read_bytes().splitlines(keepends=True)[-1]
 
     def run(fs: Any) -> None:
@@ -214,7 +214,7 @@ def test_a_line_that_was_not_flushed_is_flushed_before_it_is_finished(tmp_path: 
         fd = fs.open(path, os.O_WRONLY | os.O_APPEND)
         fs.write(fd, line)
         fs.close(fd)
-        FeatureStore.over(fs, fs.root, now=later_clock()).task(ID, "T1", "completed")
+        FeatureStore.with_fs(fs, fs.root, now=later_clock()).task(ID, "T1", "completed")
         fs.mark("finished")
 
     def check(place: Any, acked: Any) -> None:
@@ -237,10 +237,10 @@ def test_an_operation_of_the_same_time_as_one_taken_back_counts(tmp_path: Path) 
     before = FeatureStore(tmp_path).load(ID)
     fs = FaultFs(_unsynced(), Fault("rename", 1, errno.EIO))
     with pytest.raises(StorageFailed) as caught:
-        FeatureStore.over(fs, tmp_path, now=lambda: clock).update(ID, model_in_use="gemini")
+        FeatureStore.with_fs(fs, tmp_path, now=lambda: clock).update(ID, model_in_use="gemini")
     assert caught.value.outcome == "not_committed"
     assert FeatureStore(tmp_path).load(ID) == before
-    store = FeatureStore.over(_unsynced(), tmp_path, now=lambda: clock)
+    store = FeatureStore.with_fs(_unsynced(), tmp_path, now=lambda: clock)
     store.update(ID, model_in_use="opus")
     times = [entry["timestamp"] for entry in store.history(ID)[-3:]]
     assert times[0] == times[1] == times[2]
@@ -253,7 +253,7 @@ def test_what_is_said_not_to_be_committed_is_never_seen(tmp_path: Path) -> None:
     def run_of(call: Any) -> Any:
         def run(fs: Any, folder: Any) -> None:
             try:
-                call(FeatureStore.over(fs, folder, now=later_clock()))
+                call(FeatureStore.with_fs(fs, folder, now=later_clock()))
             except StorageFailed as error:
                 fs.mark(error.outcome)
                 raise
@@ -280,7 +280,7 @@ def test_a_disk_that_stays_full_loses_nothing(tmp_path: Path) -> None:
     before, after = outcome(CALLS["update"], tmp_path)
 
     def run(fs: Any, folder: Any) -> None:
-        CALLS["update"](FeatureStore.over(fs, folder, now=later_clock()))
+        CALLS["update"](FeatureStore.with_fs(fs, folder, now=later_clock()))
         fs.mark("update")
 
     report = sweep(
@@ -299,7 +299,7 @@ def test_create_is_all_or_nothing(tmp_path: Path) -> None:
     """Section "Creating a Session": six steps. A cut before the list is written leaves the whole feature."""
 
     def run(fs: Any) -> None:
-        FeatureStore.over(fs, fs.root, now=Clock()).create(ID, name="Sweep")
+        FeatureStore.with_fs(fs, fs.root, now=Clock()).create(ID, name="Sweep")
         fs.mark("created")
 
     def check(folder: Any, acked: Any) -> None:
@@ -331,7 +331,7 @@ def test_a_create_that_fails_leaves_no_feature(tmp_path: Path) -> None:
     """Section "Creating a Session", 2 to 6, in one piece."""
 
     def run(fs: Any, folder: Any) -> None:
-        store = FeatureStore.over(fs, folder, now=Clock())
+        store = FeatureStore.with_fs(fs, folder, now=Clock())
         try:
             store.create(ID, name="Sweep")
             fs.mark("created")
@@ -358,10 +358,10 @@ def test_archive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
 
     def begin(folder: Any) -> None:
         setup(folder)
-        FeatureStore.over(_unsynced(), folder, now=later_clock()).complete(ID)
+        FeatureStore.with_fs(_unsynced(), folder, now=later_clock()).complete(ID)
 
     def run(fs: Any) -> None:
-        FeatureStore.over(fs, fs.root, now=Clock()).archive(ID)
+        FeatureStore.with_fs(fs, fs.root, now=Clock()).archive(ID)
         fs.mark("archived")
 
     def check(folder: Any, acked: Any) -> None:
@@ -384,12 +384,12 @@ def test_unarchive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
 
     def begin(folder: Any) -> None:
         setup(folder)
-        store = FeatureStore.over(_unsynced(), folder, now=later_clock())
+        store = FeatureStore.with_fs(_unsynced(), folder, now=later_clock())
         store.complete(ID)
         store.archive(ID)
 
     def run(fs: Any) -> None:
-        FeatureStore.over(fs, fs.root, now=Clock()).unarchive(ID)
+        FeatureStore.with_fs(fs, fs.root, now=Clock()).unarchive(ID)
         fs.mark("unarchived")
 
     def check(folder: Any, acked: Any) -> None:
@@ -411,7 +411,7 @@ def test_unarchive_is_at_one_place_or_the_other(tmp_path: Path) -> None:
 
 
 def _unarchive(fs: Any, folder: Any) -> None:
-    FeatureStore.over(fs, folder, now=Clock()).unarchive(ID)
+    FeatureStore.with_fs(fs, folder, now=Clock()).unarchive(ID)
     fs.mark("unarchived")
 
 
@@ -424,7 +424,7 @@ def test_repair_and_migration_keep_the_old_bytes(tmp_path: Path) -> None:
         Path(folder, ".ai-session", ID, "state.yaml").write_bytes(broken)
 
     def run(fs: Any) -> None:
-        FeatureStore.over(fs, fs.root, now=later_clock()).repair(ID)
+        FeatureStore.with_fs(fs, fs.root, now=later_clock()).repair(ID)
         fs.mark("repaired")
 
     def check(folder: Any, acked: Any) -> None:
@@ -446,10 +446,10 @@ def test_acknowledgments_survive(tmp_path: Path) -> None:
     spec.write_text("**Version**: 1.0\n")
 
     def begin(folder: Any) -> None:
-        FeatureStore.over(_unsynced(), folder, now=Clock()).acknowledge("one", spec)
+        FeatureStore.with_fs(_unsynced(), folder, now=Clock()).acknowledge("one", spec)
 
     def run(fs: Any) -> None:
-        FeatureStore.over(fs, fs.root, now=Clock()).acknowledge("two", spec)
+        FeatureStore.with_fs(fs, fs.root, now=Clock()).acknowledge("two", spec)
         fs.mark("two")
 
     def check(folder: Any, acked: Any) -> None:
@@ -513,7 +513,7 @@ def check_mended(folder: Any, acked: Any) -> None:
 @pytest.mark.parametrize("name", MENDING)
 def test_mending_under_power_cuts(name: str, tmp_path: Path) -> None:
     def run(fs: Any) -> None:
-        MENDING[name](FeatureStore.over(fs, fs.root, now=later_clock()))
+        MENDING[name](FeatureStore.with_fs(fs, fs.root, now=later_clock()))
         fs.mark(name)
 
     report = crash_sweep(begin_damaged, run, check_mended, tmp_path, limit=60)
@@ -524,7 +524,7 @@ def test_mending_under_power_cuts(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", MENDING)
 def test_mending_with_calls_that_fail(name: str, tmp_path: Path) -> None:
     def run(fs: Any, folder: Any) -> None:
-        MENDING[name](FeatureStore.over(fs, folder, now=later_clock()))
+        MENDING[name](FeatureStore.with_fs(fs, folder, now=later_clock()))
         fs.mark(name)
 
     report = sweep(begin_damaged, run, check_mended, tmp_path, effects=EFFECTS)
@@ -576,7 +576,7 @@ def test_what_others_have_overwritten_under_power_cuts_and_faults(name: str, tmp
     """Section "Recovery Procedures", 1 and 2."""
 
     def run(fs: Any, folder: Any = None) -> None:
-        OVERWRITTEN[name](FeatureStore.over(fs, folder or fs.root, now=later_clock()))
+        OVERWRITTEN[name](FeatureStore.with_fs(fs, folder or fs.root, now=later_clock()))
         fs.mark(name)
 
     check = partial(check_overwritten, name)
@@ -608,7 +608,7 @@ def test_a_history_is_begun_anew_under_power_cuts_and_faults(tmp_path: Path) -> 
     """Section "Recovery Procedures", 2."""
 
     def run(fs: Any, folder: Any = None) -> None:
-        FeatureStore.over(fs, folder or fs.root, now=later_clock()).repair(ID)
+        FeatureStore.with_fs(fs, folder or fs.root, now=later_clock()).repair(ID)
         fs.mark("repair")
 
     for report in (
@@ -632,13 +632,13 @@ def test_every_public_write_is_swept(tmp_path: Path) -> None:
         for name, call in calls.items():
             (tmp_path / name).mkdir()
             prepare(tmp_path / name)
-            store = FeatureStore.over(_unsynced(), tmp_path / name, now=later_clock())
+            store = FeatureStore.with_fs(_unsynced(), tmp_path / name, now=later_clock())
             called |= _called(store, call)
     for first, call in LATER_CALLS.values():
         folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         setup(folder)
-        store = FeatureStore.over(_unsynced(), folder, now=later_clock())
+        store = FeatureStore.with_fs(_unsynced(), folder, now=later_clock())
         first(store)
         called |= _called(store, call)
     # `pause` and its kin promise what `update` does, in words of their own.

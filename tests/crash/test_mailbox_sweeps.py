@@ -83,7 +83,7 @@ def test_every_call_that_fails_or_dies_leaves_the_promise_whole(tmp_path: Path) 
 def test_a_flush_that_fails_acknowledges_nothing_and_the_next_call_makes_it_good(tmp_path: Path) -> None:
     setup(str(tmp_path))
     fs = FaultFs(UNSYNCED, Fault("fdatasync", 1, 5))
-    mailbox = Mailbox.over(fs, tmp_path)
+    mailbox = Mailbox.with_fs(fs, tmp_path)
     with pytest.raises(OSError, match="Failed to flush"):
         mailbox.consume(echo)
     report = mailbox.consume(echo)
@@ -96,13 +96,13 @@ def test_a_flush_that_fails_acknowledges_nothing_and_the_next_call_makes_it_good
 
 def test_at_most_once_calls_no_handler_twice_whatever_a_power_cut_leaves(tmp_path: Path) -> None:
     def operation(fs: RecordingFs) -> None:
-        mailbox = Mailbox.over(fs, fs.root)
+        mailbox = Mailbox.with_fs(fs, fs.root)
         mailbox.consume(lambda crumb: fs.mark(crumb.breadcrumb_id), delivery="at_most_once")
         mailbox.close()
 
     def check(folder: str, acked: tuple[Any, ...]) -> None:
         again: list[str] = []
-        mailbox = Mailbox.over(UNSYNCED, folder)
+        mailbox = Mailbox.with_fs(UNSYNCED, folder)
         mailbox.consume(lambda crumb: again.append(crumb.breadcrumb_id), delivery="at_most_once")
         assert not set(again) & set(acked), "a handler was called a second time"
         assert set(again) | set(acked) | {dead.breadcrumb_id for dead in mailbox.status().dead} == {
@@ -133,19 +133,19 @@ def with_trouble(folder: str) -> None:
     setup(folder)
     for name in BAD:
         Path(folder, "breadcrumbs", "0", name).write_bytes(name.encode())
-    mailbox = Mailbox.over(UNSYNCED, folder, now=later)
+    mailbox = Mailbox.with_fs(UNSYNCED, folder, now=later)
     mailbox.consume(fail, max_attempts=1)
     mailbox.close()
 
 
 def quarantine(fs: Fs, folder: str) -> None:
-    mailbox = Mailbox.over(fs, folder, now=later)
+    mailbox = Mailbox.with_fs(fs, folder, now=later)
     mailbox.quarantine()
     mailbox.close()
 
 
 def revive(fs: Fs, folder: str) -> None:
-    mailbox = Mailbox.over(fs, folder, now=later)
+    mailbox = Mailbox.with_fs(fs, folder, now=later)
     mailbox.revive()
     mailbox.close()
 
@@ -157,7 +157,7 @@ def check_quarantine(folder: str, acked: tuple[Any, ...]) -> None:
     assert set(found) == {name.encode() for name in BAD}, "a file is gone"
     if acked:
         assert not any(Path(folder, "breadcrumbs", "0", name).exists() for name in BAD)
-    Mailbox.over(UNSYNCED, folder, now=later).consume(
+    Mailbox.with_fs(UNSYNCED, folder, now=later).consume(
         echo
     )  # what a power cut left has other times: it is told again
     quarantine(UNSYNCED, folder)
@@ -168,7 +168,7 @@ def check_quarantine(folder: str, acked: tuple[Any, ...]) -> None:
 def check_revive(folder: str, acked: tuple[Any, ...]) -> None:
     if not acked:
         revive(UNSYNCED, folder)
-    Mailbox.over(UNSYNCED, folder, now=later).consume(echo)
+    Mailbox.with_fs(UNSYNCED, folder, now=later).consume(echo)
     once_each(folder)
 
 
@@ -212,7 +212,7 @@ def test_dead_letters_and_bad_files_survive_every_call_that_fails(name: str, tmp
 def with_copy(fs: Fs, folder: str) -> Mailbox:
     """A mailbox that keeps a copy in the folder; one that a crash has left under another path is ours."""
     state = Path(folder, "state")
-    mailbox = Mailbox.over(fs, folder, state=str(state))
+    mailbox = Mailbox.with_fs(fs, folder, state=str(state))
     copy = mailbox._box.copy
     assert copy is not None
     for left in state.glob("ledgers/*.jsonl"):
@@ -355,7 +355,7 @@ class Interrupted(WrappedFs):
 
 def other_consumer(fs: Fs, folder: str, shared: bool, handler: Handler = echo) -> Callable[[], object]:
     def work() -> None:
-        mailbox = Mailbox.over(fs, folder, shared=shared)
+        mailbox = Mailbox.with_fs(fs, folder, shared=shared)
         try:
             mailbox.consume(handler, timeout=0)
         except Locked:
@@ -367,7 +367,7 @@ def other_consumer(fs: Fs, folder: str, shared: bool, handler: Handler = echo) -
 
 
 def consume_and_close(fs: Fs, folder: Path, shared: bool) -> None:
-    mailbox = Mailbox.over(fs, folder, shared=shared)
+    mailbox = Mailbox.with_fs(fs, folder, shared=shared)
     mailbox.consume(echo)
     mailbox.close()
 
@@ -383,7 +383,7 @@ def calls_of_a_consumer(folder: Path, shared: bool) -> int:
 
 def race(fs: Fs, folder: str, n: int, shared: bool, handler: Handler = echo) -> Mailbox:
     other = other_consumer(fs, folder, shared, handler)
-    first = Mailbox.over(Interrupted(fs, n, other), folder, shared=shared)
+    first = Mailbox.with_fs(Interrupted(fs, n, other), folder, shared=shared)
     first.consume(handler, timeout=0)
     return first
 
@@ -411,7 +411,7 @@ def test_a_second_consumer_at_any_moment_doubles_nothing(shared: bool, tmp_path:
         setup(str(folder))
         called: list[str] = []
         race(UNSYNCED, str(folder), n, shared, noting(called)).close()
-        Mailbox.over(UNSYNCED, folder, shared=shared).consume(noting(called))
+        Mailbox.with_fs(UNSYNCED, folder, shared=shared).consume(noting(called))
         once_each(str(folder))
         assert sorted(called) == sorted(f"id-{number}" for number in FIRST)
 
@@ -431,7 +431,7 @@ def test_a_second_consumer_takes_over_from_one_that_died_at_any_moment(shared: b
         with pytest.raises(Killed):
             consume_and_close(Interrupted(fs, n, die), folder, shared)
         fs.bury()
-        Mailbox.over(UNSYNCED, folder, shared=shared).consume(echo)
+        Mailbox.with_fs(UNSYNCED, folder, shared=shared).consume(echo)
         once_each(str(folder))
 
 

@@ -15,7 +15,7 @@ EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
 
 def workload(*calls: Any) -> Any:
     def run(fs: Any, folder: Any) -> None:
-        store = SessionStore.over(fs, Path(folder, "sessions"))
+        store = SessionStore.with_fs(fs, Path(folder, "sessions"))
         world = World(START, META)
         for number, call in enumerate(calls, 1):
             world = call(store, world)
@@ -54,7 +54,7 @@ def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path: An
     work.mkdir()
     setup(str(work))
     fs = RecordingFs(work, FaultFs(plan=Fault("fdatasync", 1, errno.EIO)))
-    store = SessionStore.over(fs, work / "sessions")
+    store = SessionStore.with_fs(fs, work / "sessions")
     outcomes = []
     for text in ("c", "d"):
         try:

@@ -121,7 +121,7 @@ def worlds_of(*calls: Any) -> Any:
 
 def operation(*calls: Any) -> Any:
     def run(fs: Any) -> None:
-        store = SessionStore.over(fs, Path(fs.root, "sessions"))
+        store = SessionStore.with_fs(fs, Path(fs.root, "sessions"))
         world = World(START, META)
         for number, call in enumerate(calls, 1):
             world = call(store, world)
@@ -190,7 +190,7 @@ def test_pairs_of_calls(first: Any, tmp_path: Any) -> None:
 
 def test_the_first_save_of_a_session(tmp_path: Any) -> None:
     def first(fs: Any) -> None:
-        SessionStore.over(fs, Path(fs.root, "deep", "sessions")).save("s", START, META)
+        SessionStore.with_fs(fs, Path(fs.root, "deep", "sessions")).save("s", START, META)
         fs.mark("saved")
 
     def check(folder: Any, acked: Any) -> None:
@@ -208,7 +208,7 @@ def test_the_first_save_of_a_session(tmp_path: Any) -> None:
 
 def test_a_first_append_creates_the_session(tmp_path: Any) -> None:
     def first(fs: Any) -> None:
-        SessionStore.over(fs, Path(fs.root, "sessions")).append("s", START, {"bundle": "b"})
+        SessionStore.with_fs(fs, Path(fs.root, "sessions")).append("s", START, {"bundle": "b"})
         fs.mark("appended")
 
     def check(folder: Any, acked: Any) -> None:
@@ -229,9 +229,9 @@ def test_a_new_process_vouches_for_the_names_that_a_killed_one_made(tmp_path: An
 
     def run(fs: Any) -> None:
         root = Path(fs.root, "sessions")
-        SessionStore.over(fs, root, durability="none").append("s", START)
+        SessionStore.with_fs(fs, root, durability="none").append("s", START)
         pool_of(fs).drop(str(root / "s"))
-        SessionStore.over(fs, root).append("s", [say("c")])
+        SessionStore.with_fs(fs, root).append("s", [say("c")])
         fs.mark("appended")
 
     def check(folder: Any, acked: Any) -> None:
@@ -252,7 +252,7 @@ def test_a_torn_tail_is_stored_before_it_is_cut(tmp_path: Any) -> None:
             file.write(torn)
 
     def run(fs: Any) -> None:
-        SessionStore.over(fs, Path(fs.root, "sessions")).append("s", [say("c")])
+        SessionStore.with_fs(fs, Path(fs.root, "sessions")).append("s", [say("c")])
         fs.mark("appended")
 
     def check(folder: Any, acked: Any) -> None:
@@ -271,7 +271,7 @@ def test_a_torn_tail_is_stored_before_it_is_cut(tmp_path: Any) -> None:
 
 def test_events_under_full(tmp_path: Any) -> None:
     def run(fs: Any) -> None:
-        with EventsLog.over(fs, Path(fs.root, "sessions", "s"), durability="full") as log:
+        with EventsLog.with_fs(fs, Path(fs.root, "sessions", "s"), durability="full") as log:
             for number in range(3):
                 log.append({"event": f"e{number}", "ts": "t"})
                 fs.mark(number)

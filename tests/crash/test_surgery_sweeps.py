@@ -231,7 +231,7 @@ def test_the_same_process_goes_on_after_an_error(name: str, tmp_path: Path) -> N
 
     def workload(fs: Any, folder: str) -> None:
         session = session_in(folder)
-        store = SessionStore.over(fs, session.parent, durability="none")
+        store = SessionStore.with_fs(fs, session.parent, durability="none")
         store.append(ID, [])
         try:
             work(fs, session)

@@ -24,7 +24,7 @@ MESSAGE = {"role": "user", "content": "hello", "timestamp": "2026-03-01T09:00:00
 
 
 def save(fs: Any, home: str) -> None:
-    SessionStore.over(fs, home).save("one", [MESSAGE], {})
+    SessionStore.with_fs(fs, home).save("one", [MESSAGE], {})
 
 
 def saved(home: str) -> bool:
@@ -32,7 +32,7 @@ def saved(home: str) -> bool:
 
 
 def log(fs: Any, home: str) -> None:
-    EventsLog.over(fs, f"{home}/one", durability="full").append({"event": "session:start"})
+    EventsLog.with_fs(fs, f"{home}/one", durability="full").append({"event": "session:start"})
 
 
 def logged(home: str) -> bool:
@@ -40,7 +40,7 @@ def logged(home: str) -> bool:
 
 
 def work(fs: Any, home: str) -> None:
-    WorkStore.over(fs, home, new_id=lambda: "one").create("work_task")
+    WorkStore.with_fs(fs, home, new_id=lambda: "one").create("work_task")
 
 
 def worked(home: str) -> bool:
@@ -49,7 +49,7 @@ def worked(home: str) -> bool:
 
 def note(fs: Any, home: str) -> None:
     crumb = create_breadcrumb("p", "r", [], [], "one", 3, "m", {})
-    WorkStore.over(fs, home).write_breadcrumb(crumb, "one")
+    WorkStore.with_fs(fs, home).write_breadcrumb(crumb, "one")
 
 
 def noted(home: str) -> bool:
@@ -57,7 +57,7 @@ def noted(home: str) -> bool:
 
 
 def think(fs: Any, home: str) -> None:
-    BrainstormStore.over(fs, home).create("one", questions=["Who?"])
+    BrainstormStore.with_fs(fs, home).create("one", questions=["Who?"])
 
 
 def thought(home: str) -> bool:
@@ -65,7 +65,7 @@ def thought(home: str) -> bool:
 
 
 def plan(fs: Any, home: str) -> None:
-    FeatureStore.over(fs, home).create("one-2025-01-09", name="One")
+    FeatureStore.with_fs(fs, home).create("one-2025-01-09", name="One")
 
 
 def planned(home: str) -> bool:
@@ -117,7 +117,7 @@ def test_a_folder_that_takes_the_place_of_another_is_named_anew(tmp_path: Path) 
     def operation(fs: RecordingFs) -> None:
         folder = os.path.join(fs.root, "one")
         save(fs, fs.root)
-        SessionStore.over(fs, fs.root).delete("one")
+        SessionStore.with_fs(fs, fs.root).delete("one")
         fs.mkdir(folder, 0o700)
         save(fs, fs.root)
         fs.mark("acknowledged")
@@ -133,7 +133,7 @@ def test_a_folder_that_another_process_has_made_anew_is_named_when_that_shows(tm
     """What we made in it is gone, so somebody has removed it, or one of those above it."""
 
     def operation(fs: RecordingFs) -> None:
-        store = WorkStore.over(fs, fs.root)
+        store = WorkStore.with_fs(fs, fs.root)
         crumb = create_breadcrumb("p", "r", [], [], None, 3, "m", {})
         store.write_breadcrumb(crumb, "one", allow_unknown=True)
         fs.rename(os.path.join(fs.root, "one"), os.path.join(fs.root, "gone"))

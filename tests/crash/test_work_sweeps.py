@@ -29,7 +29,7 @@ def ids(*names: str) -> Callable[[], str]:
 
 def setup(folder: str) -> None:
     """A paused parent with a child, one that runs, one that is paused, one that was interrupted."""
-    store = WorkStore.over(
+    store = WorkStore.with_fs(
         WorkStore(folder).fs, Path(folder, "s"), new_id=ids("parent", "child", "alone", "held", "off")
     )
     store.create("work_task")
@@ -186,7 +186,7 @@ def test_a_power_cut_at_every_point(name: str, tmp_path: Path) -> None:
     case = CASES[name]
 
     def operation(fs: Any) -> None:
-        case.call(WorkStore.over(fs, Path(fs.root, "s"), new_id=ids()))
+        case.call(WorkStore.with_fs(fs, Path(fs.root, "s"), new_id=ids()))
         fs.mark(1)
 
     report = crash_sweep(setup, operation, check_of(case), tmp_path, limit=25)
@@ -199,7 +199,7 @@ def test_each_call_of_each_write_fails(name: str, tmp_path: Path) -> None:
     case = CASES[name]
 
     def workload(fs: Any, folder: Any) -> None:
-        case.call(WorkStore.over(fs, Path(folder, "s"), new_id=ids()))
+        case.call(WorkStore.with_fs(fs, Path(folder, "s"), new_id=ids()))
         fs.mark(1)
 
     report = sweep(setup, workload, check_of(case), tmp_path, effects=EFFECTS)

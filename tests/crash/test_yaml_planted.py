@@ -43,7 +43,7 @@ def found_in_brainstorms(name: str, folder: Path, without: str = "") -> bool:
     check = brainstorms.check_of(name)
 
     def operation(fs: Any) -> None:
-        brainstorms.CALLS[name](BrainstormStore.over(Without(fs, without), fs.root))
+        brainstorms.CALLS[name](BrainstormStore.with_fs(Without(fs, without), fs.root))
         fs.mark(name)
 
     return bool(crash_sweep(brainstorms.setup, operation, check, folder, limit=10).violations)
@@ -55,7 +55,7 @@ def found_in_features(name: str, folder: Path, without: str = "") -> bool:
     before, after = features.outcome(call, folder)
 
     def run(fs: Any) -> None:
-        call(FeatureStore.over(Without(fs, without), fs.root, now=features.later_clock()))
+        call(FeatureStore.with_fs(Without(fs, without), fs.root, now=features.later_clock()))
         fs.mark(name)
 
     check = features.check_of(before, after)

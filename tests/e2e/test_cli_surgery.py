@@ -468,7 +468,7 @@ def test_emptying_the_trash_asks_and_spares_what_is_young(
     young, old = make(), make(OTHER)
     sessions = young.parent
     then = datetime.now(UTC) - timedelta(days=40)
-    SessionStore.over(SessionStore(sessions)._fs, sessions, now=lambda: then).delete(OTHER)
+    SessionStore.with_fs(SessionStore(sessions)._fs, sessions, now=lambda: then).delete(OTHER)
     assert run("trash", ROOT).code == 0
     assert [one["id"] for one in run("trash", "--list", "--older-than", "30d", "--json").json] == [OTHER]
     before = tree(home)

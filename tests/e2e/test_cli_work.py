@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> WorkStore:
     """Four sessions, one minute apart: a, b below a, c below b, and d."""
     moments = (datetime(2026, 3, 1, 9, tzinfo=UTC) + timedelta(minutes=number) for number in range(1000))
     ids = iter([ROOT_ID, CHILD_ID, GRANDCHILD_ID, OTHER_ID])
-    store = WorkStore.over(
+    store = WorkStore.with_fs(
         OS_FS, tmp_path / "project" / "docs" / "sessions", now=lambda: next(moments), new_id=lambda: next(ids)
     )
     store.create("work_track", purpose="Rewrite", related_entity={"name": "Checkout", "track_id": "t1"})
@@ -309,7 +309,7 @@ def test_a_session_that_is_not_there_is_10(store: WorkStore, run: Run) -> None:
 
 def test_a_beginning_of_several_names_them(tmp_path: Path, run: Run) -> None:
     names = iter(["same-1", "same-2"])
-    store = WorkStore.over(OS_FS, tmp_path / "project" / "docs" / "sessions", new_id=lambda: next(names))
+    store = WorkStore.with_fs(OS_FS, tmp_path / "project" / "docs" / "sessions", new_id=lambda: next(names))
     store.create("fix")
     store.create("fix")
     code, out, err = run("show", "same")

@@ -50,7 +50,7 @@ class FeatureMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """Go on as another process."""
-        self.store = FeatureStore.over(UNSYNCED, self.root, now=lambda: self.time)
+        self.store = FeatureStore.with_fs(UNSYNCED, self.root, now=lambda: self.time)
 
     @rule(seconds=st.integers(-100, 1000))
     def wait(self, seconds: int) -> None:

@@ -140,7 +140,7 @@ class HybridSessionStore(SessionStore):
         weakref.finalize(self, self._carrier.forgotten).atexit = False
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         base_dir: str | os.PathLike[str],
@@ -148,7 +148,7 @@ class HybridSessionStore(SessionStore):
         now: Callable[[], datetime] | None = None,
         **options: Any,
     ) -> Self:
-        store = super().over(fs, base_dir, now=now, **options)
+        store = super().with_fs(fs, base_dir, now=now, **options)
         if store._carrier is not None:
             store._carrier.use(fs, store._now)
         return store

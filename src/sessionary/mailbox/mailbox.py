@@ -111,7 +111,7 @@ class Mailbox:
         self._told: set[Problem] = set()
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         session_dir: str | os.PathLike[str],

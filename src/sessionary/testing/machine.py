@@ -112,7 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(new=MESSAGES)
     def another_process_appends(self, new: list[dict[str, Any]]) -> None:
         """Another file system object is another pool: as far as the store can tell, another process."""
-        SessionStore.over(OsFs(), self.folder / "sessions", durability="none").append(ID, new)
+        SessionStore.with_fs(OsFs(), self.folder / "sessions", durability="none").append(ID, new)
         self.messages += new
         self.store.load(ID)
 
@@ -198,7 +198,7 @@ class StoreMachine(RuleBasedStateMachine):
             wanted[0]["data"] = "edited before the cut"
         unpromised = self._ends_without_newline()
         fs = RecordingFs(self.folder)
-        SessionStore.over(fs, self.folder / "sessions").save(ID, wanted, self.metadata)
+        SessionStore.with_fs(fs, self.folder / "sessions").save(ID, wanted, self.metadata)
         fs.mark("saved")
         left = list(survivors(fs.recording, "relaxed", limit=12, seed=choice))
         survivor = left[choice % len(left)]

@@ -68,7 +68,7 @@ def demonstrate_mailbox(
         yield _ROW.format(2 * number + 2, "consumer", f"applying {held[:8]}", len(owed), len(_log(session)))
     if meddle is not None:
         meddle(session)
-    Mailbox.over(OS_FS, session).consume(apply)
+    Mailbox.with_fs(OS_FS, session).consume(apply)
     there = _there(session)
     _check(owed, there, _log(session))
     yield ""
@@ -105,7 +105,7 @@ def consume_and_hang(session: str) -> None:
         _tell(f"applying {crumb.breadcrumb_id}")
         time.sleep(PATIENCE)
 
-    mailbox = Mailbox.over(OS_FS, session)
+    mailbox = Mailbox.with_fs(OS_FS, session)
     mailbox.consume(apply, limit=2)
     mailbox.consume(hang)
     _tell("applying nothing")

@@ -113,7 +113,7 @@ def ours(*, shared: bool = False) -> Consume:
     """`Mailbox.consume`; every message that waited before and waits no more is vouched for."""
 
     def consume(fs: Fs, folder: str) -> list[str]:
-        mailbox = Mailbox.over(fs, folder, shared=shared)
+        mailbox = Mailbox.with_fs(fs, folder, shared=shared)
         waited = [crumb.breadcrumb_id for crumb in mailbox.pending()]
         mailbox.consume(lambda crumb: {"prompt": crumb.prompt})
         waiting = {crumb.breadcrumb_id for crumb in mailbox.pending()}

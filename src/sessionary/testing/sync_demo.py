@@ -184,7 +184,7 @@ def _aged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     if listed != ["yesterday", "in-december", "in-may"]:
         raise BrokenPromise(f"the laptop lists {listed}")
     yield f"Three sessions of the desk arrive on the laptop in the order of their age: {', '.join(listed)}."
-    gone = SessionStore.over(OS_FS, laptop.sessions, now=laptop.now).cleanup_old_sessions(30)
+    gone = SessionStore.with_fs(OS_FS, laptop.sessions, now=laptop.now).cleanup_old_sessions(30)
     for device in (laptop, desk, laptop):
         device.engine(world.remote()).push()
         device.engine(world.remote()).pull()

@@ -79,7 +79,7 @@ def test_a_torn_record_is_put_aside_whole_and_no_other_with_it(home: Path) -> No
     path = transcript(home)
     before = path.read_bytes()
     path.write_bytes(before + TORN)
-    store = SessionStore.over(_Stingy(), path.parent.parent)
+    store = SessionStore.with_fs(_Stingy(), path.parent.parent)
     assert store.load(ID)[0] == SessionStore(path.parent.parent).load(ID)[0]
     store.append(ID, [{"role": "user", "content": "next"}])
     kept = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -103,5 +103,5 @@ def test_breadcrumbs_are_read_alike(tmp_path: Path) -> None:
     works.write_breadcrumb(crumb, session.session_id)
 
     for fs in (OS_FS, _Stingy()):
-        (found,) = WorkStore.over(fs, works.root).list_breadcrumbs(session.session_id)
+        (found,) = WorkStore.with_fs(fs, works.root).list_breadcrumbs(session.session_id)
         assert (found.prompt, found.response) == (crumb.prompt, crumb.response)

@@ -289,7 +289,7 @@ def test_nothing_that_json_can_hold_is_lost(store: Any, base: Any) -> None:
 
 def test_every_message_gets_a_time_and_keeps_it(base: Any) -> None:
     times = iter(datetime(2025, 1, 31, 12, minute, tzinfo=UTC) for minute in range(60))
-    store = SessionStore.over(OsFs(), base, now=lambda: next(times))
+    store = SessionStore.with_fs(OsFs(), base, now=lambda: next(times))
     own = [say("a"), say("b", timestamp="then"), say("c", metadata={"timestamp": "t"}), say("d", ts="u")]
     store.save("s", own, META)
     first = store.load("s")[0]
@@ -877,7 +877,7 @@ class BadFolderFlush(OsFs):
 
 def test_a_replace_of_unknown_outcome_is_written_anew(base: Any) -> None:
     fs = BadFolderFlush()
-    store = SessionStore.over(fs, base)
+    store = SessionStore.with_fs(fs, base)
     store.save("s", [say("a"), say("b")], META)
     for metadata in (META, {**META, "name": "n"}):
         fs.failing = True
@@ -909,7 +909,7 @@ def test_a_failed_flush_is_unknown_and_the_next_save_replaces(base: Any) -> None
             os.fdatasync(fd)
 
     fs = Bad()
-    store = SessionStore.over(fs, base)
+    store = SessionStore.with_fs(fs, base)
     store.save("s", [say("a")], META)
     store.append("s", [say("b")])
     fs.failing = True
@@ -953,7 +953,7 @@ def test_a_file_system_that_is_forgotten_takes_its_descriptors_with_it(base: Any
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
-        SessionStore.over(OsFs(), base).append("s", [say("x")])
+        SessionStore.with_fs(OsFs(), base).append("s", [say("x")])
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) - before <= 2
 
@@ -992,7 +992,7 @@ def test_metadata_that_were_changed_in_place_are_written_again(store: Any, base:
 
 def test_metadata_that_are_unchanged_are_not_read_again(base: Any) -> None:
     fs = CountingFs()
-    store = SessionStore.over(fs, base)
+    store = SessionStore.with_fs(fs, base)
     store.save("s", [say("first")], META)
     store.save("s", [say("first"), say("second")], {**META, "name": "n"})
     fs.opened.clear()

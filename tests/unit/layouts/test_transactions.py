@@ -179,7 +179,7 @@ def test_what_is_kept_is_deleted_only_on_demand(session: Path) -> None:
 
 
 def test_another_process_that_has_it_open_finishes_what_a_killed_one_began(session: Path) -> None:
-    other = SessionStore.over(OsFs(), session.parent)
+    other = SessionStore.with_fs(OsFs(), session.parent)
     other.append(ID, [])
     killed(session, "rename", 2)
     assert read(session)[2] == lines(EVENTS)
@@ -192,7 +192,7 @@ def test_another_process_that_has_it_open_finishes_what_a_killed_one_began(sessi
 
 
 def test_a_save_of_a_process_that_knew_the_longer_session_loses_nothing(session: Path) -> None:
-    other = SessionStore.over(OsFs(), session.parent)
+    other = SessionStore.with_fs(OsFs(), session.parent)
     messages, metadata = other.load(ID)
     other.save(ID, messages, metadata)
     rewind(session, 1)
@@ -224,7 +224,7 @@ def test_one_that_has_changed_nothing_is_a_note(session: Path) -> None:
     killed(session, "rename", 1)
     (found,) = [problem for problem in check(session) if problem.code == "open_intent"]
     assert found.severity == Severity.note
-    SessionStore.over(OsFs(), session.parent).append(ID, [])
+    SessionStore.with_fs(OsFs(), session.parent).append(ID, [])
     assert read(session) == before
     assert not (session / ".undo" / "open").exists()
 
@@ -263,7 +263,7 @@ def test_undo_takes_back_whatever_came_last(tmp_path: Path, clock: Iterator[date
     root = tmp_path / "sessions"
     write_session(root / "a")
     write_session(root / "b")
-    store = SessionStore.over(OsFs(), root, now=lambda: next(clock))
+    store = SessionStore.with_fs(OsFs(), root, now=lambda: next(clock))
     store.rewind("a", 1)
     store.delete("b")
     store.rewind("a", 0)
@@ -278,7 +278,7 @@ def test_undo_takes_back_whatever_came_last(tmp_path: Path, clock: Iterator[date
 
 def test_a_deleted_session_comes_back_with_its_way_back(tmp_path: Path, clock: Iterator[datetime]) -> None:
     session = write_session(tmp_path / "sessions" / ID)
-    store = SessionStore.over(OsFs(), session.parent, now=lambda: next(clock))
+    store = SessionStore.with_fs(OsFs(), session.parent, now=lambda: next(clock))
     store.rewind(ID, 1)
     store.delete(ID)
     assert store.undo(ID) == ID

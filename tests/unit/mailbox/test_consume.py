@@ -130,7 +130,7 @@ def test_known_names_are_skipped_without_being_opened(tmp_path: Path) -> None:
     crumb = put(tmp_path, "a", number=1)
     Mailbox(tmp_path).consume(echo)
     (tmp_path / "breadcrumbs" / "0" / f"{crumb.timestamp}.json").write_bytes(b"no longer a message")
-    assert Mailbox.over(OS_FS, tmp_path, now=later).consume(refuse).problems == []
+    assert Mailbox.with_fs(OS_FS, tmp_path, now=later).consume(refuse).problems == []
 
 
 def test_a_limit_is_kept_and_the_rest_waits(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_many_messages_share_a_flush(tmp_path: Path) -> None:
         def fdatasync(self, fd: int) -> None:
             flushes.append(fd)
 
-    Mailbox.over(Counting(), tmp_path).consume(lambda crumb: None)
+    Mailbox.with_fs(Counting(), tmp_path).consume(lambda crumb: None)
     assert len(flushes) == 3  # of 64, 64, and 2 lines
     assert len(log(tmp_path)) == 130
 
@@ -215,7 +215,7 @@ def test_while_messages_keep_coming_their_flush_waits_for_more(tmp_path: Path) -
             put(tmp_path, "b", number=2)
         return echo(crumb)
 
-    assert Mailbox.over(fs, tmp_path).consume(answer).applied == 3
+    assert Mailbox.with_fs(fs, tmp_path).consume(answer).applied == 3
     assert (fs.looks, fs.flushes) == (5, 1)
     assert prompts(tmp_path) == ["a", "b", "c"]
 
@@ -223,7 +223,7 @@ def test_while_messages_keep_coming_their_flush_waits_for_more(tmp_path: Path) -
 def test_a_message_that_comes_alone_waits_for_nobody(tmp_path: Path) -> None:
     put(tmp_path, "a")
     fs = Looks({})
-    assert Mailbox.over(fs, tmp_path).consume(echo).applied == 1
+    assert Mailbox.with_fs(fs, tmp_path).consume(echo).applied == 1
     assert (fs.looks, fs.flushes) == (2, 1)
 
 
@@ -353,15 +353,15 @@ def test_a_bad_file_is_told_once_per_consumer_and_hides_no_other(tmp_path: Path)
     bad.write_bytes(b'{"prompt": "half')
     schema = tmp_path / "breadcrumbs" / "0" / "20260301_080000_000001.json"
     schema.write_bytes(b"[1, 2]")
-    mailbox = Mailbox.over(OS_FS, tmp_path, now=later)
+    mailbox = Mailbox.with_fs(OS_FS, tmp_path, now=later)
     report = mailbox.consume(echo)
     assert (report.applied, report.pending) == (1, 0)
     assert sorted(codes(report.problems)) == ["bad_breadcrumb", "no_breadcrumb"]
     assert {found.path for found in report.problems} == {str(bad), str(schema)}
     assert mailbox.consume(echo).problems == []
-    assert Mailbox.over(OS_FS, tmp_path, now=later).consume(echo).problems == []
+    assert Mailbox.with_fs(OS_FS, tmp_path, now=later).consume(echo).problems == []
     assert Mailbox(tmp_path).status().bad == [f"0/{bad.name}", f"0/{schema.name}"]
-    assert len(Mailbox.over(OS_FS, tmp_path, "other", now=later).consume(echo).problems) == 2
+    assert len(Mailbox.with_fs(OS_FS, tmp_path, "other", now=later).consume(echo).problems) == 2
 
 
 def test_a_bad_file_that_is_repaired_is_delivered(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_bad_file_that_is_repaired_is_delivered(tmp_path: Path) -> None:
     path = tmp_path / "breadcrumbs" / "0" / f"{crumb.timestamp}.json"
     whole = path.read_bytes()
     path.write_bytes(whole[:30])
-    Mailbox.over(OS_FS, tmp_path, now=later).consume(echo)
+    Mailbox.with_fs(OS_FS, tmp_path, now=later).consume(echo)
     path.write_bytes(whole)
     mailbox = Mailbox(tmp_path)
     assert mailbox.consume(echo).applied == 1
@@ -381,7 +381,7 @@ def test_a_bad_file_that_is_repaired_in_place_with_its_old_mtime_is_delivered(tm
     path = tmp_path / "breadcrumbs" / "0" / f"{crumb.timestamp}.json"
     whole = path.read_bytes()
     path.write_bytes(b"[" + whole[1:])
-    Mailbox.over(OS_FS, tmp_path, now=later).consume(echo)
+    Mailbox.with_fs(OS_FS, tmp_path, now=later).consume(echo)
     change_in_place(path, b"[", b"{")
     assert path.read_bytes() == whole
     assert Mailbox(tmp_path).consume(echo).applied == 1
@@ -410,7 +410,7 @@ def test_bad_files_are_moved_aside_on_request_and_nothing_else_is(tmp_path: Path
     error = tmp_path / "breadcrumbs" / "error"
     error.mkdir()
     (error / "0-20260301_080000_000000.json").write_bytes(b"older")
-    mailbox = Mailbox.over(OS_FS, tmp_path, now=later)
+    mailbox = Mailbox.with_fs(OS_FS, tmp_path, now=later)
     assert mailbox.quarantine() == []
     mailbox.consume(echo)
     moved = mailbox.quarantine()
@@ -433,7 +433,7 @@ def test_names_that_are_no_messages_are_not_looked_at(tmp_path: Path) -> None:
     (tmp_path / "breadcrumbs" / "error").mkdir()
     (tmp_path / "breadcrumbs" / "error" / "x.json").write_bytes(b"no message")
     (tmp_path / "breadcrumbs" / "1").write_bytes(b"a file where a folder should be")
-    report = Mailbox.over(OS_FS, tmp_path, now=later).consume(echo)
+    report = Mailbox.with_fs(OS_FS, tmp_path, now=later).consume(echo)
     assert (report.applied, report.problems) == (1, [])
 
 
@@ -480,7 +480,7 @@ def test_what_somebody_wrote_into_the_log_while_the_handler_ran_is_not_written_a
 def test_half_a_line_at_the_end_of_the_log_is_set_aside_and_its_message_applied(tmp_path: Path) -> None:
     put(tmp_path, "a", number=1)
     put(tmp_path, "b", number=2)
-    mailbox = Mailbox.over(OS_FS, tmp_path)  # a line that was not whole is in no copy either
+    mailbox = Mailbox.with_fs(OS_FS, tmp_path)  # a line that was not whole is in no copy either
     mailbox.consume(echo)
     path = tmp_path / "log.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
@@ -516,7 +516,7 @@ def test_a_damaged_line_is_told_once_with_its_place(tmp_path: Path) -> None:
 
 def test_a_log_that_is_put_back_to_an_older_one_has_its_messages_applied_again(tmp_path: Path) -> None:
     put(tmp_path, "a", number=1)
-    mailbox = Mailbox.over(OS_FS, tmp_path)  # without a copy of the log nobody knows that it is older
+    mailbox = Mailbox.with_fs(OS_FS, tmp_path)  # without a copy of the log nobody knows that it is older
     mailbox.consume(echo)
     older = (tmp_path / "log.jsonl").read_bytes()
     put(tmp_path, "b", number=2)
@@ -585,7 +585,7 @@ def test_a_shared_worker_lets_another_write_down_what_it_claimed_before_it_tries
                 raise
 
     fs = Meeting({})
-    report = Mailbox.over(fs, tmp_path, shared=True).consume(refuse)
+    report = Mailbox.with_fs(fs, tmp_path, shared=True).consume(refuse)
     assert (report.applied, report.pending, report.failures) == (0, 0, [])
     assert fs.opened == names[:1]
 

@@ -86,7 +86,7 @@ def test_what_was_applied_since_stays_when_the_rest_comes_back(session: Path) ->
     applied(session, "a", "b")
     go_back(session, 1)
     put(session, "c", number=0)
-    Mailbox.over(OS_FS, session).consume(echo, limit=1)
+    Mailbox.with_fs(OS_FS, session).consume(echo, limit=1)
     assert Mailbox(session).restore_ledger() == 1
     assert prompts(session) == ["a", "c", "b"]
     assert Mailbox(session).consume(never).applied == 0
@@ -164,12 +164,12 @@ def test_without_a_copy_nothing_is_checked(shared: bool, session: Path, tmp_path
 def test_lines_that_came_by_another_way_are_copied_too(session: Path) -> None:
     """By a pull from another device, by another program, or before a crash that came before the copy."""
     put(session, "a", number=1)
-    Mailbox.over(OS_FS, session).consume(echo)
+    Mailbox.with_fs(OS_FS, session).consume(echo)
     put(session, "b", number=2)
     mailbox = Mailbox(session)
     assert mailbox.consume(echo).applied == 1
     put(session, "c", number=3)
-    Mailbox.over(OS_FS, session).consume(echo)
+    Mailbox.with_fs(OS_FS, session).consume(echo)
     path = session / "log.jsonl"
     path.rename(session / "merged")
     shutil.copyfile(session / "merged", path)  # a pull replaces the file
@@ -187,7 +187,7 @@ def test_what_another_process_applies_meanwhile_is_no_ledger_that_went_back(
 ) -> None:
     """It comes into the ledger and the copy after the first one has read the ledger, and before it reads the copy."""
     state = str(tmp_path / "state")
-    first = Mailbox.over(OS_FS, session, shared=True, state=state)
+    first = Mailbox.with_fs(OS_FS, session, shared=True, state=state)
     assert first._box.copy is not None
     copy = first._box.copy.path
     done: list[int] = []
@@ -196,11 +196,11 @@ def test_what_another_process_applies_meanwhile_is_no_ledger_that_went_back(
         def call(self, name: str, *arguments: object, **options: object) -> object:
             if name == "stat" and arguments[0] == copy and not done:
                 done.append(1)
-                assert Mailbox.over(OS_FS, session, shared=True, state=state).consume(echo).applied == 1
+                assert Mailbox.with_fs(OS_FS, session, shared=True, state=state).consume(echo).applied == 1
             return super().call(name, *arguments, **options)
 
     put(session, "a", number=1)
-    first = Mailbox.over(Meeting(OS_FS), session, shared=True, state=state)
+    first = Mailbox.with_fs(Meeting(OS_FS), session, shared=True, state=state)
     assert first.consume(echo).applied == 0
     assert (done, prompts(session)) == ([1], ["a"])
 
@@ -247,7 +247,7 @@ def test_the_copy_is_written_behind_the_flush_of_the_ledger_and_not_flushed(
             return result
 
     put(session, "a")
-    mailbox = Mailbox.over(Noting(OS_FS), session, state=str(tmp_path / "state"))
+    mailbox = Mailbox.with_fs(Noting(OS_FS), session, state=str(tmp_path / "state"))
     assert mailbox.consume(echo).applied == 1
     (copy,) = (tmp_path / "state" / "ledgers").iterdir()
     made = [call for call in calls if call[1] in ("log.jsonl", copy.name)]
@@ -257,9 +257,9 @@ def test_the_copy_is_written_behind_the_flush_of_the_ledger_and_not_flushed(
 def test_an_idle_consumer_does_not_look_at_the_copy(session: Path, tmp_path: Path) -> None:
     fs = FaultFs(OS_FS)
     put(session, "a")
-    mailbox = Mailbox.over(fs, session, state=str(tmp_path / "state"))
+    mailbox = Mailbox.with_fs(fs, session, state=str(tmp_path / "state"))
     mailbox.consume(echo)
-    plain = Mailbox.over(fs, session)
+    plain = Mailbox.with_fs(fs, session)
     plain.consume(echo)
     counts = []
     for each in (mailbox, plain):

@@ -103,7 +103,7 @@ def test_one_that_is_finished_while_it_is_judged_is_not_remembered_as_bad(slow: 
             return super().call(name, *arguments, **options)
 
     done: list[str] = []
-    mailbox = Mailbox.over(Finishing(OS_FS), tmp_path)
+    mailbox = Mailbox.with_fs(Finishing(OS_FS), tmp_path)
     mailbox.consume(echo)
     assert len(done) > 1
     mailbox.consume(echo)
@@ -172,7 +172,7 @@ def test_one_that_is_finished_while_it_is_moved_away_stays_and_is_applied(slow: 
             slow.finish()
             super().rename(source, target)
 
-    mailbox = Mailbox.over(Finishing(OS_FS), tmp_path)
+    mailbox = Mailbox.with_fs(Finishing(OS_FS), tmp_path)
     mailbox.consume(echo)
     assert mailbox.quarantine() == []
     assert mailbox.consume(echo).applied == 1

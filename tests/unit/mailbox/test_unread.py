@@ -51,16 +51,16 @@ def told(mailbox: Mailbox) -> list[tuple[str, str]]:
 def test_it_is_told_once_by_each_mailbox_and_those_behind_it_are_applied(
     shared: bool, fs: Forbidding, tmp_path: Path
 ) -> None:
-    mailbox = Mailbox.over(fs, tmp_path, shared=shared)
+    mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     assert told(mailbox) == [("unreadable_file", FIRST)]
     assert prompts(tmp_path) == ["open"]
     assert [told(mailbox), told(mailbox)] == [[], []]
-    assert told(Mailbox.over(fs, tmp_path, shared=shared)) == [("unreadable_file", FIRST)]
+    assert told(Mailbox.with_fs(fs, tmp_path, shared=shared)) == [("unreadable_file", FIRST)]
 
 
 @KINDS
 def test_every_status_tells_of_it(shared: bool, fs: Forbidding, tmp_path: Path) -> None:
-    mailbox = Mailbox.over(fs, tmp_path, shared=shared)
+    mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     for _ in range(3):
         told(mailbox)
         status = mailbox.status()
@@ -72,7 +72,7 @@ def test_every_status_tells_of_it(shared: bool, fs: Forbidding, tmp_path: Path) 
 
 @KINDS
 def test_it_waits_and_is_applied_when_it_can_be_read(shared: bool, fs: Forbidding, tmp_path: Path) -> None:
-    mailbox = Mailbox.over(fs, tmp_path, shared=shared)
+    mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     assert [mailbox.consume(echo).pending, mailbox.consume(echo).pending] == [1, 1]
     fs.closed.clear()
     report = mailbox.consume(echo)
@@ -86,7 +86,7 @@ def test_it_waits_and_is_applied_when_it_can_be_read(shared: bool, fs: Forbiddin
 def test_another_file_that_may_not_be_read_is_told_for_itself(
     shared: bool, fs: Forbidding, tmp_path: Path
 ) -> None:
-    mailbox = Mailbox.over(fs, tmp_path, shared=shared)
+    mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     told(mailbox)
     put(tmp_path, "closed too", number=3)
     fs.closed.add(str(tmp_path / "breadcrumbs" / "0" / THIRD))
@@ -96,7 +96,7 @@ def test_another_file_that_may_not_be_read_is_told_for_itself(
 @KINDS
 def test_a_folder_that_may_not_be_entered_stops_no_other_message(shared: bool, tmp_path: Path) -> None:
     fs = closed(Forbidding("open", "stat", "lstat"), tmp_path)
-    mailbox = Mailbox.over(fs, tmp_path, shared=shared)
+    mailbox = Mailbox.with_fs(fs, tmp_path, shared=shared)
     assert told(mailbox) == [("unreadable_file", FIRST)]
     assert prompts(tmp_path) == ["open"]
     fs.closed.clear()

@@ -350,7 +350,7 @@ def test_an_idle_mailbox_lists_nothing_and_opens_nothing(tmp_path: Path) -> None
     for number in range(5):
         put(tmp_path, str(number), depth=number % 2)
     fs = FaultFs(OS_FS)
-    mailbox = Mailbox.over(fs, tmp_path, now=lambda: datetime.now(UTC) + timedelta(seconds=3))
+    mailbox = Mailbox.with_fs(fs, tmp_path, now=lambda: datetime.now(UTC) + timedelta(seconds=3))
     mailbox.consume(echo)
     mailbox.pending()
     before = fs.counts.copy()

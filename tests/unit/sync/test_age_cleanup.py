@@ -42,7 +42,7 @@ def age(device: Device, session: str, days: float) -> None:
 
 
 def store(device: Device) -> SessionStore:
-    return SessionStore.over(OS_FS, device.sessions, now=lambda: EPOCH)
+    return SessionStore.with_fs(OS_FS, device.sessions, now=lambda: EPOCH)
 
 
 def told(outcomes: list[Outcome]) -> dict[str, tuple[SyncStatus, str]]:

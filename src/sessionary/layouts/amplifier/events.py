@@ -48,7 +48,7 @@ class EventsLog:
         self._bind(OS_FS, partial(datetime.now, UTC))
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         session_dir: str | os.PathLike[str],

@@ -88,7 +88,7 @@ class SessionStore(Operations):
         self._asked_mount = False
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         base_dir: str | os.PathLike[str],

@@ -78,7 +78,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
         self._shelf = Shelf(self.folder, fs, timeout)
 
     @classmethod
-    def over(cls, fs: Fs, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
+    def with_fs(cls, fs: Fs, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
         """The store over another file system; for tests and proofs."""
         store = cls(root)
         store._use(fs, timeout)

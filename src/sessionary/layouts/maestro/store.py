@@ -90,7 +90,7 @@ class WorkStore:
         self.new_id: Callable[[], str] = new_id
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         root: str | os.PathLike[str],

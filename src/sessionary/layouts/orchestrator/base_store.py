@@ -98,7 +98,7 @@ class FeatureHome:
         self._bind(OS_FS, lambda: datetime.now(UTC))
 
     @classmethod
-    def over(
+    def with_fs(
         cls,
         fs: Fs,
         root: str | os.PathLike[str],

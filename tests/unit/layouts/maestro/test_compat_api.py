@@ -172,7 +172,7 @@ def test_a_session_is_found_by_its_id_or_a_beginning_of_it(root: Path) -> None:
     assert work_session.find_session_by_id("none-such") is None
     assert work_session.find_session_by_id(session.session_id[:3]) is None
     ids = iter(["same-1", "same-2"])
-    store = WorkStore.over(WorkStore(root).fs, root, new_id=lambda: next(ids))
+    store = WorkStore.with_fs(WorkStore(root).fs, root, new_id=lambda: next(ids))
     store.create("fix"), store.create("fix")
     with pytest.raises(AmbiguousId) as caught:
         work_session.find_session_by_id("same")

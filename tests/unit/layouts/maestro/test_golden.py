@@ -78,7 +78,7 @@ def handle(crumb: Breadcrumb) -> dict[str, Any]:
 
 def build(root: Path) -> None:
     ids = iter([PARENT, CHILD, RESULT])
-    store = WorkStore.over(OS_FS, root, now=at(0), new_id=lambda: next(ids))
+    store = WorkStore.with_fs(OS_FS, root, now=at(0), new_id=lambda: next(ids))
     store.create("work_task", related_entity={"task_id": "T-1", "name": "Fonts"}, purpose="Fönts")
     store.now = at(1)
     store.start_subwork(PARENT, "Check the licence", {"kind": "file", "ref": "fonts.txt"})
@@ -86,7 +86,7 @@ def build(root: Path) -> None:
         store.write_breadcrumb(message(number), PARENT)
     store.now = at(2)
     store.interrupt(CHILD, "power")
-    Mailbox.over(OS_FS, root / PARENT, now=at(3)).consume(handle, max_attempts=1)
+    Mailbox.with_fs(OS_FS, root / PARENT, now=at(3)).consume(handle, max_attempts=1)
 
 
 @pytest.fixture

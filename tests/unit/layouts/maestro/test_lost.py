@@ -40,7 +40,7 @@ def note(prompt: str = "p", stamp: str | None = None) -> Breadcrumb:
 @pytest.fixture
 def store(tmp_path: Path) -> WorkStore:
     names = iter([ID, OTHER, str(uuid.uuid4())])
-    store = WorkStore.over(OS_FS, tmp_path, new_id=lambda: next(names))
+    store = WorkStore.with_fs(OS_FS, tmp_path, new_id=lambda: next(names))
     store.create("work_task")
     return store
 

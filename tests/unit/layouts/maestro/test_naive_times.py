@@ -105,7 +105,7 @@ def put(root: Path, name: str, created: str, modified: str | None = None, **more
 
 
 def store_at(root: Path) -> WorkStore:
-    return WorkStore.over(OS_FS, root, now=lambda: NOW)
+    return WorkStore.with_fs(OS_FS, root, now=lambda: NOW)
 
 
 def note(prompt: str = "p") -> Breadcrumb:

@@ -103,7 +103,7 @@ def test_the_rest_of_the_session_stays_out_of_their_reach(root: Path) -> None:
 
 
 def test_the_modes_of_a_session_for_a_group(tmp_path: Path) -> None:
-    store = WorkStore.over(UNSYNCED, tmp_path)
+    store = WorkStore.with_fs(UNSYNCED, tmp_path)
     session = store.create("fix").session_id
     folder = Path(store.folder(session))
     store.write_breadcrumb(note("private"), session)  # type: ignore[arg-type]

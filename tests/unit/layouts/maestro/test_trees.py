@@ -150,7 +150,7 @@ def test_a_breadcrumb_that_the_disk_refuses_is_told_where_the_session_is_known(t
 
     put(tmp_path, "C")
     fs = Full(OS_FS)
-    store = WorkStore.over(fs, tmp_path)
+    store = WorkStore.with_fs(fs, tmp_path)
     crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
     store.write_breadcrumb(crumb, "C", allow_unknown=True)
     fs.full = True
@@ -279,7 +279,7 @@ def test_an_id_that_is_no_folder_name_is_refused_everywhere(wrong: str, tmp_path
         lambda: store.write_breadcrumb(crumb, wrong, allow_unknown=True),
         lambda: store.post(crumb, wrong),
         lambda: store.breadcrumbs(wrong),
-        lambda: WorkStore.over(OS_FS, root, new_id=lambda: wrong).create("fix"),
+        lambda: WorkStore.with_fs(OS_FS, root, new_id=lambda: wrong).create("fix"),
     ):
         with pytest.raises(InvalidId):
             call()
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_looked_into_hides_no_session_that_can_be_seen(t
     put(tmp_path, "zero-1")
     put(tmp_path, "zero-1/child-1", "zero-1")
     (tmp_path / "shut").mkdir()
-    store = WorkStore.over(Closed("shut"), tmp_path)
+    store = WorkStore.with_fs(Closed("shut"), tmp_path)
     assert [store.find(name).session_id for name in ("zero-1", "child", "latest")] == [
         "zero-1",
         "child-1",
@@ -365,7 +365,7 @@ def test_a_closed_folder_of_one_depth_hides_no_breadcrumb_of_another(tmp_path: P
     folder = put(tmp_path, "a")
     leave(folder, 1)
     leave(folder, 2, depth=7)
-    store = WorkStore.over(Closed("7"), tmp_path)
+    store = WorkStore.with_fs(Closed("7"), tmp_path)
     found = store.breadcrumbs("a")
     assert [crumb.prompt for crumb in found.breadcrumbs] == ["1"]
     shut = str(folder / "breadcrumbs" / "7")
@@ -384,7 +384,7 @@ def test_a_result_that_may_lie_in_a_closed_folder_is_not_handed_over_again(tmp_p
     parent = WorkStore(tmp_path).create("work_task").session_id
     child = WorkStore(tmp_path).start_subwork(parent, "look").session_id
     assert WorkStore(tmp_path).close_subwork(child, "found").handed_over
-    store = WorkStore.over(Closed("0"), tmp_path)
+    store = WorkStore.with_fs(Closed("0"), tmp_path)
     with pytest.raises(StorageFailed, match="whether the parent has the result already"):
         store.close_subwork(child, "found")
     assert len(WorkStore(tmp_path).list_breadcrumbs(parent)) == 1
@@ -433,7 +433,7 @@ def test_a_session_that_is_moved_while_its_breadcrumb_is_written_is_not_made_ane
     if has_depth:
         leave(child, 1)
     fs = Moving(child, parent / "C", "open")  # the first file that is opened is the breadcrumb
-    store = WorkStore.over(fs, tmp_path)
+    store = WorkStore.with_fs(fs, tmp_path)
     crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
     for _ in range(2):
         path = store.write_breadcrumb(crumb, "C", allow_unknown=allow_unknown)

@@ -65,7 +65,7 @@ def test_a_damaged_document_is_kept_aside_by_a_save(tmp_path: Path) -> None:
 
 def test_breadcrumbs_of_one_time_step_aside(tmp_path: Path) -> None:
     first, second = note("a"), note("b")
-    WorkStore.over(OS_FS, tmp_path, new_id=lambda: "s").create("fix")
+    WorkStore.with_fs(OS_FS, tmp_path, new_id=lambda: "s").create("fix")
     second.timestamp = first.timestamp = "20251231_235959_999999"
     write_breadcrumb(first, "s", tmp_path)
     path = write_breadcrumb(second, "s", tmp_path)
@@ -137,7 +137,7 @@ def test_the_result_of_sub_work_is_handed_over_once(tmp_path: Path) -> None:
 
 def test_beginnings_of_ids_and_the_latest(tmp_path: Path) -> None:
     ids = iter(["abcd-1", "abcd-2"])
-    store = WorkStore.over(WorkStore(tmp_path).fs, tmp_path, new_id=lambda: next(ids))
+    store = WorkStore.with_fs(WorkStore(tmp_path).fs, tmp_path, new_id=lambda: next(ids))
     store.create("fix"), store.create("fix")
     assert store.find("latest").session_id == "abcd-2"
     with pytest.raises(AmbiguousId):

@@ -37,7 +37,7 @@ def make(tmp_path: Path, clock: Clock) -> Callable[..., FeatureStore]:
     """A store over the same project, as another process would have it."""
 
     def opened(**settings: Any) -> FeatureStore:
-        return FeatureStore.over(UNSYNCED, tmp_path, now=clock, **settings)
+        return FeatureStore.with_fs(UNSYNCED, tmp_path, now=clock, **settings)
 
     return opened
 

@@ -146,7 +146,7 @@ def test_a_folder_that_may_not_be_made_is_told(tmp_path: Any) -> None:
 
     fs = FaultFs(plan=Fault("mkdir", 1, errno.EACCES))
     with pytest.raises(StorageFailed) as caught:
-        FeatureStore.over(fs, tmp_path).create(ID)
+        FeatureStore.with_fs(fs, tmp_path).create(ID)
     assert caught.value.errno == errno.EACCES
     assert caught.value.outcome == "not_committed"
 
@@ -156,11 +156,11 @@ def test_a_list_that_cannot_be_written_puts_the_folder_away(tmp_path: Any, home:
     import errno
 
     count = FaultFs()
-    FeatureStore.over(count, tmp_path / "other").create(ID)
+    FeatureStore.with_fs(count, tmp_path / "other").create(ID)
     renames = count.counts["rename"]
     fs = FaultFs(plan=Fault("rename", renames, errno.EIO))
     with pytest.raises(StorageFailed, match="the new folder was moved to .archive/.failed-" + ID) as caught:
-        FeatureStore.over(fs, tmp_path).create(ID)
+        FeatureStore.with_fs(fs, tmp_path).create(ID)
     place = home / ".archive" / f".failed-{ID}"
     assert caught.value.details["moved_to"] == str(place)
     assert (place / "state.yaml").exists()
