@@ -15,8 +15,8 @@ obstore = pytest.importorskip("obstore", reason="the extra objectstore is not in
 from obstore.store import MemoryStore  # noqa: E402
 
 from sessionary.errors import Invalid, RemoteError, Unsupported  # noqa: E402
+from sessionary.sync.gc.leftovers import count_leftovers  # noqa: E402
 from sessionary.sync.heads import Head, encode, head_name  # noqa: E402
-from sessionary.sync.leftovers import count_leftovers  # noqa: E402
 from sessionary.sync.remote import heads_of, stats_of  # noqa: E402
 from sessionary.sync.remotes.objects import ObjectStoreRemote, folder_of, open_store  # noqa: E402
 from sessionary.testing.remote_suite import RemovalTests  # noqa: E402

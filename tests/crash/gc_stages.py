@@ -12,9 +12,9 @@ from typing import Any
 
 from sessionary.errors import RemoteError
 from sessionary.sync.engine import Engine
+from sessionary.sync.gc.removal import Removal
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.removal import Removal
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Killed
 from sessionary.testing.sync_world import Device, World, attempt

@@ -17,11 +17,11 @@ import pyrage
 import pytest
 
 from sessionary.errors import RemoteError
+from sessionary.sync.gc.removal import LEAST, Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.sealed import SealedRemote
-from sessionary.sync.removal import LEAST, Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.retry import RetryingRemote, must_collect
 from sessionary.testing.chaos_remote import ChaosRemote
 from sessionary.testing.faults import Fault, FaultFs, Killed

@@ -19,7 +19,8 @@ from sessionary.layouts.orchestrator import base_store
 from sessionary.mailbox import delivery as rounds
 from sessionary.mailbox import folders
 from sessionary.search import scan as search
-from sessionary.sync import background_sync, blocks, download, engine, heads, remote, removal, verify_blocks
+from sessionary.sync import background_sync, blocks, download, engine, heads, remote, verify_blocks
+from sessionary.sync.gc import removal
 from sessionary.sync.remotes import cosmos, cosmos_recent, objects, postgres, postgres_calls, sealed
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

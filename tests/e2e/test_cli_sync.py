@@ -21,12 +21,12 @@ from sessionary import CosmosConfig, FeatureStore, HybridSessionStore
 from sessionary.cli import main
 from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.ids import project_slug
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import decode, head_name
 from sessionary.sync.remote import collectable, heads_of, stats_of
 from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.objects import open_store
-from sessionary.sync.removed import Removed
 from sessionary.sync.settings import load_settings
 from sessionary.testing.cosmos_double import CosmosDouble
 from sessionary.testing.s3_server import S3Server

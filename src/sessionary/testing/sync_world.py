@@ -20,9 +20,9 @@ from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
+from sessionary.sync.gc.removal import LEAST, Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remote import Remote
-from sessionary.sync.removal import LEAST, Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.retry import RetryingRemote, must_collect
 from sessionary.sync.rules import Rules

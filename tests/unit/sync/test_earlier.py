@@ -9,10 +9,10 @@ import pytest
 from sessionary.errors import Invalid, Locked, NotFound
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
+from sessionary.sync.gc.removal import Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import HISTORY, decode
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.removal import Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.restoring import Generation
 from sessionary.testing.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sessionary.sync.gc.removal import Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import decode, encode
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.removal import Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sessionary.sync.leftovers import Leftovers, count_leftovers
+from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.testing.sync_world import Device, World
 

@@ -12,12 +12,12 @@ import pytest
 
 from sessionary.errors import Invalid, RemoteError
 from sessionary.sync.blocks import block_id, part_key
+from sessionary.sync.gc.leftovers import count_leftovers
+from sessionary.sync.gc.removal import LEAST, Removal, Remover, without_past
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import Head, PartHead, Past, decode
-from sessionary.sync.leftovers import count_leftovers
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.removal import LEAST, Removal, Remover, without_past
-from sessionary.sync.removed import Removed
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.policy_world import FEATURE, WORK, PolicyWorld
 from sessionary.testing.sync_world import EPOCH, Device, World, live

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sessionary.sync.gc.removal import LEAST, Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.sync.removal import LEAST, Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.verify_blocks import REST
 from sessionary.testing.sync_world import World
 

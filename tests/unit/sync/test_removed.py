@@ -9,9 +9,9 @@ import pytest
 
 from sessionary.cli.sync import gc, places
 from sessionary.errors import Corrupt, SessionaryError, StorageFailed
+from sessionary.sync.gc.removal import Removal
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.sync.removal import Removal
-from sessionary.sync.removed import Removed
 from sessionary.sync.settings import Settings
 from sessionary.testing.sync_world import EPOCH, World
 

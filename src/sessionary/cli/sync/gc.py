@@ -19,9 +19,9 @@ from sessionary.cli.sync.chosen import chosen
 from sessionary.cli.sync.formatting import PARTLY, cost_line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
-from sessionary.sync.leftovers import Leftovers, count_leftovers
+from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
+from sessionary.sync.gc.removal import RETENTION, Removal, Remover
 from sessionary.sync.remote import collectable
-from sessionary.sync.removal import RETENTION, Removal, Remover
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import Settings
 

@@ -23,10 +23,10 @@ from sessionary.layouts.base import LATEST, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.engine import QUIET, Engine
+from sessionary.sync.gc.removal import Remover
+from sessionary.sync.gc.removed import Removed
 from sessionary.sync.identity import Repositories
 from sessionary.sync.remote import Remote, collectable, heads_of
-from sessionary.sync.removal import Remover
-from sessionary.sync.removed import Removed
 from sessionary.sync.report import Outcome, Report, SyncStatus
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import (

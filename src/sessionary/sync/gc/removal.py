@@ -32,11 +32,11 @@ import msgspec
 
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Corrupt, Invalid, RemoteError, SessionaryError, StorageFailed
+from sessionary.sync.gc.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
+from sessionary.sync.gc.reach import Reach, past_tips, tips
+from sessionary.sync.gc.removed import Get, Removed, is_block
 from sessionary.sync.heads import Head, Past, encode
-from sessionary.sync.leftovers import Heads, Leftovers, Tell, add_space, begun, read_heads
-from sessionary.sync.reach import Reach, past_tips, tips
 from sessionary.sync.remote import BlockStat, Collectable, HeadRecord, blocks_of, is_unreadable, stats_of
-from sessionary.sync.removed import Get, Removed, is_block
 from sessionary.sync.verify_blocks import REST
 
 RETENTION: Final = timedelta(days=30)

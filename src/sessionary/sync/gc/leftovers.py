@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sessionary.errors import RemoteError, SessionaryError
+from sessionary.sync.gc.reach import Reach, all_chains, past_tips, tips
 from sessionary.sync.heads import Head, decode
-from sessionary.sync.reach import Reach, all_chains, past_tips, tips
 from sessionary.sync.remote import (
     HeadRecord,
     Remote,
