@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.harness import Benchmark, Limit, Measurement, Row
 from benchmarks.samples import messages, write_session
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
+from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.engine import Engine
-from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remotes.objects import ObjectStoreRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.s3_server import BUCKET, S3Server
@@ -24,8 +24,8 @@ SESSIONS = 1000
 def _carry(verb: str, home: Path, server: S3Server) -> tuple[set[SyncStatus], int]:
     """One push or pull as a new process would do it; how the sessions stand then, and the requests it took."""
     server.requests.clear()
-    note = FileNote(str(home / "state" / "heads"))
-    remote = ObjectStoreRemote(f"s3://{BUCKET}/bench", tenant="me", note=note, **server.options)
+    cache = CacheFile(str(home / "state" / "heads"))
+    remote = ObjectStoreRemote(f"s3://{BUCKET}/bench", tenant="me", cache=cache, **server.options)
     try:
         engine = Engine(AmplifierSyncLayout(home / "home"), remote, state_dir=home / "state", quiet=0)
         report = engine.push() if verb == "push" else engine.pull()

@@ -330,7 +330,7 @@ def test_a_list_that_begins_again_and_again_is_given_up() -> None:
             call()
 
 
-class Note:
+class Cache:
     """Keeps what a remote wants kept, as a file would."""
 
     data: bytes | None = None
@@ -344,43 +344,43 @@ class Note:
 
 @pytest.mark.parametrize("page", [2, 1000])
 def test_the_first_list_of_a_new_process_fetches_only_the_heads_that_have_changed(page: int) -> None:
-    store, note = Counting(), Note()
+    store, cache = Counting(), Cache()
 
     def process(**more: Any) -> ObjectStoreRemote:
         return ObjectStoreRemote("s3://counting", tenant="me", store=store, page_heads=page, **more)
 
     etags = {name: process().swap_head(name, b"1", None) for name in ("a", "b", "c", "d", "e")}
-    assert len(list(heads_of(process(note=note)))) == 5
+    assert len(list(heads_of(process(cache=cache)))) == 5
     store.gets.clear()
     process().swap_head("b", b"2", etags["b"])
     store.inner.delete("me/heads/d")
-    found = list(heads_of(process(note=note)))
+    found = list(heads_of(process(cache=cache)))
     assert [head.data for head in found] == [b"1", b"2", b"1", b"1"]
     assert found == [process().read_head(name) for name in ("a", "b", "c", "e")]
     assert store.gets[:1] == ["b"]
     store.gets.clear()
-    assert list(heads_of(process(note=note))) == found
+    assert list(heads_of(process(cache=cache))) == found
     assert store.gets == []
     process().swap_head("d", b"1", None)
-    assert [head.name for head in heads_of(process(note=note))] == ["a", "b", "c", "d", "e"]
+    assert [head.name for head in heads_of(process(cache=cache))] == ["a", "b", "c", "d", "e"]
     assert store.gets == ["d"]
 
 
 @pytest.mark.parametrize("other", [{"tenant": "ada"}, {"url": "s3://another"}])
 def test_what_was_fetched_of_another_store_or_tenant_is_not_believed(other: dict[str, str]) -> None:
-    note = Note()
+    cache = Cache()
     for place, data in (({}, b"1"), (other, b"2")):
         at: dict[str, Any] = {"url": "s3://counting", "tenant": "me", **place}
-        remote = ObjectStoreRemote(store=Lax("none"), note=note, **at)  # a new one, with the same etags
+        remote = ObjectStoreRemote(store=Lax("none"), cache=cache, **at)  # a new one, with the same etags
         remote.swap_head("a", data, None)
         assert [head.data for head in remote.list_heads().heads] == [data]
 
 
 def test_google_tells_in_its_lists_which_heads_have_changed(double: GcsDouble) -> None:
-    note = Note()
+    cache = Cache()
 
     def process() -> ObjectStoreRemote:
-        return ObjectStoreRemote("gs://sessions", tenant="me", note=note, **double.options)
+        return ObjectStoreRemote("gs://sessions", tenant="me", cache=cache, **double.options)
 
     etags = {name: process().swap_head(name, b"1", None) for name in ("a", "b")}
     assert len(process().list_heads().heads) == 2

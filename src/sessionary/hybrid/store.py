@@ -332,14 +332,14 @@ def _side(
     address = config.address
 
     def connect() -> Remote:
-        from sessionary.sync.head_cache import FileNote
+        from sessionary.sync.cache_file import CacheFile
         from sessionary.sync.remotes.cosmos import CosmosRemote
         from sessionary.sync.remotes.plain import PlainRemote
         from sessionary.sync.remotes.sealed import SealedRemote
-        from sessionary.sync.settings import Settings, note_file
+        from sessionary.sync.settings import Settings, cache_path
 
-        note = FileNote(note_file(base, Settings(address, tenant, device="")))
-        inner, identity = CosmosRemote(config, tenant=tenant, note=note), chosen.identity(config)
+        cache = CacheFile(cache_path(base, Settings(address, tenant, device="")))
+        inner, identity = CosmosRemote(config, tenant=tenant, cache=cache), chosen.identity(config)
         return PlainRemote(inner) if identity is None else SealedRemote(inner, identity)
 
     return connect, address

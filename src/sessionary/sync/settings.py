@@ -129,13 +129,13 @@ def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], la
     return os.path.join(base, f"{layout}-{digest}")
 
 
-def note_file(base: str, settings: Settings) -> str:
+def cache_path(base: str, settings: Settings) -> str:
     """Where this machine keeps the heads that it has fetched: one file for each remote and tenant. It may be lost."""
     return os.path.join(base, f"heads-{_store(settings)}")
 
 
 def removed_folder(base: str, settings: Settings) -> str:
-    """Where this machine keeps for a while what it has removed from a remote: one folder for each, as `note_file`."""
+    """Where this machine keeps for a while what it has removed from a remote: one folder for each, as `cache_path`."""
     return os.path.join(base, f"removed-{_store(settings)}")
 
 

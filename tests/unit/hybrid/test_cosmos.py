@@ -10,7 +10,7 @@ import pytest
 
 from sessionary import CosmosConfig, HybridSessionStore
 from sessionary.sync.remotes import _cosmos, check_address
-from sessionary.sync.settings import Settings, note_file, state_folder
+from sessionary.sync.settings import Settings, cache_path, state_folder
 from tests.servers.cosmos import Bench, Double
 from tests.servers.process import free_port
 from tests.unit.hybrid.conftest import META, say
@@ -107,5 +107,5 @@ def test_all_spellings_of_a_container_are_remembered_in_one_place() -> None:
     spellings = ("https://x.documents.azure.com:443/db/box", "https://X.documents.azure.com/db/box")
     one, other = (Settings(address, "ada", "here") for address in spellings)
     assert state_folder("/s", one, "/h", "amplifier") == state_folder("/s", other, "/h", "amplifier")
-    assert note_file("/s", one) == note_file("/s", other)
-    assert note_file("/s", one) != note_file("/s", Settings(spellings[0] + "2", "ada", "here"))
+    assert cache_path("/s", one) == cache_path("/s", other)
+    assert cache_path("/s", one) != cache_path("/s", Settings(spellings[0] + "2", "ada", "here"))

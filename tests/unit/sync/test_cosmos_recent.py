@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.sync.head_cache import FileNote
+from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.remote import HeadRecord, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.cosmos_recent import OVERLAP, Recent, Stamped
@@ -111,34 +111,34 @@ def test_an_empty_list_is_asked_for_again() -> None:
 
 
 def test_the_next_process_goes_on_from_what_was_listed(tmp_path: Path) -> None:
-    note = FileNote(str(tmp_path / "heads"))
-    Recent(("me",), note).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
-    second = Recent(("me",), note)
+    cache = CacheFile(str(tmp_path / "heads"))
+    Recent(("me",), cache).follow(None, [head("a", 1000), head("b", 2000)], None, NOW)
+    second = Recent(("me",), cache)
     assert second.since(NOW + timedelta(minutes=1)) == 2000 - OVERLAP
     second.merge(0, [head("a", 3000, b"new")])
-    third = Recent(("me",), note)
+    third = Recent(("me",), cache)
     assert third.since(NOW + timedelta(hours=23)) == 3000 - OVERLAP
     assert [one.data for one in third.merge(0, []) or ()] == [b"new", b"x"]
-    assert Recent(("me",), note).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
+    assert Recent(("me",), cache).since(NOW + timedelta(days=1)) is None, "it begins with the whole list"
 
 
 def test_what_is_damaged_or_of_somebody_else_means_that_everything_is_listed(tmp_path: Path) -> None:
-    note = FileNote(str(tmp_path / "heads"))
-    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
-    assert Recent(("you",), note).since(NOW) is None
+    cache = CacheFile(str(tmp_path / "heads"))
+    Recent(("me",), cache).follow(None, [head("a", 1000)], None, NOW)
+    assert Recent(("you",), cache).since(NOW) is None
     whole = (tmp_path / "heads").read_bytes()
     for at in range(len(whole)):
-        note.keep(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert Recent(("me",), note).since(NOW) is None
-    note.keep(whole)
-    assert Recent(("me",), note).since(NOW) == 1000 - OVERLAP
+        cache.keep(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert Recent(("me",), cache).since(NOW) is None
+    cache.keep(whole)
+    assert Recent(("me",), cache).since(NOW) == 1000 - OVERLAP
 
 
 def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
-    note = FileNote(str(tmp_path / "heads"))
-    Recent(("me",), note).follow(None, [head("a", 1000)], None, NOW)
+    cache = CacheFile(str(tmp_path / "heads"))
+    Recent(("me",), cache).follow(None, [head("a", 1000)], None, NOW)
     before = (tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino
-    second = Recent(("me",), note)
+    second = Recent(("me",), cache)
     assert second.since(NOW) is not None
     second.merge(0, [head("a", 1000)])
     assert ((tmp_path / "heads").stat().st_mtime_ns, (tmp_path / "heads").stat().st_ino) == before
@@ -180,10 +180,10 @@ def test_a_second_list_is_one_request_for_what_has_changed(bench: Bench) -> None
 def test_the_first_list_of_a_new_process_is_one_request_for_what_has_changed(
     bench: Bench, tmp_path: Path
 ) -> None:
-    note = FileNote(str(tmp_path / "heads"))
+    cache = CacheFile(str(tmp_path / "heads"))
 
     def process() -> CosmosRemote:
-        remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), page_heads=7, note=note)
+        remote = CosmosRemote(bench.server.config, tenant=bench.tenant("me"), page_heads=7, cache=cache)
         opened.append(remote)
         return remote
 
@@ -237,10 +237,10 @@ def test_the_time_decides_when_everything_is_listed_again(bench: Bench) -> None:
 def test_a_head_that_is_found_missing_means_that_everything_is_listed_again(
     bench: Bench, tmp_path: Path
 ) -> None:
-    note = FileNote(str(tmp_path / "heads"))
+    cache = CacheFile(str(tmp_path / "heads"))
 
     def process() -> CosmosRemote:
-        return CosmosRemote(bench.server.config, tenant=bench.tenant("me"), note=note)
+        return CosmosRemote(bench.server.config, tenant=bench.tenant("me"), cache=cache)
 
     remote = process()
     remote.swap_head("a", b"1", None)

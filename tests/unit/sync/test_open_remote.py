@@ -10,8 +10,8 @@ from sessionary.sync.remotes import check_address, open_remote
 from sessionary.sync.remotes.plain import PlainRemote
 from sessionary.sync.settings import (
     Settings,
+    cache_path,
     load_settings,
-    note_file,
     read_identity,
     removed_folder,
     save_settings,
@@ -120,7 +120,7 @@ def test_what_is_remembered_is_apart_for_each_remote_tenant_home_and_layout(tmp_
     assert state_folder("/state", other_rules, tmp_path / "a", "amplifier") in folders
 
 
-@pytest.mark.parametrize(("place", "begins"), [(note_file, "heads-"), (removed_folder, "removed-")])
+@pytest.mark.parametrize(("place", "begins"), [(cache_path, "heads-"), (removed_folder, "removed-")])
 def test_what_was_fetched_or_removed_is_kept_apart_for_each_remote_tenant_and_endpoint(
     place: Callable[[str, Settings], str], begins: str
 ) -> None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessionary.errors import Invalid, NotFound, SessionaryError
+from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
-from sessionary.sync.head_cache import FileNote
 from sessionary.sync.remotes import COSMOS_KEY, OpenRemote, cosmos_address, open_remote
 from sessionary.sync.settings import (
     Settings,
+    cache_path,
     load_settings,
-    note_file,
     read_identity,
     settings_file,
     usual_tenant,
@@ -52,7 +52,7 @@ class Chosen:
             options=settings.options,
             identity=None if settings.encrypt is None else read_identity(settings.encrypt),
             environ=self.secrets,
-            note=None if state is None else FileNote(note_file(state, settings)),
+            cache=None if state is None else CacheFile(cache_path(state, settings)),
         )
 
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sessionary.errors import Invalid
 from sessionary.sync.remote import Remote
-from sessionary.sync.remotes.kept import Note
+from sessionary.sync.remotes.head_cache import Cache
 
 if TYPE_CHECKING:
     from sessionary.sync.cosmos_config import CosmosConfig
@@ -26,7 +26,7 @@ _COSMOS = {"https": "https", "cosmos": "https", "cosmos+http": "http", "cosmos+h
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "az")
 _SECRETS = {"password", "sslpassword", "key", "account_key", "secret_access_key", "sas", "sig"}
-_OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "note", "client_options"}
+_OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "cache", "client_options"}
 """What a remote is told by other ways than its options."""
 
 _SHAPES = """\
@@ -82,7 +82,7 @@ def open_remote(
     options: Mapping[str, str] | None = None,
     identity: str | None = None,
     environ: Mapping[str, str] | None = None,
-    note: Note | None = None,
+    cache: Cache | None = None,
 ) -> OpenRemote:
     """The remote at an address, seen by one tenant. Asks nothing of the network.
 
@@ -93,14 +93,14 @@ def open_remote(
         identity: an age identity; what is stored is then encrypted for it. Without one, a remote that is encrypted
             is refused at the first call that would put something into it, or shows what is in it.
         environ: the environment; that of the process if not given.
-        note: where to keep what makes the next list of heads cheap, for a store where it is not. It may be lost.
+        cache: where to keep what makes the next list of heads cheap, for a store where it is not. It may be lost.
 
     Raises:
         Invalid: this is no address of a remote, or holds a secret.
         Unsupported: the extra that it needs is not installed.
     """
     told = options or {}
-    remote = _opened(check_address(url), tenant, told, os.environ if environ is None else environ, note)
+    remote = _opened(check_address(url), tenant, told, os.environ if environ is None else environ, cache)
     if identity is None:
         from sessionary.sync.remotes.plain import PlainRemote
 
@@ -111,7 +111,7 @@ def open_remote(
 
 
 def _opened(
-    url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[str, str], note: Note | None
+    url: str, tenant: str, options: Mapping[str, Any], environ: Mapping[str, str], cache: Cache | None
 ) -> OpenRemote:
     scheme = _scheme(url)
     wrong = sorted(options.keys() & _OWN if scheme in _OBJECTS else options)
@@ -123,14 +123,14 @@ def _opened(
     if scheme in _OBJECTS:
         from sessionary.sync.remotes.objects import ObjectStoreRemote
 
-        return ObjectStoreRemote(url, tenant=tenant, note=note, **options)
+        return ObjectStoreRemote(url, tenant=tenant, cache=cache, **options)
     if scheme in _POSTGRES:
         from sessionary.sync.remotes.postgres import PostgresRemote
 
         return PostgresRemote(url, tenant=tenant)
     from sessionary.sync.remotes.cosmos import CosmosRemote
 
-    return CosmosRemote(_cosmos(url, environ), tenant=tenant, note=note)
+    return CosmosRemote(_cosmos(url, environ), tenant=tenant, cache=cache)
 
 
 def _scheme(url: str) -> str:

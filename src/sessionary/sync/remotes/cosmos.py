@@ -37,7 +37,7 @@ from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import Block, BlockPage, BlockStat, HeadPage, HeadRecord, StatPage
 from sessionary.sync.remotes.cosmos_link import Heard, Link
 from sessionary.sync.remotes.cosmos_recent import Recent, Stamped
-from sessionary.sync.remotes.kept import Note
+from sessionary.sync.remotes.head_cache import Cache
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy
@@ -66,7 +66,7 @@ class CosmosRemote:
         patience: seconds after which a call is given up; a server that is silent is given up earlier.
         page_blocks: how many blocks to ask for at once.
         page_heads: how many heads to ask for at once.
-        note: where to keep the heads that were listed, so that the next process asks only for those that have changed.
+        cache: where to keep the heads that were listed, so that the next process asks only for those that have changed.
         now: the clock, to tell whether it is wrong.
 
     Raises:
@@ -81,7 +81,7 @@ class CosmosRemote:
         patience: float = PATIENCE,
         page_blocks: int = PAGE_BLOCKS,
         page_heads: int = PAGE_HEADS,
-        note: Note | None = None,
+        cache: Cache | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         if not tenant or "!" in tenant or len(tenant.encode()) > 512:
@@ -89,7 +89,7 @@ class CosmosRemote:
         self._link = Link(config, patience=patience, now=now)
         self._tenant = tenant
         self._heads = f"h!{tenant}"
-        self._recent = Recent((config.endpoint, config.database, config.container, tenant), note)
+        self._recent = Recent((config.endpoint, config.database, config.container, tenant), cache)
         self._now = now
         self._page_blocks = page_blocks
         self._page_heads = page_heads

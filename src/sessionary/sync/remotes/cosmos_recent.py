@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.remotes.kept import Kept, Note
+from sessionary.sync.remotes.head_cache import Cache, CachedValue
 
 OVERLAP: Final = 600
 """Seconds before the stamp up to which all is known, from which on changes are asked for again."""
@@ -52,11 +52,11 @@ class Recent:
 
     Args:
         owner: whose heads these are, and where.
-        note: where they are kept for the next process; None to keep them for this one only.
+        cache: where they are kept for the next process; None to keep them for this one only.
     """
 
-    def __init__(self, owner: tuple[str, ...] = (), note: Note | None = None) -> None:
-        self._kept = Kept(owner, note)
+    def __init__(self, owner: tuple[str, ...] = (), cache: Cache | None = None) -> None:
+        self._kept = CachedValue(owner, cache)
         self._looked = False
         self._guard = threading.Lock()
         self._known: dict[str, Stamped] | None = None

@@ -36,8 +36,7 @@ from sessionary.sync.remote import (
     HeadRecord,
     StatPage,
 )
-from sessionary.sync.remotes.fetched import FetchedHeads, ListedHead
-from sessionary.sync.remotes.kept import Note
+from sessionary.sync.remotes.head_cache import Cache, HeadCache, ListedHead
 from sessionary.sync.remotes.objects_errors import CONDITIONS, is_no_bucket, refused
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ class ObjectStoreRemote:
         store: a store of obstore to use instead of opening one.
         page_blocks: how many blocks a page of `read_range` holds.
         page_heads: how many heads a page of `list_heads` holds.
-        note: where to keep the heads that were fetched, so that the next process need not fetch them again.
+        cache: where to keep the heads that were fetched, so that the next process need not fetch them again.
         clock: seconds that pass here, from whenever.
         options: as `open_store`.
 
@@ -136,7 +135,7 @@ class ObjectStoreRemote:
         store: Any = None,
         page_blocks: int = PAGE_BLOCKS,
         page_heads: int = PAGE_HEADS,
-        note: Note | None = None,
+        cache: Cache | None = None,
         clock: Callable[[], float] = time.monotonic,
         **options: Any,
     ) -> None:
@@ -146,7 +145,7 @@ class ObjectStoreRemote:
         self._root = folder_of(tenant)
         self._page_blocks = page_blocks
         self._page_heads = page_heads
-        self._fetched = FetchedHeads((url, tenant, str(options.get("endpoint", ""))), note)
+        self._fetched = HeadCache((url, tenant, str(options.get("endpoint", ""))), cache)
         self._passed = clock
         self._clock: tuple[float, float] | None = None
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sessionary-objects")

@@ -5,7 +5,7 @@ was fetched is remembered by the etag that lists tell of it, and only a head tha
 again. **Nothing else is believed of it than that these bytes had this etag**: the list says which etag counts, and a
 head that is not in the list is forgotten.
 
-A process that ends would have to begin anew, and most do end: `sync pull` is one. A `Note` keeps what is remembered
+A process that ends would have to begin anew, and most do end: `sync pull` is one. A `Cache` keeps what is remembered
 until the next one. It is a cache: lost, damaged, or that of another store, it costs requests and nothing else. Of two
 processes that write it at once the last one stands.
 """
@@ -13,13 +13,63 @@ processes that write it at once the last one stands.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from sessionary.sync.remote import HeadRecord
-from sessionary.sync.remotes.kept import Kept, Note
+
+FORMAT = b"sessionary kept 1"
+_DIGEST = 32
+_T = TypeVar("_T")
+
+
+class Cache(Protocol):
+    """Where bytes are kept that may be lost."""
+
+    def read(self) -> bytes | None:
+        """What was kept last; None if nothing is there, or nothing that can be read. Never raises."""
+        ...
+
+    def keep(self, data: bytes) -> None:
+        """Keep these bytes instead, whole or not at all. Never raises."""
+        ...
+
+
+class CachedValue:
+    """Values of one owner in a note. Whatever is not the owner's, undamaged and of this format, is not there.
+
+    Args:
+        owner: whose they are, and where: remote, tenant.
+        cache: where they are kept; None to keep nothing.
+    """
+
+    def __init__(self, owner: tuple[str, ...], cache: Cache | None) -> None:
+        self._seal = sha256(FORMAT + "\0".join(owner).encode("utf-8", "surrogatepass"))
+        self._cache = cache
+
+    def read(self, decode: Callable[[bytes], _T]) -> _T | None:
+        """What was kept, decoded; None if there is nothing, or nothing to be trusted."""
+        data = self._cache.read() if self._cache is not None else None
+        if data is None or self._digest(data[_DIGEST:]) != data[:_DIGEST]:
+            return None
+        try:
+            return decode(data[_DIGEST:])
+        except msgspec.MsgspecError:
+            return None
+
+    def keep(self, value: Any) -> None:
+        """Keep a value that msgspec can encode."""
+        if self._cache is not None:
+            data = msgspec.msgpack.encode(value)
+            self._cache.keep(self._digest(data) + data)
+
+    def _digest(self, data: bytes) -> bytes:
+        seal = self._seal.copy()
+        seal.update(data)
+        return seal.digest()
 
 
 class ListedHead(NamedTuple):
@@ -35,16 +85,16 @@ class ListedHead(NamedTuple):
 _decode = msgspec.msgpack.Decoder(list[ListedHead]).decode
 
 
-class FetchedHeads:
+class HeadCache:
     """Heads as they were fetched last. For several threads.
 
     Args:
         owner: whose heads these are, and where: what another one has kept is not looked at.
-        note: where they are kept for the next process; None to keep them for this one only.
+        cache: where they are kept for the next process; None to keep them for this one only.
     """
 
-    def __init__(self, owner: tuple[str, ...], note: Note | None = None) -> None:
-        self._kept = Kept(owner, note)
+    def __init__(self, owner: tuple[str, ...], cache: Cache | None = None) -> None:
+        self._kept = CachedValue(owner, cache)
         self._guard = threading.Lock()
         self._known: dict[str, ListedHead] | None = None
         self._versions: dict[str, str] = {}

@@ -9,8 +9,8 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes
 from sessionary.errors import StorageFailed
 
 
-class FileNote:
-    """Bytes in a file of their own, see `sync.remotes.kept.Note`.
+class CacheFile:
+    """Bytes in a file of their own, see `sync.remotes.head_cache.Cache`.
 
     A disk that refuses is no reason to fail: whoever keeps something here can do without it.
 
