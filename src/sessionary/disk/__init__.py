@@ -1,1 +1,1 @@
-"""The durable-file engine: the only room that touches the file system."""
+"""Durable-file engine: the only package that writes files."""

@@ -1,15 +1,15 @@
-"""Whole files: create, replace, keep aside.
+"""Atomic operations on whole files: create, replace, move, quarantine, delete.
 
-The order of calls is the promise.  A temp file beside the target is written in full and flushed, then renamed
-over it, then the folder is flushed: whoever looks, before or after a power cut, finds the old file or the new
-one.  Without the first flush a power cut leaves an empty file on common file systems; without the last one the
-acknowledged version may be gone.
+The order of system calls makes a write durable. A temporary file beside the target is written in full and flushed,
+then renamed over the target, then the folder is flushed. A reader finds the old file or the new one, also after a
+power cut. Without the first flush a power cut leaves an empty file on common file systems; without the last one the
+acknowledged version may be lost.
 
-A file that is new may do without a temp name: it is written and flushed before it is named at all (on ext4 without a
-journal: written, named and flushed, see `mounts.flushes_links`).
+A new file needs no temporary name where the system offers O_TMPFILE: it is written and flushed before it is linked
+into the folder. On ext4 without a journal it is written, linked and then flushed, see `mounts.flushes_links`.
 
-Temp names begin with a dot and end in `.tmp`, never in a suffix that a reader of the folder looks for.
-They are made only under the lock of the folder, so one that is found under the lock belongs to a dead writer.
+Temporary names begin with a dot and end in `.tmp`, a suffix that readers of the folder ignore. They are made only
+under the lock of the folder, so a temporary file found under the lock belongs to a dead writer.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from sessionary.errors import AlreadyExists, NotFound, Outcome, StorageFailed
 COPY_BLOCK = 1 << 20
 NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP})
 NO_NAMELESS = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
-NO_NAMING = NO_LINKS | {errno.ENOENT}  # the last where /proc is not there
+NO_NAMING = NO_LINKS | {errno.ENOENT}  # ENOENT: /proc is not mounted
 
 _OUR_TEMP = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def temp_name(path: str) -> str:
-    """A name beside `path` that no reader takes for one of its files."""
+    """Return a random temporary name beside `path` that readers ignore."""
     folder, name = os.path.split(path)
     token = os.urandom(8).hex()
     return os.path.join(folder, f".{name[:50]}.{token}.tmp")
 
 
 def resolve(fs: Fs, path: str) -> str:
-    """Where a link at `path` leads, so that replacing a linked file keeps the link.
+    """Return the real path behind a symbolic link, so that replacing a linked file keeps the link.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the path cannot be examined.
     """
     try:
         is_link = stat_module.S_ISLNK(fs.lstat(path).st_mode)
@@ -74,18 +74,18 @@ def resolve(fs: Fs, path: str) -> str:
 
 
 def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode: int = FILE_MODE) -> None:
-    """Make a file that must not exist yet, with all of its bytes, private (0600) unless `mode` says otherwise.
+    """Create a file with all of its bytes; it must not exist yet. Private (0600) unless `mode` is given.
 
-    Where the system can, the file is written and flushed before it has any name (Linux, O_TMPFILE): that saves the
-    folder two changes, and a killed writer leaves nothing. Elsewhere it is written under a temporary name.
+    On Linux the file is written and flushed before it has a name (O_TMPFILE). That saves two changes to the folder,
+    and a killed writer leaves nothing behind. Elsewhere the file is written under a temporary name.
 
-    Durability: when this returns, the file survives a power cut. At no moment does a reader find it in part, unless the
-    file system has no hard links: there it is written under its own name. On ext4 without a journal it may be found in
-    part, or empty, after a power cut that came before this returned.
+    Durability: when this returns, the file survives a power cut. Readers never see a partial file, unless the file
+    system has no hard links: there the file is written under its final name. On ext4 without a journal, a power cut
+    before this returns may leave a partial or empty file.
 
     Raises:
-        AlreadyExists: a file of that name is there; it was left as it is.
-        StorageFailed: the disk refused; no file of that name was made, unless `outcome` is ``unknown``.
+        AlreadyExists: the name is taken; the existing file is unchanged.
+        StorageFailed: the write failed; the file was not created, unless `outcome` is ``unknown``.
     """
     folder = os.path.dirname(path) or "."
     is_safe = is_named(fs, folder)
@@ -97,30 +97,30 @@ def create(path: str, data: bytes, *, fs: Fs = OS_FS, durable: bool = True, mode
             _create_linked(fs, path, data, durable, mode)
         named = True
         if made is _Made.UNFLUSHED:
-            _flush(fs, path)  # on ext4 without a journal, which flushes the name of a new file along with it
+            _flush(fs, path)  # ext4 without a journal: this flushes the new name too
         elif durable:
             sync_dir(fs, folder)
         if durable and not is_safe:
             name_folders(fs, folder)
     except FileExistsError:
-        raise AlreadyExists(f"{path} exists already", operation="create", path=path) from None
+        raise AlreadyExists(f"{path} already exists", operation="create", path=path) from None
     except OSError as error:
         raise storage_failed(error, "create", path, outcome=_outcome(named)) from error
 
 
 class _Made(Enum):
-    """What has become of a file that was to be made without a name first."""
+    """Result of creating a file without a name first."""
 
-    NOT = "it cannot be done here"
-    FLUSHED = "it is on the disk, but for its name"
-    UNFLUSHED = "it has its name, and both are to be flushed"
+    NOT = "not supported on this file system"
+    FLUSHED = "content flushed, name not yet flushed"
+    UNFLUSHED = "linked, content and name not yet flushed"
 
 
 def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool, mode: int) -> _Made:
-    """Write a file without a name in the folder, then name it. Raises OSError.
+    """Write an unnamed file in the folder, then link it. Raises OSError.
 
-    Flushed before it is named, it has no name on the disk. Where the flush of the folder does not change that, the file
-    is named first.
+    A file that is flushed before it is linked has no name on disk yet. Where flushing the folder does not add the
+    name, the file is linked first and flushed afterwards.
     """
     try:
         fd = fs.open(folder, NAMELESS, FILE_MODE)
@@ -130,8 +130,8 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool,
         raise
     try:
         lasts: bool | None = True
-        if durable and fs is OS_FS:  # the kernel knows nothing of doubles
-            from sessionary.disk.mounts import flushes_links  # here, since a list makes no files
+        if durable and fs is OS_FS:  # test doubles are unknown to the kernel
+            from sessionary.disk.mounts import flushes_links  # imported late: `list` creates no files
 
             lasts = flushes_links(folder, fs.fstat(fd).st_dev)
         if lasts is None:
@@ -152,7 +152,7 @@ def _create_nameless(fs: Fs, folder: str, path: str, data: bytes, durable: bool,
 
 
 def _create_linked(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
-    """Write a file under a temporary name, then link it to its own. Raises OSError."""
+    """Write a file under a temporary name, then link it to its final name. Raises OSError."""
     temp = temp_name(path)
     try:
         write_new(fs, temp, (data,), None, durable, mode)
@@ -167,7 +167,7 @@ def _create_linked(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> 
 
 
 def _create_without_links(fs: Fs, path: str, data: bytes, durable: bool, mode: int) -> None:
-    """Without links the exclusive open is the claim on the name. Raises OSError."""
+    """Write a file under its final name, claimed by an exclusive open. Raises OSError."""
     fd = fs.open(path, CREATE, FILE_MODE)
     try:
         write_all(fs, fd, data)
@@ -193,17 +193,17 @@ def _flush(fs: Fs, path: str) -> None:
 def replace(
     path: str, data: Iterable[bytes], *, fs: Fs = OS_FS, backup: str | None = None, durable: bool = True
 ) -> os.stat_result:
-    """Put new content under a name, whole or not at all, and return the stat of the new file.
+    """Replace the content of a file atomically; return the stat of the new file.
 
-    With `backup`, the file that was there is kept under that name (a hard link; a copy where links fail). Mode
-    and owner of the old file are kept; a link at `path` is followed and stays. Hold the lock of the folder.
+    With `backup`, the old file is kept under that name: a hard link, or a copy where links fail. Mode and owner of
+    the old file are kept. A symbolic link at `path` is followed and kept. The caller holds the lock of the folder.
 
-    Durability: when this returns, the new content survives a power cut; until then the old one does. Without
-    `durable` the folder is not flushed: after a power cut it is the old content or the new, still never half.
+    Durability: when this returns, the new content survives a power cut; until then the old content does. Without
+    `durable` the folder is not flushed: a power cut leaves the old content or the new, never a mixture.
 
     Raises:
-        StorageFailed: `outcome` is ``not_committed`` (the old content stands) or, if flushing the folder failed
-            after the rename, ``unknown``.
+        StorageFailed: `outcome` is ``not_committed`` (the old content is unchanged), or ``unknown`` if flushing the
+            folder failed after the rename.
     """
     path = resolve(fs, path)
     folder = os.path.dirname(path) or "."
@@ -234,9 +234,9 @@ def replace(
 
 
 def keep_backup(path: str, backup: str, current: os.stat_result, *, fs: Fs = OS_FS) -> None:
-    """Make `backup` a second name of the present file (or a flushed copy where links fail).
+    """Link `backup` to the current file, or write a flushed copy where links fail.
 
-    Only for a file that is about to be replaced: appending to it later would write into its backup.
+    Only for a file that is about to be replaced: a later append to it would also change the backup.
     """
     temp = temp_name(backup)
     try:
@@ -246,14 +246,15 @@ def keep_backup(path: str, backup: str, current: os.stat_result, *, fs: Fs = OS_
         _discard(fs, temp)
         raise
     if current.st_nlink > 1:
-        # Renaming one name of a file over another name of the same file does nothing and leaves both.
+        # rename() between two names of one inode does nothing and leaves both.
         _discard(fs, temp)
 
 
 def refresh_backup(path: str, backup: str, *, fs: Fs = OS_FS, durable: bool = True) -> None:
-    """Replace `backup` by an independent copy of the present file: shared extents where possible, else bytes.
+    """Replace `backup` by an independent copy of the current file, with shared extents where possible.
 
-    Durability: the copy is flushed before it takes the name, so the older backup stands until the newer one does.
+    Durability: the copy is flushed before it takes the name, so the older backup is kept until the newer one is
+    complete.
     """
     temp = temp_name(backup)
     try:
@@ -265,7 +266,7 @@ def refresh_backup(path: str, backup: str, *, fs: Fs = OS_FS, durable: bool = Tr
 
 
 def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True) -> int:
-    """Copy a file to a name that must not exist; returns the bytes copied. Raises OSError."""
+    """Copy a file to a name that must not exist; return the number of bytes. Raises OSError."""
     reader = fs.open(source, READ)
     try:
         found = require_regular(fs.fstat(reader))
@@ -287,9 +288,12 @@ def copy_file(source: str, target: str, *, fs: Fs = OS_FS, durable: bool = True)
 
 
 def quarantine(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
-    """Give the present file a second, dated name (`<path>.<kind>-<time>`) before it is replaced.
+    """Give the current file a second, dated name (`<path>.<kind>-<time>`) before it is replaced; return that name.
 
     Durability: the second name survives a power cut when this returns.
+
+    Raises:
+        StorageFailed: the file could not be linked or copied.
     """
     for aside in _dated_names(path, kind, now):
         named = False
@@ -300,13 +304,13 @@ def quarantine(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = N
         except FileExistsError:
             continue
         except OSError as error:
-            raise storage_failed(error, "keep aside", path, outcome=_outcome(named)) from error
+            raise storage_failed(error, "quarantine", path, outcome=_outcome(named)) from error
         return aside
     raise AssertionError("unreachable: the names never end")
 
 
 def save_aside(path: str, kind: str, data: bytes, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
-    """Store bytes that are about to be cut out of `path` under a dated name beside it. Durable on return."""
+    """Store bytes that will be cut out of `path` in a dated file beside it; return its name. Durable on return."""
     for aside in _dated_names(path, kind, now):
         try:
             create(aside, data, fs=fs)
@@ -317,18 +321,19 @@ def save_aside(path: str, kind: str, data: bytes, *, fs: Fs = OS_FS, now: dateti
 
 
 def free_name(path: str, kind: str, *, fs: Fs = OS_FS, now: datetime | None = None) -> str:
-    """A dated name beside `path` that nothing has yet. It stays free while the lock of the folder is held."""
+    """Return an unused dated name beside `path`. It stays unused while the lock of the folder is held."""
     return next(name for name in _dated_names(path, kind, now) if _stat_or_none(fs, name) is None)
 
 
 def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
-    """Rename a folder (or a file) to a name that must not exist yet, its new parents made as needed.
+    """Rename a folder (or a file) to a name that must not exist yet; missing parents of the target are made.
 
     Durability: the move survives a power cut when this returns.
 
     Raises:
-        AlreadyExists: the target is there.
-        StorageFailed: the file system refused; the folder is where it was, unless `outcome` is ``unknown``.
+        AlreadyExists: the target exists.
+        NotFound: the source does not exist.
+        StorageFailed: the rename failed; the folder was not moved, unless `outcome` is ``unknown``.
     """
     parent = os.path.dirname(target)
     refuse_placeholder(fs, target, "move")
@@ -336,9 +341,9 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
     try:
         make_dirs(fs, parent)
         if _stat_or_none(fs, target) is not None:
-            raise AlreadyExists(f"{target} exists already", operation="move", path=target)
+            raise AlreadyExists(f"{target} already exists", operation="move", path=target)
         with suppress(NotADirectoryError):
-            sync_dir(fs, source)  # for the writers in there: they can no longer do it under the old name
+            sync_dir(fs, source)  # for other writers inside: they cannot flush it under the old name any more
         fs.rename(source, target)
         moved = True
         forget_names(fs)
@@ -347,23 +352,23 @@ def move_folder(source: str, target: str, *, fs: Fs = OS_FS) -> None:
     except AlreadyExists:
         raise
     except FileNotFoundError as error:
-        raise NotFound(f"{source} is not there", operation="move", path=source) from error
+        raise NotFound(f"{source} does not exist", operation="move", path=source) from error
     except OSError as error:
         raise storage_failed(error, "move", source, outcome=_outcome(moved)) from error
 
 
 def move_file(source: str, target: str, *, fs: Fs = OS_FS) -> None:
-    """Give a file another name, which must not exist yet; its new parents are made as needed.
+    """Rename a file to a name that must not exist yet; missing parents of the target are made.
 
-    No lock is needed: a writer that makes a file of the new name at the same moment is never overwritten.
+    No lock is needed: a file that another writer creates under the new name at the same time is never overwritten.
 
-    Durability: the move survives a power cut when this returns. Cut off, the file has one of the two names, or both;
-    called again, it then loses the old one.
+    Durability: the move survives a power cut when this returns. An interrupted move leaves the file under one of the
+    two names, or under both; calling this again then removes the old one.
 
     Raises:
         AlreadyExists: another file has the name.
-        NotFound: there is no such file.
-        StorageFailed: the file system refused; the file has its old name, unless `outcome` is ``unknown``.
+        NotFound: the source does not exist.
+        StorageFailed: the rename failed; the file has its old name, unless `outcome` is ``unknown``.
     """
     refuse_placeholder(fs, target, "move")
     named = False
@@ -379,21 +384,21 @@ def move_file(source: str, target: str, *, fs: Fs = OS_FS) -> None:
         fs.unlink(source)
         sync_dir(fs, os.path.dirname(source))
     except FileExistsError:
-        raise AlreadyExists(f"{target} exists already", operation="move", path=target) from None
+        raise AlreadyExists(f"{target} already exists", operation="move", path=target) from None
     except FileNotFoundError as error:
-        raise NotFound(f"{source} is not there", operation="move", path=source) from error
+        raise NotFound(f"{source} does not exist", operation="move", path=source) from error
     except OSError as error:
         raise storage_failed(error, "move", source, outcome=_outcome(named)) from error
 
 
 def _is_same(fs: Fs, source: str, target: str) -> bool:
-    """True for two names of one file."""
+    """True if both names lead to the same inode."""
     one, other = fs.stat(source), fs.stat(target)
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
 def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
-    """Delete a folder and all in it for good. Links are removed, never followed.
+    """Delete a folder and its content. Symbolic links are removed, not followed.
 
     Raises:
         StorageFailed: something could not be deleted; the rest may be gone.
@@ -407,12 +412,12 @@ def erase_tree(path: str, *, fs: Fs = OS_FS) -> None:
 
 
 def forget_file(path: str, *, fs: Fs = OS_FS) -> None:
-    """Remove a file that says only that something is under way, if it is there.
+    """Remove a marker file that records an operation in progress; a missing file is accepted.
 
-    Durability: none. After a power cut it may be there again, and what it says is done once more.
+    Durability: none. After a power cut the marker may be back, and the operation is repeated.
 
     Raises:
-        StorageFailed: the disk refused.
+        StorageFailed: the file could not be removed.
     """
     try:
         fs.unlink(path)
@@ -423,10 +428,10 @@ def forget_file(path: str, *, fs: Fs = OS_FS) -> None:
 
 
 def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
-    """Delete temp files of dead writers; returns their names. Hold the lock of the folder.
+    """Delete temporary files of dead writers; return their names. The caller holds the lock of the folder.
 
-    Ours are orphans by construction (see the module). Those of other programs stay: their writers take no lock,
-    and an unfinished save may hold messages that no other file has.
+    Only names in our own pattern are deleted (see the module docstring). Temporary files of other programs are kept:
+    their writers take no lock, and an unfinished save may hold messages that no other file has.
     """
     swept: list[str] = []
     for name in fs.listdir(folder):
@@ -440,17 +445,17 @@ def sweep(folder: str, *, fs: Fs = OS_FS) -> list[str]:
 
 
 def timestamp_name(now: datetime | None = None) -> str:
-    """A time that can stand in a file name on every system: 20250131T120000.000000Z."""
+    """Format a time for use in a file name on any system: 20250131T120000.000000Z."""
     return (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
 def _outcome(named: bool) -> Outcome:
-    """Once a name is made, a failed flush of its folder leaves open whether it survives a power cut."""
+    """Outcome of a failure: after a rename or link it is unknown whether the name survives a power cut."""
     return "unknown" if named else "not_committed"
 
 
 def link_or_copy(fs: Fs, source: str, target: str) -> None:
-    """A second name for a file; a flushed copy where the file system has no links (FAT, some network shares)."""
+    """Link a file to a second name; write a flushed copy where hard links are not supported."""
     try:
         fs.link(source, target)
     except OSError as error:
@@ -476,7 +481,7 @@ def write_new(
     durable: bool = True,
     mode: int = FILE_MODE,
 ) -> os.stat_result:
-    """Write a file of a name that nobody knows yet, with mode and owner of `like`, or `mode`. Raises OSError."""
+    """Write a new file with mode and owner of `like`, or with `mode`; return its stat. Raises OSError."""
     fd = fs.open(path, CREATE, FILE_MODE)
     try:
         for chunk in data:
@@ -494,7 +499,7 @@ def write_new(
 
 
 def _open_up(fs: Fs, fd: int, mode: int) -> None:
-    """Give a new file its mode, if others may read it; what the umask of the process says does not matter then."""
+    """Set the mode of a new file if it is not the private default; the umask is not applied."""
     if mode != FILE_MODE:
         fs.chmod(fd, mode)
 
@@ -502,7 +507,7 @@ def _open_up(fs: Fs, fd: int, mode: int) -> None:
 def _keep_mode_and_owner(fs: Fs, fd: int, old: os.stat_result) -> None:
     new = fs.fstat(fd)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
-        with suppress(PermissionError):  # only root may give files away; the content matters more
+        with suppress(PermissionError):  # only root may change the owner; keeping the content matters more
             fs.chown(fd, old.st_uid, old.st_gid)
     mode = stat_module.S_IMODE(old.st_mode)
     if mode != stat_module.S_IMODE(new.st_mode):

@@ -1,8 +1,8 @@
-"""When appended lines become durable: the three levels, in one place.
+"""Flush policy of journals: the three durability levels.
 
-``full`` flushes before it returns.  ``batch`` flushes after 64 lines, or 200 ms after the first unflushed one by a
-daemon thread, at close and at exit: a crash of the process loses nothing, a power cut at most that much.
-``none`` leaves it to the kernel.
+``full`` flushes before it returns. ``batch`` flushes after 64 lines, or 200 ms after the first unflushed line (in a
+daemon thread), at close and at exit: a crash of the process loses nothing, a power cut at most those lines. ``none``
+leaves flushing to the kernel.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Durability = Literal["full", "batch", "none"]
 
 
 def check_durability(level: str) -> Durability:
-    """Raises Invalid unless `level` is one of the three words."""
+    """Return `level` as a `Durability`. Raises Invalid if it is not one of the three."""
     for known in get_args(Durability):
         if level == known:
             return known  # type: ignore[no-any-return]
-    raise Invalid(f"durability is {level!r}", hint="use 'full', 'batch' or 'none'")
+    raise Invalid(f"unknown durability level {level!r}", hint="use 'full', 'batch' or 'none'")
 
 
 class Committer:
-    """Flushes journals as their durability level says; there is one in a process, `COMMITTER`."""
+    """Flushes journals according to their durability level. One instance per process: `COMMITTER`."""
 
     LINES = 64
     SECONDS = 0.2
@@ -41,10 +41,10 @@ class Committer:
         self._thread: threading.Thread | None = None
 
     def commit(self, journal: Journal, level: Durability, lines: int) -> None:
-        """Do what `level` demands after `lines` were appended. Call it without the lock.
+        """Flush, or schedule a flush, after `lines` were appended. Call it without holding the lock.
 
         Raises:
-            StorageFailed: a flush failed, now (`full`, or the 64th line) or in the background since the last call.
+            StorageFailed: a flush failed: now (`full`, or the 64th line), or in the background since the last call.
         """
         if level == "full":
             journal.flush()
@@ -68,20 +68,20 @@ class Committer:
             journal.flush()
 
     def settle(self, journal: Journal) -> None:
-        """Flush what waits of this journal now (at close). Raises StorageFailed as `Journal.flush` does."""
+        """Run a pending flush of this journal now (at close). Raises StorageFailed as `Journal.flush` does."""
         if self._take(journal):
             journal.flush()
         journal.raise_failure()
 
     def _take(self, journal: Journal) -> bool:
-        """True if the journal waits for a flush, which is now the caller's. One that is under way is awaited."""
+        """Claim a pending flush for the caller; False if there is none. Waits for a flush in progress."""
         with self._guard:
             while id(journal) in self._flushing:
                 self._wake.wait()
             return self._waiting.pop(id(journal), None) is not None
 
     def settle_all(self) -> None:
-        """Flush everything that waits (at exit). A failure leaves its journal suspect."""
+        """Run all pending flushes (at exit). A journal whose flush fails is marked suspect."""
         with self._guard:
             while self._flushing:
                 self._wake.wait()
@@ -91,7 +91,7 @@ class Committer:
             _flush_unheard(journal)
 
     def forget(self) -> None:
-        """In a forked child: threads are not inherited, and the parent flushes what it wrote."""
+        """Reset in a forked child: threads are not inherited, and the parent flushes its own writes."""
         self.__init__()  # type: ignore[misc]
 
     def _start(self) -> None:
@@ -119,7 +119,7 @@ class Committer:
 
 
 def _flush_unheard(journal: Journal) -> None:
-    """Flush where no caller listens: a failure waits in the journal for the next call, which raises it."""
+    """Flush in the background: a failure is stored in the journal and raised by its next call."""
     try:
         journal.flush()
     except StorageFailed as error:

@@ -1,11 +1,11 @@
-"""The one seam to the file system.
+"""File system interface: every system call that Sessionary makes on files goes through an `Fs`.
 
-Everything that Sessionary does to a disk goes through an `Fs`: about twenty calls, each one system call wide, so
-that a test can stand in its place, record the order of calls, and fail or kill at the n-th of them.
-`OsFs` binds the methods straight to the functions of `os`: on the hot path the seam costs nothing.
+`Fs` has about twenty methods, each one system call wide. Tests replace it to record the order of calls, and to fail
+or kill at the n-th call. `OsFs` binds the methods directly to functions of `os`, so the indirection costs nothing on
+the hot path.
 
-An `Fs` raises plain `OSError`. It becomes `StorageFailed` in one place, `storage_failed` below, called by the
-rooms of `disk` at their faces, because only they know what the failure means for the caller's data.
+An `Fs` raises plain `OSError`. `storage_failed` is the only place that turns it into `StorageFailed`. The modules of
+`disk` call it in their public functions, because only they know what the failure means for the caller's data.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ O_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 O_BINARY = getattr(os, "O_BINARY", 0)
 O_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 O_TMPFILE = getattr(os, "O_TMPFILE", 0)
-# Opening a named pipe waits for its other end, for ever if need be: whoever can make a file in a folder that we read
-# could stop all readers. Of regular files this flag changes nothing.
+# Opening a named pipe blocks until its other end opens: without this flag, a pipe in one of our folders would block
+# every reader. Regular files are not affected.
 O_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 READ = os.O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_BINARY
 APPEND = os.O_RDWR | os.O_APPEND | O_NONBLOCK | O_CLOEXEC | O_BINARY
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_BINARY
 NAMELESS = os.O_RDWR | O_TMPFILE | O_CLOEXEC
-"""Opens a folder for a file in it that has no name yet; only where `O_TMPFILE` is not 0."""
+"""Flags for opening an unnamed file in a folder; only valid where `O_TMPFILE` is not 0."""
 
 FILE_MODE = 0o600
 DIR_MODE = 0o700
 
-# How to lock, never waiting: the numbers of flock, which Windows has not.
+# Lock modes, all non-blocking. The numbers are those of flock(2), which Windows lacks.
 SHARED, EXCLUSIVE, UNLOCK = 1 | 4, 2 | 4, 8
 
 FICLONE = 0x40049409  # linux/fs.h: share the extents of another file
-LOCKED_BYTE = 1 << 30  # locks of Windows keep others from reading the bytes: one far behind the note is taken
+LOCKED_BYTE = 1 << 30  # Windows locks block reading of the locked bytes: lock one far behind the note
 
 
 class Fs(Protocol):
-    """What `disk` needs of a file system. Each call MUST do what the function of that name in `os` does.
+    """The file system calls that `disk` uses. Each method MUST behave like the function of that name in `os`.
 
     Paths are str. `write` may be short; callers loop. `rename` MUST replace atomically. `lock` takes `SHARED`,
-    `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds it.
-    `utime` sets both times of a file to `mtime_ns`, by default to now. `name` gives a name, which MUST be free, to a
-    file that was opened as `NAMELESS`.
+    `EXCLUSIVE` or `UNLOCK` and MUST NOT block: it raises BlockingIOError when another open file description holds the
+    lock. `utime` sets both times of a file to `mtime_ns`, by default to now. `link_fd` links a file that was opened
+    as `NAMELESS` to a name, which MUST be unused.
     """
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int: ...
@@ -86,7 +86,7 @@ class Fs(Protocol):
 
 
 def _full_fsync(fd: int) -> None:  # pragma: no cover - macOS
-    """On macOS fsync stops at the drive's cache; F_FULLFSYNC goes through it."""
+    """Flush on macOS: fsync stops at the drive's cache, F_FULLFSYNC does not."""
     if sys.platform == "darwin":
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
@@ -99,8 +99,8 @@ def _full_fsync(fd: int) -> None:  # pragma: no cover - macOS
 def patient_rename(source: str, target: str) -> None:
     """os.replace with a bounded retry, for Windows.
 
-    Virus scanners and indexers hold files open for moments there (WinError 5, 32, 33: PermissionError). Anything
-    else, a full disk above all, fails at once.
+    On Windows, virus scanners and indexers keep files open for moments (WinError 5, 32, 33: PermissionError). Any
+    other error, such as a full disk, is raised at once.
     """
     for pause in (0.001, 0.005, 0.02, 0.1, 0.3):
         try:
@@ -112,13 +112,13 @@ def patient_rename(source: str, target: str) -> None:
 
 
 def _windows_pread(fd: int, length: int, offset: int) -> bytes:
-    """Windows has no pread. Descriptors that we read at offsets are never shared between threads without a lock."""
+    """Pread for Windows. Descriptors read at offsets are never shared between threads without a lock."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, length)
 
 
 def _windows_lock(fd: int, how: int) -> None:
-    """Windows knows only exclusive locks."""
+    """Flock for Windows, which has exclusive locks only."""
     if sys.platform == "win32":
         os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
         if how == UNLOCK:
@@ -151,7 +151,7 @@ class OsFs:
 
     @staticmethod
     def open(path: str, flags: int, mode: int = FILE_MODE) -> int:
-        """As os.open, but what is made is private."""
+        """As os.open, but new files are private."""
         return os.open(path, flags, mode)
 
     @staticmethod
@@ -164,12 +164,12 @@ class OsFs:
 
     @staticmethod
     def link_fd(fd: int, target: str) -> None:
-        """Linux names the file behind a descriptor by a link to it, if /proc is there; the folder is not looked at."""
+        """Link an open file to a name through /proc (Linux only); `src_dir_fd` is ignored for an absolute path."""
         os.link(f"/proc/self/fd/{fd}", target, src_dir_fd=fd, follow_symlinks=True)
 
     @staticmethod
     def mkdir(path: str, mode: int = DIR_MODE) -> None:
-        """As os.mkdir, but what is made is private."""
+        """As os.mkdir, but new folders are private."""
         os.mkdir(path, mode)
 
     @staticmethod
@@ -184,7 +184,7 @@ class OsFs:
 
     @staticmethod
     def clone(source: int, target: int) -> None:
-        """Share the bytes of `source` (btrfs, xfs, bcachefs). Raises OSError where the file system cannot."""
+        """Share the extents of `source` (btrfs, xfs, bcachefs). Raises OSError where unsupported."""
         if sys.platform != "linux":
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         fcntl.ioctl(target, FICLONE, source)
@@ -196,54 +196,54 @@ _HINTS = {
     errno.ENOSPC: "the disk is full: free some space and try again",
     errno.EDQUOT: "your disk quota is used up: free some space and try again",
     errno.EROFS: "the file system is mounted read-only",
-    errno.EACCES: "you may not do that there: check owner and mode of the file and of its folder",
-    errno.EPERM: "you may not do that there: check owner and mode of the file and of its folder",
+    errno.EACCES: "permission denied: check owner and mode of the file and of its folder",
+    errno.EPERM: "permission denied: check owner and mode of the file and of its folder",
     errno.EIO: "the device reports an I/O error: check the disk before going on",
     errno.ENAMETOOLONG: "the name is longer than this file system allows",
-    errno.ENOTDIR: "a file stands where a folder is wanted: move it away, or name another place",
+    errno.ENOTDIR: "a file is in the place of a folder: move it away, or choose another path",
     errno.EMFILE: "this process has too many files open: raise its limit (ulimit -n)",
 }
 
 
-# What the kernel says of things that are no files, in words that help. ESPIPE is its answer to reading at an offset.
+# Clearer texts for what the kernel reports about pipes and devices. ESPIPE: it cannot be read at an offset.
 _REASONS = {
-    errno.ESPIPE: "it is no file but a pipe or a device",
-    errno.ENXIO: "it is no file but a socket or a device",
+    errno.ESPIPE: "not a regular file but a pipe or a device",
+    errno.ENXIO: "not a regular file but a socket or a device",
 }
 NO_FILE = frozenset({*_REASONS, errno.EISDIR})
 
 
 def expanded(path: str | os.PathLike[str]) -> str:
-    """The path that a caller means: a ``~`` in front of it is a home.
+    """Return a path with a leading ``~`` expanded to the home directory.
 
-    Where there is no such home the functions of `os` leave the ``~`` as it is, and what is written next lies in a new
-    folder of that name, wherever the process happens to stand.
+    Functions of `os` leave an unknown ``~`` as it is, so that a later write would create a folder of that name in the
+    current directory.
 
     Raises:
-        Invalid: there is no such home.
+        Invalid: the home directory is unknown.
     """
     meant = os.path.expanduser(text := os.fspath(path))
     if meant == text and text.startswith("~"):
         home = text.split(os.sep, 1)[0]
         raise Invalid(
-            f"{text}: there is no home {home} here",
+            f"{text}: unknown home directory {home}",
             path=text,
-            hint=f"set HOME, or give an absolute path; ./{home} is a folder of that name",
+            hint=f"set HOME, or give an absolute path; ./{home} is a folder named {home} in the current directory",
         )
     return meant
 
 
 def reason_of(error: OSError) -> str:
-    """Why a call failed, in words."""
+    """Return the reason of a failed call as text."""
     return _REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def storage_failed(
     error: OSError, operation: str, path: str, *, outcome: Outcome = "not_committed", **fields: Any
 ) -> StorageFailed:
-    """The one translation of OSError: keeps errno, names the file, and says what became of the write."""
+    """Convert an OSError to StorageFailed: keeps errno, names the file, and states the outcome of the write."""
     reason = reason_of(error)
-    doing = "write atomically to" if operation == "replace" else operation  # the words of the original store
+    doing = "write atomically to" if operation == "replace" else operation  # message of the original store
     return StorageFailed(
         f"Failed to {doing} {path}: {reason}",
         errno=error.errno,
@@ -256,10 +256,10 @@ def storage_failed(
 
 
 def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
-    """What the file under a name is; None if there is none.
+    """Return the stat of a path; None if it does not exist.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the path cannot be examined.
     """
     try:
         return fs.stat(path)
@@ -270,10 +270,10 @@ def stat_or_none(fs: Fs, path: str) -> os.stat_result | None:
 
 
 def is_there(fs: Fs, path: str) -> bool:
-    """True if something has this name, be it a link that leads nowhere.
+    """True if the path exists, also as a dangling symbolic link.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the path cannot be examined.
     """
     try:
         fs.lstat(path)
@@ -285,7 +285,10 @@ def is_there(fs: Fs, path: str) -> bool:
 
 
 def size_of(fs: Fs, path: str) -> int | None:
-    """The bytes of a file; those of a link that leads nowhere are its own. None if it is gone. Raises OSError."""
+    """Return the size of a file in bytes; None if it is missing. Raises OSError.
+
+    A dangling link has the size of the link itself.
+    """
     try:
         return fs.stat(path).st_size
     except FileNotFoundError:
@@ -296,7 +299,7 @@ def size_of(fs: Fs, path: str) -> int | None:
 
 
 def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
-    """Write every byte. One `write` call unless the kernel takes less, which it may near a full disk."""
+    """Write all bytes. One `write` call, unless the kernel accepts fewer bytes, as it may near a full disk."""
     written = fs.write(fd, data)
     if written == len(data):
         return
@@ -306,10 +309,10 @@ def write_all(fs: Fs, fd: int, data: bytes | memoryview) -> None:
 
 
 def require_regular(found: os.stat_result) -> os.stat_result:
-    """The stat of an open file, if it is one: a device may have no end, and a pipe no beginning.
+    """Return the stat of an open file if it is a regular file: devices may be endless, pipes cannot seek.
 
     Raises:
-        OSError: it is something else, see `reason_of`.
+        OSError: it is not a regular file, see `reason_of`.
     """
     if not stat_module.S_ISREG(found.st_mode):
         number = errno.EISDIR if stat_module.S_ISDIR(found.st_mode) else errno.ESPIPE
@@ -318,10 +321,10 @@ def require_regular(found: os.stat_result) -> os.stat_result:
 
 
 def read_all(fs: Fs, fd: int, limit: int = maxsize) -> bytes:
-    """The bytes of an open file up to the size that it has now; what is appended meanwhile comes with the next look.
+    """Read an open file up to its current size; bytes appended meanwhile are left for the next read.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or has more bytes than `limit` (EFBIG).
+        OSError: it cannot be read, is not a regular file, or is larger than `limit` bytes (EFBIG).
     """
     size = require_regular(fs.fstat(fd)).st_size
     if size > limit:
@@ -330,7 +333,7 @@ def read_all(fs: Fs, fd: int, limit: int = maxsize) -> bytes:
 
 
 def read_at(fs: Fs, fd: int, length: int, offset: int) -> bytes:
-    """The bytes at an offset of an open file; fewer only where the file ends.
+    """Read `length` bytes at `offset` of an open file; fewer only at the end of the file.
 
     Raises:
         OSError: it cannot be read.
@@ -338,7 +341,7 @@ def read_at(fs: Fs, fd: int, length: int, offset: int) -> bytes:
     data = fs.pread(fd, length, offset)
     if len(data) == length or not data:
         return data
-    parts, have = [data], len(data)  # pread stops at 2 GiB on Linux, and may be short on others
+    parts, have = [data], len(data)  # pread stops at 2 GiB on Linux, and may return less elsewhere
     while have < length and (more := fs.pread(fd, length - have, offset + have)):
         parts.append(more)
         have += len(more)
@@ -346,15 +349,15 @@ def read_at(fs: Fs, fd: int, length: int, offset: int) -> bytes:
 
 
 def placeholder_name(name: str) -> str:
-    """The name that iCloud Drive gives to the placeholder of a file whose content is not on this device."""
+    """Return the name of the placeholder that iCloud Drive leaves for a file whose content is not on this device."""
     return f".{name}.icloud"
 
 
 def refuse_placeholder(fs: Fs, path: str, operation: str) -> None:
-    """Refuse to make a file whose content is on another device: one of the two versions would be lost.
+    """Refuse to create a file whose content iCloud Drive keeps elsewhere: one of the two versions would be lost.
 
     Raises:
-        StorageFailed: the placeholder of the file is there; nothing was written.
+        StorageFailed: a placeholder of the file exists; nothing was written.
     """
     folder, name = os.path.split(path)
     placeholder = os.path.join(folder, placeholder_name(name))
@@ -363,7 +366,7 @@ def refuse_placeholder(fs: Fs, path: str, operation: str) -> None:
     except OSError:
         return
     raise StorageFailed(
-        f"{path} is not on this device: iCloud Drive has left a placeholder for it",
+        f"{path} is not on this device: iCloud Drive left a placeholder for it",
         operation=operation,
         path=path,
         outcome="not_committed",
@@ -372,10 +375,10 @@ def refuse_placeholder(fs: Fs, path: str, operation: str) -> None:
 
 
 def read_bytes(fs: Fs, path: str, *, operation: str = "read", limit: int = maxsize) -> bytes | None:
-    """The content of a file, or None where there is none.
+    """Return the content of a file; None if it does not exist.
 
     Raises:
-        StorageFailed: it is there but cannot be read (a folder, no permission, an I/O error, more bytes than `limit`).
+        StorageFailed: it exists but cannot be read (a folder, no permission, an I/O error, more bytes than `limit`).
     """
     try:
         fd = fs.open(path, READ)
@@ -392,8 +395,8 @@ def read_bytes(fs: Fs, path: str, *, operation: str = "read", limit: int = maxsi
 
 
 def sync_dir(fs: Fs, path: str) -> None:
-    """Make the names in a folder durable. A file system that cannot sync folders (EINVAL) has nothing to promise."""
-    if sys.platform == "win32":  # pragma: no cover - a folder cannot be opened there; NTFS journals its names
+    """Make the names in a folder durable. File systems that cannot flush folders (EINVAL) are accepted."""
+    if sys.platform == "win32":  # pragma: no cover - folders cannot be opened; NTFS journals its names
         return
     fd = fs.open(path, READ | O_DIRECTORY)
     try:
@@ -410,14 +413,14 @@ _MOST_NAMED = 10_000
 
 
 def name_folders(fs: Fs, folder: str) -> None:
-    """Make the name of a folder that is there durable, and the names of those that it lies in.
+    """Make the names of an existing folder and of its parents durable, once per process.
 
-    Whoever made it may have been killed before its name was flushed, and a power cut takes a folder without a name
-    along with all that lies in it. So who promises what he wrote into a folder sees to its name: once in a process.
-    A folder that another process removes and makes anew in the meantime, with all that we write into, is not noticed.
+    The process that made the folder may have been killed before its name was flushed, and a power cut would then
+    remove the folder with its content. So a writer that acknowledges data in a folder must flush the folder's name.
+    Not detected: another process removes and recreates the folder in the meantime.
 
     Raises:
-        OSError: the system refused. Folders above it that may not be read are left to those who may.
+        OSError: a folder could not be flushed. Parents that this user may not read are skipped.
     """
     named = _named(fs)
     found = []
@@ -437,32 +440,32 @@ def name_folders(fs: Fs, folder: str) -> None:
 
 
 def is_named(fs: Fs, folder: str) -> bool:
-    """True if `name_folders` has nothing to do. To be asked before a flush: after it the caches are cold."""
+    """True if `name_folders` has nothing to do. Ask before a flush: afterwards the caches are cold."""
     return folder in vars(fs).get(_NAMED, ())
 
 
 def forget_names(fs: Fs) -> None:
-    """A folder was moved or removed: another one that gets its name, or one below it, is not named yet."""
+    """Forget which folder names are flushed, after a folder was moved or removed: its name may be reused."""
     _named(fs).clear()
 
 
 def _named(fs: Fs) -> set[str]:
-    """The folders of which this process has flushed the names; it hangs on the file system and goes with it."""
+    """The folders whose names this process has flushed; stored on the `Fs`, so it has the same lifetime."""
     named: set[str] = vars(fs).setdefault(_NAMED, set())
     return named
 
 
 def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = None) -> bool:
-    """Make a folder and its missing parents, private (0700). True if anything was made.
+    """Make a folder and its missing parents, private (0700); True if any was made.
 
-    With `within`, a folder above it, only those below that one are made.
+    With `within`, a parent folder, only folders below that one are made.
 
-    Durability: the folder and every folder made is named durably in its parent before this returns (unless `durable`
-    is False).
+    Durability: the names of the folder and of all folders made are durable when this returns (unless `durable` is
+    False).
 
     Raises:
-        OSError: the system refused; also where a link on the way leads nowhere, as to a disk that is not there, and
-            where `within` is not there.
+        OSError: a folder could not be made; a link on the way is dangling, for instance to an unmounted disk; or
+            `within` does not exist.
     """
     wanted = [path]
     seen: set[str] = set()
@@ -475,11 +478,11 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = N
             wanted.pop()
         except FileNotFoundError:
             above = os.path.dirname(wanted[-1])
-            if above in seen or above == within:  # it takes no folder: a link that leads nowhere, or /proc
+            if above in seen or above == within:  # it cannot contain folders: a dangling link, or /proc
                 raise
             seen.add(above)
             wanted.append(above)
-    if not _named(fs).isdisjoint(made):  # somebody has removed it, or one of those above it
+    if not _named(fs).isdisjoint(made):  # the folder or one of its parents was removed by another process
         forget_names(fs)
     if durable:
         name_folders(fs, path)
@@ -487,10 +490,10 @@ def make_dirs(fs: Fs, path: str, *, durable: bool = True, within: str | None = N
 
 
 def make_folder(fs: Fs, path: str) -> bool:
-    """As `make_dirs`, durably, for callers that report it.
+    """As `make_dirs`, durable, with StorageFailed instead of OSError.
 
     Raises:
-        StorageFailed: it cannot be made.
+        StorageFailed: the folder cannot be made.
     """
     try:
         return make_dirs(fs, path)
@@ -499,5 +502,5 @@ def make_folder(fs: Fs, path: str) -> bool:
 
 
 def not_found(path: str, message: str, hints: Sequence[str] = ()) -> NotFound:
-    """A NotFound that names the path."""
+    """Return a NotFound error that names the path."""
     return NotFound(message, path=path, hint="; ".join(hints) or None)

@@ -1,16 +1,16 @@
-"""Line files that grow at the end: the append, the torn tail, the flush.
+"""Journals: line files that grow at the end. Append, torn tail, flush.
 
-One append is one write of whole lines on an O_APPEND descriptor, under the lock of the folder, after the tail has
-been made whole.  A writer that is killed inside a long write leaves half a line; whoever appends next without
-looking glues its record to that half and destroys an acknowledged word of its own.
+An append is one write of whole lines on an O_APPEND descriptor, under the lock of the folder, after the tail has been
+repaired. A writer that is killed during a long write leaves half a line. Without the repair, the next append would
+join its record to that half line and lose it.
 
-What is done about a torn tail depends on who else writes the file. Where strict readers and no lock-free writers
-are (`Tail.CUT`), the torn bytes are stored beside the file and cut off.  Where others append without a lock
-(`Tail.SEAL`), cutting could take a line that they have just written, so a newline ends the torn one instead.
+The repair of a torn tail depends on the other writers of the file. With strict readers and no lock-free writers
+(`Tail.CUT`), the torn bytes are saved beside the file and cut off. Where other programs append without a lock
+(`Tail.SEAL`), cutting could remove a line that they have just written, so a newline ends the torn line instead.
 
-The flush comes after the lock is released: others append meanwhile, and the kernel merges the flushes of many.
-A flush that fails is never tried again: the kernel marks the pages clean and the second try would succeed without
-having written anything.  The journal is then *suspect*, and its next append writes the whole file anew.
+The flush comes after the lock is released: others append meanwhile, and the kernel merges concurrent flushes. A
+failed flush is never retried: the kernel marks the pages clean, and a second flush would succeed without writing
+anything. The journal is then *suspect*, and its next append rewrites the whole file.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ TAIL_BLOCK = 1 << 16
 COPY_BLOCK = 1 << 20
 
 _OPEN_NOFOLLOW = APPEND | O_NOFOLLOW
-# Inodes of which a flush failed in this process. The mark must outlive the Journal: the next one on the same file
-# would append behind a hole and flush "successfully".
+# Inodes whose flush failed in this process. Outlives the Journal object: a new Journal on the same file would append
+# behind a hole and flush "successfully".
 _suspects: set[tuple[int, int]] = set()
 _journals: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
 class Tail(Enum):
-    """What to do with the bytes behind the last newline."""
+    """How to repair bytes behind the last newline."""
 
     CUT = "cut"
     SEAL = "seal"
 
 
 def is_json_text(data: bytes) -> bool:
-    """True if every non-blank line of the bytes is JSON to a strict text reader; a byte order mark is forgiven."""
+    """True if every non-blank line is strict JSON text; a byte order mark is accepted."""
     try:
         text = data.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         for line in text.split("\n"):
@@ -73,10 +73,10 @@ def is_json_text(data: bytes) -> bool:
 
 
 class _OpenFile:
-    """A descriptor that is closed with the last reference to it.
+    """A descriptor that is closed with its last reference.
 
-    Several threads may be flushing it while another gives it up. Closing it under a thread that flushes would let the
-    number be reused, and the flush would vouch for somebody else's file; so each of them holds a reference.
+    Several threads may be flushing it while another thread drops it. Closing it during a flush would let the kernel
+    reuse the number, and the flush would then acknowledge another file. So each thread holds a reference.
     """
 
     __slots__ = ("fd", "fs")
@@ -86,28 +86,28 @@ class _OpenFile:
         self.fd = fd
 
     def close(self) -> None:
-        """Close it whoever uses it: in a forked child, where a thread that is not here may have a reference."""
+        """Close it in a forked child, although a thread that does not exist there may hold a reference."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             self.fs.close(fd)
 
     def __del__(self) -> None:
-        with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+        with suppress(BaseException):  # modules may be gone at interpreter exit
             self.close()
 
 
 class Journal:
-    """One line file, its descriptor kept open between appends.
+    """A line file whose descriptor stays open between appends.
 
     The caller holds the lock of the folder during `append`, and calls `flush` after releasing it.
 
     Attributes:
         identity: (device, inode) of the open file.
-        size: its size after our last append.
+        size: its size in bytes after our last append.
         suspect: a flush failed; the next append replaces the file.
-        unmoved: at the last `enter` the file that we have open stood under the name.
-        failure: the error of a flush in the background that nobody has been told of yet.
-        torn: where torn bytes were stored by the last append that found some, else None.
+        unmoved: at the last `enter`, the path still led to the open file.
+        failure: error of a background flush that has not been raised yet.
+        torn: path where the last append saved torn bytes; None if there were none.
     """
 
     def __init__(
@@ -128,10 +128,10 @@ class Journal:
         _journals.add(self)
 
     def look(self) -> os.stat_result | None:
-        """What the file under the name is now; None if there is none.
+        """Return the stat of the file at `path`; None if it does not exist.
 
         Raises:
-            StorageFailed: the system does not tell.
+            StorageFailed: the path cannot be examined.
         """
         try:
             return self._fs.stat(self.path)
@@ -141,15 +141,15 @@ class Journal:
             raise storage_failed(error, "look at", self.path) from error
 
     def enter(self, lock: FileLock) -> os.stat_result | None:
-        """Take the lock of the journal's folder; what the file under the name is then.
+        """Take the lock of the journal's folder; return the stat of the file, or None.
 
-        Neither the journal nor the lock file ever leaves its folder. So while the file that we have open stands under
-        its name, the folder is in its place, and the name of the lock file need not be looked at.
+        Neither the journal nor the lock file ever leaves its folder. So while the path still leads to our open file,
+        the folder has not been moved, and the path of the lock file need not be checked.
 
         Raises:
-            Locked: somebody else held it all the time.
-            NotFound: the folder is not there (FileNotFoundError).
-            StorageFailed: the system does not tell.
+            Locked: another holder kept the lock until the timeout.
+            NotFound: the folder does not exist (FileNotFoundError).
+            StorageFailed: the path cannot be examined.
         """
         while True:
             lock.acquire(look_at_name=False)
@@ -157,8 +157,7 @@ class Journal:
                 found = self.look()
                 self.unmoved = (
                     found is not None
-                    and self._open_file
-                    is not None  # of a closed file the number may be another file's by now
+                    and self._open_file is not None  # the inode number of a closed file may have been reused
                     and (found.st_dev, found.st_ino) == self.identity
                 )
                 if self.unmoved or lock.is_named():
@@ -169,14 +168,14 @@ class Journal:
             lock.release()
 
     def append(self, data: bytes, found: os.stat_result | None) -> None:
-        """Add whole lines (each ending in a newline) at the end. `found` is a fresh `look`.
+        """Append whole lines, each ending in a newline. `found` is the result of a fresh `look`.
 
-        Durability: none until `flush` returns. If it raises, a later reader finds none of the lines, or a prefix
-        of whole ones and a torn last line that no reader returns and the next append heals.
+        Durability: none until `flush` returns. If this raises, a later reader finds none of the lines, or some of the
+        first ones; a torn last line is skipped by readers and repaired by the next append.
 
         Raises:
-            StorageFailed: the disk refused, nothing was promised; or a flush in the background failed since the
-                last call (``outcome="unknown"``), in which case nothing was appended either.
+            StorageFailed: the write failed, nothing was acknowledged; or a background flush failed since the last
+                call (``outcome="unknown"``), and nothing was appended.
         """
         self.torn = None
         if self.failure is not None:
@@ -191,8 +190,8 @@ class Journal:
                 found = self._fs.stat(self.path)
             file = self._open_file
             if file is None or (found.st_dev, found.st_ino) != self.identity:
-                # Another process replaced the file since: appending to the old inode would put acknowledged lines
-                # into what is now the backup.
+                # Another process has replaced the file: an append to the old inode would put acknowledged lines into
+                # what is now the backup.
                 self.close()
                 file, found = self._open()
                 if self.identity in _suspects:
@@ -208,16 +207,16 @@ class Journal:
             raise storage_failed(error, "append to", self.path) from error
 
     def flush(self) -> None:
-        """Make everything appended so far durable, the file's name included.
+        """Make everything appended so far durable, including the name of the file.
 
         Safe to call from several threads and without the lock.
 
         Raises:
-            StorageFailed: with ``outcome="unknown"``; the journal is suspect from then on, and so it is for every
-                thread whose flush comes after the one that failed.
+            StorageFailed: with ``outcome="unknown"``; the journal is suspect from then on, also for threads whose
+                flush comes later.
         """
         if self.suspect:
-            raise self._unknown("an earlier flush of it failed")
+            raise self._unknown("an earlier flush failed")
         file = self._open_file
         if file is None:
             return
@@ -230,43 +229,43 @@ class Journal:
             _suspects.add(self.identity)
             if self._open_file is file:
                 self.close()
-            file = None  # else the traceback would keep it open
+            file = None  # otherwise the traceback keeps it open
             raise storage_failed(error, "flush", self.path, outcome="unknown") from error
 
     def close(self) -> None:
-        """Give the descriptor back, without flushing; the next append opens the file again."""
+        """Close the descriptor without flushing; the next append opens the file again."""
         self._open_file = None
         self.size = -1
 
     def raise_failure(self) -> None:
-        """Tell the caller, once, that a flush in the background failed.
+        """Raise the failure of a background flush, once.
 
         Raises:
-            StorageFailed: it did.
+            StorageFailed: a background flush failed.
         """
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
 
     def stat(self) -> os.stat_result:
-        """What the open file is now. Only after an `append`, under the lock."""
+        """Return the stat of the open file. Call it only after an `append`, under the lock."""
         assert self._open_file is not None
         return self._fs.fstat(self._open_file.fd)
 
     def forget(self) -> None:
-        """In a forked child: drop the inherited descriptor; flushing what it awaits is the parent's business."""
+        """Drop the inherited descriptor in a forked child; the parent flushes its own writes."""
         file, self._open_file = self._open_file, None
         self.size = -1
         if file is not None:
             file.close()
 
     def distrust(self) -> None:
-        """The file was replaced, and whether that survives is unknown: the next append writes it anew."""
+        """Mark the journal suspect: the file was replaced with an unknown outcome, so the next append rewrites it."""
         self.close()
         self.suspect = True
 
     def reopened(self) -> None:
-        """Tell the journal that the file under its name was replaced by its owner."""
+        """Accept a file that its owner has replaced: close the old descriptor, clear the suspect mark."""
         self.close()
         self.suspect = False
 
@@ -288,14 +287,14 @@ class Journal:
         return StorageFailed(message, outcome="unknown", operation="flush", path=self.path)
 
     def _begin(self, data: bytes) -> bool:
-        """Make the file with its first lines; False if somebody who takes no lock was faster."""
+        """Create the file with its first lines; False if another writer created it first."""
         refuse_placeholder(self._fs, self.path, "append to")
         try:
             fd = self._fs.open(atomic.resolve(self._fs, self.path), CREATE | os.O_APPEND, FILE_MODE)
         except FileExistsError:
             return False
         found = self._fs.fstat(fd)
-        _suspects.discard((found.st_dev, found.st_ino))  # the number of a file that is gone, given anew
+        _suspects.discard((found.st_dev, found.st_ino))  # a reused inode number
         self._adopt(fd)
         self._write(fd, 0, data)
         return True
@@ -312,9 +311,10 @@ class Journal:
         self.size = size + len(data)
 
     def _take_back(self, fd: int, size: int, data: bytes) -> bool:
-        """After a short write on a full disk: remove what was written of it, if nobody has written behind it.
+        """After a short write on a full disk: remove the written part, unless another writer appended behind it.
 
-        False if whole lines of it may stay. Half a line may: readers skip it, and the next append heals it.
+        Return False if whole lines of it may remain. Half a line may remain: readers skip it, and the next append
+        repairs it.
         """
         try:
             half = self._fs.fstat(fd).st_size - size
@@ -328,7 +328,7 @@ class Journal:
         return b"\n" not in data[:-1]
 
     def _whole_tail(self, fd: int, size: int, data: bytes) -> tuple[int, bytes]:
-        """Make the end of the file a line end. Returns the size, and the data to write there."""
+        """Repair the tail. Return the size of the file and the data to append."""
         if self._fs.pread(fd, 1, size - 1) == b"\n":
             return size, data
         if self.tail is Tail.SEAL:
@@ -336,13 +336,13 @@ class Journal:
         start = self._line_start(fd, size)
         torn = read_at(self._fs, fd, size - start, start)
         if is_json_text(torn):
-            return size, b"\n" + data  # a whole record that only lacks its newline
+            return size, b"\n" + data  # a complete record without its newline
         self.torn = atomic.save_aside(self.path, "torn", torn, fs=self._fs, now=self._now())
         self._fs.truncate(fd, start)
         return start, data
 
     def _line_start(self, fd: int, size: int) -> int:
-        """Offset behind the last newline, found backwards in blocks."""
+        """Return the offset behind the last newline, searched backwards in blocks."""
         end = size
         while end > 0:
             begin = max(0, end - TAIL_BLOCK)
@@ -353,20 +353,20 @@ class Journal:
         return 0
 
     def _sync_names(self) -> None:
-        # Whoever made the file may have been killed before it could flush its name.
+        # The process that made the file may have been killed before it flushed the name.
         folder = os.path.dirname(self.path)
         with suppress(
             FileNotFoundError
-        ):  # it was moved since we wrote: `atomic.move_folder` has seen to the names
+        ):  # it was moved since our write; `atomic.move_folder` flushed the names
             sync_dir(self._fs, folder)
             name_folders(self._fs, folder)
         self._names_synced = True
 
     def _write_anew(self, data: bytes) -> None:
-        """Replace a suspect file: its lines checked one by one, damaged ones stored aside, the new ones behind.
+        """Rewrite a suspect file: every line is checked, damaged lines are saved aside, `data` is appended.
 
         Raises:
-            StorageFailed: the file is still suspect.
+            StorageFailed: the rewrite failed; the file is still suspect.
         """
         self.close()
         suspect = self.identity
@@ -394,7 +394,7 @@ class Journal:
 
 
 def lines_of(fs: Fs, path: str) -> Generator[bytes, None, None]:
-    """The lines of a file without their newlines, a torn last one included, one at a time."""
+    """Yield the lines of a file without their newlines, including a torn last line."""
     fd = fs.open(path, READ)
     try:
         require_regular(fs.fstat(fd))

@@ -1,12 +1,12 @@
 """Kernel locks on side files.
 
-A lock lies on a file that is never replaced and never deleted (`<session>/.lock`), not on the data: a lock on a
-file that is itself replaced guards nothing.  The kernel frees it with the process, so no lock is ever stale and
-nobody has to guess whether a process id is still alive.
+The lock is on a file that is never replaced or deleted (`<session>/.lock`), not on the data: a lock on a file that is
+itself replaced protects nothing. The kernel releases it with the process, so no lock is ever stale and no process id
+must be checked.
 
-Two hazards are met here.  The folder may be moved to the trash while we wait, so after the lock is ours the file
-under the name is compared with the one we hold, and the wait starts over if they differ.  A forked child shares
-its parent's locks, so children drop every inherited descriptor before they do anything.
+Two hazards are handled. The folder may be moved to the trash during the wait: after locking, the file at the path is
+compared with the locked one, and the wait starts again if they differ. A forked child shares its parent's locks:
+children close every inherited descriptor first.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ from sessionary.disk.fs import (
 )
 from sessionary.errors import Locked
 
-# Not the generator of the module: whoever has seeded that one finds it as he left it. A forked child draws anew.
+# A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
 _chance = random.Random()
 
 TIMEOUT = 10.0
 TURNS = 10
-"""So often whoever waits lets another process go first before it sleeps: the holder is mostly about to let go, and the
-shortest sleep takes longer than that."""
+"""Number of times a waiter yields to other processes before it sleeps: the holder is usually about to finish, and the
+shortest sleep takes longer.
+"""
 FIRST_PAUSE = 50e-6
 LONGEST_PAUSE = 2e-3
 
@@ -58,10 +59,10 @@ _locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
 class FileLock:
-    """The lock on one side file, its descriptor kept open between uses.
+    """Lock on one side file; the descriptor stays open between uses.
 
-    Threads of this process exclude each other too. Not re-entrant: taking it twice in a thread is a mistake that
-    ends in `Locked`.
+    It also excludes other threads of this process. It is not re-entrant: taking it twice in a thread ends in
+    `Locked`.
 
     Attributes:
         path: the side file.
@@ -86,13 +87,13 @@ class FileLock:
     ) -> None:
         """Take the lock, waiting at most `timeout` seconds.
 
-        With `note` (the name of an operation that may take long) the holder writes who it is and since when into
-        the file, for those who wait; appends, which hold for microseconds, leave it out. Without `look_at_name` the
-        caller sees to it that the folder is still in its place (`is_named`).
+        With `note` (the name of an operation that may take long) the holder writes its identity and the start time
+        into the file, for waiters to report; appends, which hold the lock for microseconds, omit it. Without
+        `look_at_name` the caller checks that the folder was not moved (`is_named`).
 
         Raises:
-            Locked: somebody else held it all the time; `details` says who, as far as the system can tell.
-            NotFound: the folder is not there (FileNotFoundError).
+            Locked: another holder kept it until the timeout; `details` names it, as far as the system knows.
+            NotFound: the folder does not exist (FileNotFoundError).
             StorageFailed: the lock file cannot be opened.
         """
         if not self._thread.acquire(False) and not self._thread.acquire(timeout=max(timeout, 0)):
@@ -106,7 +107,7 @@ class FileLock:
             except OSError:
                 self._wait(timeout, how)
             while look_at_name and not self.is_named():
-                self._open()  # the folder was moved while we waited: what we held guards nothing any more
+                self._open()  # the folder was moved during the wait: our lock protects nothing
                 self._wait(timeout, how)
         except BaseException:
             self._thread.release()
@@ -115,13 +116,13 @@ class FileLock:
             self.note(note)
 
     def release(self) -> None:
-        """Let go. Never raises: a descriptor that is gone holds nothing."""
-        if self._noted:  # else a later holder that leaves no note would be told of as holding since then
+        """Release the lock. Never raises: a closed descriptor holds no lock."""
+        if self._noted:  # otherwise a later holder without a note would be reported with this start time
             self._noted = False
             with suppress(OSError):
                 self._fs.truncate(self._fd, 0)
         if self._fd >= 0:
-            try:  # contextlib.suppress costs as much as the call
+            try:  # contextlib.suppress would double the cost
                 self._fs.lock(self._fd, UNLOCK)
             except OSError:
                 pass
@@ -129,7 +130,7 @@ class FileLock:
 
     @contextmanager
     def held(self, timeout: float = TIMEOUT, *, note: str | None = None) -> Iterator[None]:
-        """The lock for the length of a ``with`` block."""
+        """Hold the lock for a ``with`` block."""
         self.acquire(timeout, note=note)
         try:
             yield
@@ -137,21 +138,21 @@ class FileLock:
             self.release()
 
     def close(self) -> None:
-        """Give the descriptor back; the next `acquire` opens the file again."""
+        """Close the descriptor; the next `acquire` opens the file again."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             with suppress(OSError):
                 self._fs.close(fd)
 
     def __del__(self) -> None:
-        with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
-            if not self._thread.locked():  # one that is held stays held until the process ends
+        with suppress(BaseException):  # modules may be gone at interpreter exit
+            if not self._thread.locked():  # a held lock stays held until the process ends
                 self.close()
 
     def is_named(self) -> bool:
-        """True if what we hold is the file under the name still; else it guards nothing, and is given up.
+        """True if the path still leads to the locked file; otherwise the lock is useless and the descriptor is closed.
 
-        The inode behind an open descriptor cannot change or be reused, so its fstat is taken once, at open.
+        The inode behind an open descriptor cannot change or be reused, so fstat runs once, at open.
         """
         try:
             named = self._fs.stat(self.path)
@@ -165,9 +166,9 @@ class FileLock:
         return False
 
     def is_abandoned(self) -> bool:
-        """True if the note of an earlier holder is still there: it died, or left it on purpose (`keep_note`).
+        """True if an earlier holder left its note: it died, or kept the note on purpose (`keep_note`).
 
-        Whatever it had begun may be half done. Only while holding the lock.
+        Its operation may be incomplete. Call it only while holding the lock.
         """
         try:
             return not self._noted and self._fs.fstat(self._fd).st_size > 0
@@ -199,14 +200,14 @@ class FileLock:
             self._fd = self._fs.open(self.path, _OPEN, FILE_MODE)
         except FileNotFoundError:
             folder = os.path.dirname(self.path)
-            raise not_found(folder, f"there is no folder {folder}") from None
+            raise not_found(folder, f"Folder not found: {folder}") from None
         except OSError as error:
             raise storage_failed(error, "open the lock", self.path) from error
         found = self._fs.fstat(self._fd)
         self._inode = (found.st_dev, found.st_ino)
 
     def note(self, operation: str) -> None:
-        """Write into the file who holds the lock, since when and for what; never raises. Only while holding it."""
+        """Write holder, start time and operation into the held lock file. Never raises."""
         facts = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -214,7 +215,7 @@ class FileLock:
             "operation": operation,
         }
         self._noted = True
-        with suppress(OSError):  # the note is a courtesy; a full disk must not stop what it describes
+        with suppress(OSError):  # the note is optional; a full disk must not stop the operation
             fd = self._fs.open(self.path, _OPEN_NOTE, FILE_MODE)
             try:
                 write_all(self._fs, fd, json.dumps(facts).encode() + b"\n")
@@ -222,11 +223,11 @@ class FileLock:
                 self._fs.close(fd)
 
     def keep_note(self) -> None:
-        """Let go without removing the note, so that the next holder knows that something is left to do."""
+        """Leave the note in the file on release, so that the next holder knows that work is left."""
         self._noted = False
 
     def clear_note(self) -> None:
-        """Remove the note, whoever wrote it, with the next `release`: nothing is left to do."""
+        """Remove the note with the next `release`: no work is left."""
         self._noted = True
 
     def _locked(self, waited: float, who: dict[str, Any]) -> Locked:
@@ -242,21 +243,21 @@ class FileLock:
             operation="lock",
             path=self.path,
             details=who,
-            hint="let the other one finish, or end it; the lock goes with its process",
+            hint="wait for the other process to finish, or end it; the lock is released with its process",
         )
 
     def _forget(self) -> None:
-        # In a forked child: closing our copy leaves the parent's lock alone, unlocking it would not.
+        # In a forked child: closing our copy keeps the parent's lock, unlocking would release it.
         self.close()
         self._thread = threading.Lock()
 
 
 @contextmanager
 def shared(path: str, fs: Fs = OS_FS, timeout: float = TIMEOUT) -> Iterator[None]:
-    """A shared lock for the length of a ``with`` block: many readers at once, no writer.
+    """Hold a shared lock for a ``with`` block: many readers, no writer.
 
     Raises:
-        Locked: a writer held it all the time.
+        Locked: a writer kept it until the timeout.
     """
     lock = FileLock(path, fs)
     lock.acquire(timeout, exclusive=False)
@@ -268,9 +269,9 @@ def shared(path: str, fs: Fs = OS_FS, timeout: float = TIMEOUT) -> Iterator[None
 
 
 def holder(path: str, fs: Fs = OS_FS) -> dict[str, Any]:
-    """Who holds the lock on `path`, as far as the system tells: pid, command, host, since, operation.
+    """Return what is known about the holder of the lock on `path`: pid, command, host, since, operation.
 
-    The kernel's table (Linux) knows the process; the note in the file knows since when, if the holder left one.
+    The process comes from the kernel's table (Linux); the start time from the note in the file, if there is one.
     """
     note = _read_note(path, fs)
     pid = _holder_in_kernel_table(path, fs)

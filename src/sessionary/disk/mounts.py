@@ -1,8 +1,9 @@
-"""Does the file system under a folder keep what the engine promises?
+"""Detection of file systems that weaken the guarantees of the engine.
 
-Local file systems do (docs/durability.md says which were proven).  On network and host-shared ones a flush, a lock
-or an append may mean less than it says: two hosts do not see each other's locks, an append of one may land inside
-another's, a rename may not be atomic.  Such a mount is recognised by its type, and said; nothing is refused.
+Local file systems keep them (docs/durability.md lists the tested ones). On network and host-shared file systems a
+flush, lock or append may be weaker than its contract: two hosts do not see each other's locks, an append of one may
+land inside an append of the other, a rename may not be atomic. Such a mount is recognised by its type and reported;
+nothing is refused.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ _WEAK = {
     "afs": "AFS: a file is stored on close, and the last close wins",
 }
 _ONE_CHANGE = frozenset({"xfs", "btrfs", "tmpfs", "ramfs"})
-"""Here a new name and what it leads to become durable together, whatever of them is flushed."""
+"""File systems where a new name and its inode become durable together, whichever of them is flushed."""
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mounted file system: where, of which type, with which options of the file system itself."""
+    """A mounted file system: mount point, type, and options of the file system itself."""
 
     point: str
     kind: str
     options: frozenset[str]
 
     def weakness(self) -> str | None:
-        """Why the promises do not hold here; None if they do."""
+        """The reason why the guarantees do not hold on this mount; None if they hold."""
         if self.kind in _WEAK:
             return _WEAK[self.kind]
         if self.kind.startswith("fuse") and self.kind != "fuseblk":
-            return f"{self.kind}: whether flushes, locks and renames hold is up to the program behind it"
+            return f"{self.kind}: flushes, locks and renames depend on the program that serves it"
         if self.kind == "overlay" and "volatile" in self.options:
             return "overlay mounted 'volatile': flushes do nothing, a power cut may lose everything"
         if self.kind in ("tmpfs", "ramfs"):
@@ -53,7 +54,7 @@ class Mount:
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """The mounts of a Linux ``/proc/self/mountinfo``, later ones over earlier ones."""
+    """Parse a Linux ``/proc/self/mountinfo``; later mounts shadow earlier ones."""
     mounts = []
     for row in text.splitlines():
         left, _, right = row.partition(" - ")
@@ -67,7 +68,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def mount_of(path: str, mounts: list[Mount]) -> Mount | None:
-    """The mount that `path` lies on: the longest mount point above it, the last one mounted there."""
+    """Return the mount of `path`: the longest mount point above it, the last one mounted there."""
     best: Mount | None = None
     for mount in mounts:
         point = mount.point.rstrip("/")
@@ -78,9 +79,9 @@ def mount_of(path: str, mounts: list[Mount]) -> Mount | None:
 
 
 def weakness(path: str | os.PathLike[str]) -> str | None:
-    """Why the promises of the engine do not hold in `path`; None where they do, or where it cannot be told.
+    """Return the reason why the guarantees do not hold in `path`; None if they hold or if it is unknown.
 
-    Only Linux tells (and tmpfs counts: what is there does not outlive the machine).
+    Only known on Linux. tmpfs is weak too: its content does not survive a reboot.
     """
     mount = _mount_under(path)
     return None if mount is None else mount.weakness()
@@ -98,15 +99,15 @@ def _mount_under(path: str | os.PathLike[str]) -> Mount | None:
 
 @lru_cache(maxsize=1024)
 def flushes_links(folder: str, device: int) -> bool | None:
-    """Whether the flush of a folder makes durable also that the files which got their names in it have one.
+    """Return whether flushing a folder also makes the link counts of its new files durable; None if unknown.
 
-    A file that was made without a name has none on the disk either, and who flushed it before it was named has flushed
-    that, too. In a journal the name and the count of the names are one change. ext4 without a journal writes the count
-    when it likes, and after a power cut its check takes a file without names away. None where it cannot be told.
+    A file that was flushed before it was linked has a link count of 0 on disk. With a journal, the name and the count
+    are one change. ext4 without a journal writes the count later, and its check after a power cut removes files with
+    a count of 0.
 
     Args:
-        folder: where the file is made.
-        device: the number of its file system, since another one may be mounted there later.
+        folder: the folder of the new file.
+        device: its device number, since another file system may be mounted there later.
     """
     mount = _mount_under(folder)
     if mount is None:
@@ -114,11 +115,13 @@ def flushes_links(folder: str, device: int) -> bool | None:
     if mount.kind != "ext4":
         return mount.kind in _ONE_CHANGE or None
     options = _options_of_ext4(device)
-    return None if options is None else "\ndata=" in options  # how data go with the journal, if there is one
+    return (
+        None if options is None else "\ndata=" in options
+    )  # the journal mode is shown only if there is a journal
 
 
 def _options_of_ext4(device: int) -> str | None:
-    """What the kernel says of the ext4 on a device, a line for each option."""
+    """Return the options that the kernel lists for the ext4 on a device, one per line."""
     try:
         name = os.path.basename(os.path.realpath(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
         with open(f"/proc/fs/ext4/{name}/options", encoding="utf-8", errors="replace") as options:
@@ -128,8 +131,14 @@ def _options_of_ext4(device: int) -> str | None:
 
 
 def problem(path: str, why: str) -> Problem:
-    """The note that `check` and the first report of a store give of a weak file system."""
+    """Return the note about a weak file system, for `check` and the first report of a store."""
     remedy = "keep sessions on a local disk (ext4, xfs, btrfs, APFS, NTFS)"
     return Problem(
-        "weak_file_system", Severity.note, path, None, None, f"the promises do not hold here: {why}", remedy
+        "weak_file_system",
+        Severity.note,
+        path,
+        None,
+        None,
+        f"durability is not guaranteed here: {why}",
+        remedy,
     )

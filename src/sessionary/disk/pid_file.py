@@ -1,12 +1,12 @@
-"""A lock by the existence of a file that holds a process id, for programs that know no kernel locks.
+"""Lock by the existence of a file with a process id, for programs without kernel locks.
 
-The scripts of the orchestrator lock in this way: `set -C; echo $$ > FILE` fails while FILE exists, and `rm` unlocks.
-Such a file outlives a process that is killed, and nothing but its content says whose it is. So it is only ever taken
-under a kernel lock (`disk.lock`), which orders our own processes. Then one of ours that is found belongs to a process
-that was killed, and is removed. Those of other programs are waited for and never removed.
+The orchestrator's scripts lock in this way: `set -C; echo $$ > FILE` fails while FILE exists, and `rm` unlocks. Such
+a file outlives a killed process, and only its content identifies the owner. So it is taken only under a kernel lock
+(`disk.lock`), which serialises our own processes: one of our files that is found then belongs to a killed process and
+is removed. Files of other programs are waited for and never removed.
 
-Ours begin with a blank, which no reader of numbers minds. It is the first byte, so a file that was cut off after it is
-still known as ours; one without content is what earlier versions of this program used as a kernel lock.
+Our files begin with a blank, which number parsers ignore. It is the first byte, so a truncated file is still
+recognised as ours. An empty file is what earlier versions of this program used as a kernel lock.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ _MOST = 64
 FIRST_PAUSE = 1e-3
 LONGEST_PAUSE = 5e-2
 GRACE = 0.1
-"""So many seconds a file may be without content, or name a process that has ended, before that counts: a script
-opens the file before it writes to it, and may end between two looks."""
+"""Seconds that a file may be empty, or name an ended process, before that counts: a script opens the file before it
+writes to it, and may end between two checks.
+"""
 
 
 class Holder(NamedTuple):
-    """What a lock file says.
+    """Content of a lock file.
 
     Attributes:
         pid: the process; None if the file names none.
         ours: True if this program made it.
         empty: True if it has no content.
         since: its modification time, in seconds since 1970.
-        inode: its number.
+        inode: its inode number.
     """
 
     pid: int | None
@@ -61,16 +62,16 @@ class Holder(NamedTuple):
 
     @property
     def running(self) -> bool:
-        """True if the process may be running: on this machine, as far as the system tells."""
+        """True if the process may be running on this machine, as far as the system knows."""
         return self.pid is not None and _is_running(self.pid)
 
 
 class PidFile:
-    """The lock on one name. Take it only while a kernel lock of our own is held.
+    """Lock on one name. Take it only while holding our own kernel lock.
 
     Attributes:
         path: the file.
-        removed: True if one that a killed process of ours had left was removed by the last `acquire`.
+        removed: True if the last `acquire` removed the file of a killed process of ours.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS) -> None:
@@ -80,12 +81,13 @@ class PidFile:
         self._fd = -1
 
     def acquire(self, timeout: float, now: Callable[[], datetime]) -> None:
-        """Create the file, waiting at most `timeout` seconds for a process of another program that has it.
+        """Create the file, waiting at most `timeout` seconds for another program that holds the lock.
 
-        Durability: none, and none is needed: after a power cut the file may be there, and is removed as ours.
+        Durability: none needed. After a power cut the file may exist, and is removed as ours.
 
         Raises:
-            Locked: another program has it, or was killed while it had it; `details` has `pid`, `age` and `running`.
+            Locked: another program holds the lock, or was killed while holding it; `details` has `pid`, `age` and
+                `running`.
             StorageFailed: the file cannot be created.
         """
         self.removed = False
@@ -96,7 +98,7 @@ class PidFile:
         while not self._create():
             found = read_holder(self.path, self._fs)
             if found is None:
-                continue  # it was removed since we tried
+                continue  # it was removed meanwhile
             if seen is None or seen.inode != found.inode:
                 first_seen = time.monotonic()
             seen = found
@@ -113,9 +115,9 @@ class PidFile:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def release(self) -> None:
-        """Remove the file. Never raises: one that stays is removed by the next `acquire`.
+        """Remove the file. Never raises: the next `acquire` removes a leftover.
 
-        Where somebody has removed ours meanwhile and a script has made its own, that one stays.
+        If ours was removed meanwhile and a script has made its own, the script's file is kept.
         """
         fd, self._fd = self._fd, -1
         with suppress(OSError):
@@ -125,7 +127,7 @@ class PidFile:
             self._fs.close(fd)
 
     def _create(self) -> bool:
-        """True if the file was created. Its kernel lock keeps earlier versions of this program waiting, too."""
+        """Create the file; False if it exists. Its kernel lock also blocks earlier versions of this program."""
         try:
             fd = self._fs.open(self.path, CREATE, FILE_MODE)
         except FileExistsError:
@@ -145,7 +147,7 @@ class PidFile:
         return True
 
     def _remove(self, found: Holder) -> bool:
-        """Remove a file that no process has; False if an earlier version of this program holds its kernel lock."""
+        """Remove an abandoned file; False if an earlier version of this program holds its kernel lock."""
         try:
             fd = self._fs.open(self.path, READ | O_NOFOLLOW)
         except FileNotFoundError:
@@ -172,7 +174,7 @@ class PidFile:
     def _locked(self, found: Holder, waited: float, now: datetime) -> Locked:
         folder = os.path.dirname(self.path)
         age = max(0.0, now.timestamp() - found.since)
-        who = "a process that it does not name" if found.pid is None else f"process {found.pid}"
+        who = "an unnamed process" if found.pid is None else f"process {found.pid}"
         details = {"pid": found.pid, "age": round(age), "running": found.running, "waited": round(waited, 3)}
         if found.running:
             text = f"{folder} is locked by {who} for {in_words(age)}; waited {waited:.3g} s"
@@ -185,7 +187,7 @@ class PidFile:
 
 
 def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
-    """What the lock file at a path says; None if there is none. One that cannot be read names no process."""
+    """Read the lock file at a path; None if it does not exist. An unreadable file has no pid."""
     try:
         found = fs.lstat(path)
     except OSError:
@@ -193,7 +195,7 @@ def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
     try:
         fd = fs.open(path, READ | O_NOFOLLOW)
         try:
-            data = fs.pread(fd, _MOST, 0).rstrip(b"\0")  # what a power cut may leave of a file
+            data = fs.pread(fd, _MOST, 0).rstrip(b"\0")  # a power cut may leave zero bytes
         finally:
             fs.close(fd)
     except FileNotFoundError:
@@ -206,12 +208,12 @@ def read_holder(path: str, fs: Fs = OS_FS) -> Holder | None:
 
 
 def way_out(path: str) -> str:
-    """How to end a lock by hand."""
+    """The command that removes a lock by hand."""
     return f"remove {path}"
 
 
 def in_words(seconds: float) -> str:
-    """A length of time in its largest unit: ``45 s``, ``3 min``, ``2 h``, ``5 days``."""
+    """Format a duration in its largest unit: ``45 s``, ``3 min``, ``2 h``, ``5 days``."""
     for size, name in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{int(seconds // size)} {name}"
@@ -219,8 +221,8 @@ def in_words(seconds: float) -> str:
 
 
 def _is_running(pid: int) -> bool:
-    """True if there is such a process, or if the system does not say."""
-    if sys.platform == "win32":  # pragma: no cover - there a signal of number 0 ends the process
+    """True if the process exists, or if the system does not say."""
+    if sys.platform == "win32":  # pragma: no cover - os.kill(pid, 0) ends the process there
         return True
     try:
         os.kill(pid, 0)

@@ -1,7 +1,7 @@
-"""Bytes that are laid down now and read again in a moment, and may be too many for the memory.
+"""Temporary bytes that may not fit into memory.
 
-A few stay in memory. Beyond that they go to a file that has no name, or loses it at once: nobody else finds it, and it
-is gone with the process, however that ends. Nothing is flushed, for nothing of it is to be kept.
+A small amount stays in memory. Beyond that it goes to an unnamed file, which is gone with the process. Nothing is
+flushed.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from sessionary.disk.fs import (
 )
 
 IN_MEMORY = 4 << 20
-_CLOSED = -1  # no descriptor: the system says so itself when it is used
+_CLOSED = -1  # an invalid descriptor: using it raises EBADF
 
 
 class Slot(NamedTuple):
-    """Where bytes lie in a spool."""
+    """Position of bytes in a spool."""
 
     at: int
     length: int
 
 
 class Spool:
-    """Bytes to be read again, in any order and any number of times, until it is closed. For one thread.
+    """Temporary bytes that can be read in any order and any number of times until it is closed. For one thread.
 
-    Close it, by a ``with`` block: an error that somebody keeps would keep its file open too.
+    Close it with a ``with`` block: a stored exception would keep the file open.
 
     Args:
-        folder: where the file lies if one is needed; it is there already, but for `make`. That for temporary files by
-            default, which may be in memory.
-        make: make the folder, once a file is needed in it.
-        in_memory: how many bytes need no file.
+        folder: the folder of the file if one is needed; it exists, unless `make` is set. By default the system's
+            folder for temporary files, which may be in memory.
+        make: make the folder when a file is needed.
+        in_memory: number of bytes to keep in memory before a file is used.
         fs: the file system.
     """
 
@@ -75,16 +75,16 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file. What was laid down is not there any more."""
+        """Close the file and drop all bytes."""
         self._held = bytearray()
         self._fd = _CLOSED
         self._end()
 
     def put(self, data: bytes) -> Slot:
-        """Lay bytes down.
+        """Store bytes; return their position.
 
         Raises:
-            StorageFailed: the disk refused.
+            StorageFailed: the write failed.
         """
         slot = Slot(self._size, len(data))
         self._size += len(data)
@@ -98,14 +98,14 @@ class Spool:
                 self._held = bytearray()
             write_all(self._fs, self._fd, data)
         except OSError as error:
-            raise storage_failed(error, "lay down bytes in", self._place()) from error
+            raise storage_failed(error, "store temporary bytes in", self._place()) from error
         return slot
 
     def get(self, slot: Slot) -> bytes:
-        """The bytes that were laid down there.
+        """Read the bytes at a position.
 
         Raises:
-            StorageFailed: the disk refused.
+            StorageFailed: the read failed.
         """
         if self._fd is None:
             return bytes(self._held[slot.at : slot.at + slot.length])
@@ -114,7 +114,7 @@ class Spool:
             if len(data) < slot.length:
                 raise OSError(f"{slot.length - len(data)} bytes are missing")
         except OSError as error:
-            raise storage_failed(error, "read bytes back from", self._place()) from error
+            raise storage_failed(error, "read temporary bytes from", self._place()) from error
         return data
 
     def _place(self) -> str:
@@ -128,7 +128,7 @@ class Spool:
         return fd
 
     def _file(self) -> tuple[int, str | None]:
-        """An open file, and the name under which it has to be removed when it is closed, if any is left."""
+        """Open a file; return its descriptor, and the name to remove on close, if it still has one."""
         if O_TMPFILE:
             try:
                 return self._fs.open(self._place(), NAMELESS, FILE_MODE), None

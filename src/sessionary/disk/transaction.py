@@ -1,19 +1,17 @@
-"""A change of several files of one folder that is never left half done.
+"""Transactions: changes of several files of one folder that are applied completely or not at all.
 
-A single file is replaced by one rename; several are not. So before anything changes, a folder `.undo/open/` gets the
-old bytes and the new ones of every file concerned, and `intent.json`, which says what is to happen; all of it is
-flushed. Then the new content of the *first* file is renamed into its place (or, if it is to go, the file is renamed
-into the folder): this is the commit. The rest follows,
-and the folder is renamed to `.undo/<time>-<operation>/`, where the old bytes stay, for undoing.
+Before anything changes, the folder `.undo/open/` gets the old and the new bytes of every file involved and
+`intent.json`, which describes the change; all of it is flushed. Then the new content of the *first* file is renamed
+into place (or, if the file is removed, it is renamed into the folder): this is the commit. The rest follows, and the
+folder is renamed to `.undo/<time>-<operation>/`, where the old bytes stay for undo.
 
-Whoever takes the lock of the folder next and finds `open` there knows what to do: if that rename has not happened,
-nothing has, and the folder is removed; if it has, the rest is done. Each step may be cut off
-anywhere, and be done again. Two old states would be worse than one: there is only one `open`, by its name.
+The next holder of the folder's lock that finds `open` recovers: without the commit, the folder is removed; with it,
+the rest is done. Each step may be interrupted anywhere and repeated. There is at most one open transaction, because
+its name is fixed.
 
-There are two kinds of change. A `Whole` is a file that gets other content, or is put away. A `Cut` is a journal that
-loses some of its last lines. Its many bytes before them are neither read nor written, and programs that take no lock
-may add lines behind them at any time; those lines stay, whenever they come, but for one that is written between
-the last look and the cut, some microseconds later.
+There are two kinds of change. `Whole` gives a file new content, or removes it. `Cut` removes some of the last lines
+of a journal. The bytes before them are neither read nor written. Programs that take no lock may append lines at any
+time; those lines are kept, except for one that is written in the microseconds between the last check and the cut.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ OLD, NEW, GONE = ".old", ".new", ".gone"
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A file of the folder and what it is to hold; None puts it away, under its old name in the kept folder."""
+    """A file of the folder and its new content; None removes it and keeps it under its old name in the undo folder."""
 
     name: str
     new: Iterable[bytes] | None
@@ -56,13 +54,13 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The end of a journal of the folder, and what is to stay of it.
+    """The end of a journal to be cut, and the lines of it to keep.
 
     Attributes:
         name: the file.
-        offset: where the first line begins that goes.
-        size: where the last line ends that was looked at; what lies behind it is others' and stays.
-        kept: the lines between the two that stay, as bytes.
+        offset: offset of the first removed line.
+        size: end of the last line that was read; bytes behind it were added by others and are kept.
+        kept: the lines between the two that are kept, as bytes.
     """
 
     name: str
@@ -72,15 +70,15 @@ class Cut:
 
 
 class Entry(NamedTuple):
-    """An operation that was done, and whose old bytes are kept.
+    """A finished transaction whose old bytes are kept.
 
     Attributes:
-        path: the folder that keeps them.
-        operation: what was done.
-        at: when, in words that sort.
-        facts: what the operation said about itself.
-        record: the whole of `intent.json`.
-        size: the bytes that lie there, those under a second name elsewhere included.
+        path: the folder with the old bytes.
+        operation: name of the operation.
+        at: time, as sortable text.
+        facts: facts that the operation stored about itself.
+        record: content of `intent.json`.
+        size: size of the folder in bytes, hard links to other folders included.
     """
 
     path: str
@@ -92,7 +90,7 @@ class Entry(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """What became of an operation that was found cut off: finished, or taken back."""
+    """Result of recovering an interrupted transaction: finished, or rolled back."""
 
     operation: str
     finished: bool
@@ -108,16 +106,16 @@ def carry_out(
     facts: Mapping[str, Any],
     now: datetime,
 ) -> str:
-    """Make a change of several files; returns the folder that keeps the old bytes. Hold the lock of `folder`.
+    """Change several files atomically; return the folder with the old bytes. The caller holds the lock of `folder`.
 
     Putting the first of `wholes` in place (or away) is the commit.
 
-    Durability: when this returns, the change survives a power cut. If it does not return, the next holder of the
-    lock who calls `recover` gets the old state or the new one, never half of each.
+    Durability: when this returns, the change survives a power cut. If it does not return, the next holder of the lock
+    that calls `recover` gets the old state or the new one, never a mixture.
 
     Raises:
-        StorageFailed: ``not_committed``, and nothing was changed; or ``committed`` or ``unknown``: `recover` will
-            find out, and finish.
+        StorageFailed: ``not_committed``, and nothing was changed; or ``committed`` or ``unknown``: `recover` finishes
+            it.
     """
     intent = _prepare(fs, folder, operation, wholes, cut, facts, now)
     try:
@@ -131,10 +129,10 @@ def carry_out(
 
 
 def recover(fs: Fs, folder: str) -> Recovered | None:
-    """Finish or take back what a killed holder of the lock has left; None if there is nothing. Hold the lock.
+    """Finish or roll back the transaction of a killed process; None if there is none. The caller holds the lock.
 
     Raises:
-        StorageFailed: it could not be done now; the next call will try again.
+        StorageFailed: recovery failed now; the next call tries again.
     """
     place = os.path.join(folder, UNDO, OPEN)
     try:
@@ -145,7 +143,7 @@ def recover(fs: Fs, folder: str) -> Recovered | None:
         raise storage_failed(error, "look at", place) from error
     try:
         data = read_bytes(fs, os.path.join(place, INTENT))
-        if data is None:  # it is written last: nothing has begun
+        if data is None:  # intent.json is written last: nothing has begun
             atomic.erase_tree(place, fs=fs)
             return Recovered("", False)
         return _settle(_Intent(fs, folder, _record(data)), place)
@@ -157,7 +155,7 @@ def recover(fs: Fs, folder: str) -> Recovered | None:
 
 def _settle(intent: _Intent, place: str) -> Recovered:
     operation = str(intent.record.get("operation", ""))
-    if not intent.record.get("wholes"):  # the description is damaged: keep all of it, out of the way
+    if not intent.record.get("wholes"):  # damaged description: keep everything, renamed
         intent.fs.rename(place, intent.free_name("unreadable"))
         return Recovered(operation, False)
     if not intent.is_committed():
@@ -168,10 +166,10 @@ def _settle(intent: _Intent, place: str) -> Recovered:
 
 
 def open_intent(fs: Fs, folder: str) -> tuple[str, bool] | None:
-    """The operation that was begun in `folder` and not finished, and whether it is committed. Takes no lock.
+    """Return name and commit state of the open transaction of `folder`; None if there is none. Takes no lock.
 
     Raises:
-        OSError: it cannot be told.
+        OSError: it cannot be determined.
     """
     place = os.path.join(folder, UNDO, OPEN)
     try:
@@ -187,7 +185,7 @@ def open_intent(fs: Fs, folder: str) -> tuple[str, bool] | None:
 
 
 def entries(fs: Fs, folder: str) -> list[Entry]:
-    """The operations whose old bytes are kept, the oldest first. Raises OSError."""
+    """Return the transactions whose old bytes are kept, the oldest first. Raises OSError."""
     undo = os.path.join(folder, UNDO)
     try:
         names = sorted(fs.listdir(undo), key=_age)
@@ -209,7 +207,7 @@ def entries(fs: Fs, folder: str) -> list[Entry]:
 
 
 def _age(name: str) -> tuple[str, int]:
-    """Names of one microsecond end in ``.2``, ``.3`` and so on."""
+    """Sort key of names: those of one microsecond end in ``.2``, ``.3`` and so on."""
     stamp, _, number = name.rpartition(".")
     return (stamp, int(number)) if stamp and number.isdigit() else (name, 1)
 
@@ -223,7 +221,7 @@ def _prepare(
     facts: Mapping[str, Any],
     now: datetime,
 ) -> _Intent:
-    """Lay everything ready. Raises StorageFailed, after removing what was laid."""
+    """Write old and new bytes to the open folder. Raises StorageFailed, after removing them again."""
     place = os.path.join(folder, UNDO, OPEN)
     record: dict[str, Any] = {
         "operation": operation,
@@ -234,7 +232,7 @@ def _prepare(
     intent = _Intent(fs, folder, record)
     try:
         make_dirs(fs, os.path.dirname(place))
-        fs.mkdir(place)  # fails if another operation is open: `recover` comes first
+        fs.mkdir(place)  # fails if another transaction is open: `recover` comes first
         sync_dir(fs, os.path.dirname(place))
     except OSError as error:
         raise storage_failed(error, operation, folder) from error
@@ -253,7 +251,7 @@ def _prepare(
 
 
 def _failed(error: OSError, operation: str, folder: str, outcome: Outcome) -> StorageFailed:
-    """What to raise of a step that failed: `outcome` is that of the whole operation, whatever the step says."""
+    """Return the error for a failed step, with the outcome of the whole operation."""
     if not isinstance(error, StorageFailed):
         return storage_failed(error, operation, folder, outcome=outcome)
     return StorageFailed(
@@ -267,7 +265,7 @@ def _failed(error: OSError, operation: str, folder: str, outcome: Outcome) -> St
 
 
 class _Intent:
-    """One operation while its folder is called `open`."""
+    """A transaction while its folder is named `open`."""
 
     def __init__(self, fs: Fs, folder: str, record: dict[str, Any]) -> None:
         self.fs = fs
@@ -315,8 +313,8 @@ class _Intent:
         }
 
     def take_back(self) -> None:
-        """Remove everything that was laid; nothing has been changed. Raises OSError: `recover` removes the rest."""
-        # The description goes first: without it, what is left of the rest says that nothing has begun.
+        """Roll back: remove all prepared files; nothing was changed. Raises OSError: `recover` removes the rest."""
+        # intent.json first: without it, the remaining files show that nothing has begun.
         if self._stat(self.at(INTENT)) is not None:
             self.fs.unlink(self.at(INTENT))
             sync_dir(self.fs, self.place)
@@ -332,7 +330,7 @@ class _Intent:
         return self._stat(self.at(first["name"] + GONE)) is not None
 
     def outcome(self) -> Outcome:
-        """What became of a commit that failed; if nothing, it is taken back."""
+        """Return the outcome of a failed commit; without a commit, roll back."""
         with suppress(OSError):
             if not self.is_committed():
                 self.take_back()
@@ -353,8 +351,8 @@ class _Intent:
     # -- the rest
 
     def finish(self) -> str:
-        """Do what is left after the commit, as often as needed; returns where the old bytes stay."""
-        self._sync()  # of a commit that was cut off before its flush
+        """Do the steps after the commit, as often as needed; return the folder with the old bytes."""
+        self._sync()  # for a commit that was interrupted before its flush
         for whole in self.record["wholes"][1:]:
             self._put(whole["name"], new=whole["new"])
         if "cut" in self.record:
@@ -366,7 +364,7 @@ class _Intent:
         return done
 
     def free_name(self, wanted: str) -> str:
-        """A place for the finished folder; two operations of one microsecond get neighbouring names."""
+        """Return an unused name for the finished folder; transactions of one microsecond get a number."""
         path = os.path.join(self.folder, UNDO, wanted)
         number = 1
         while self._stat(path if number == 1 else f"{path}.{number}") is not None:
@@ -374,14 +372,14 @@ class _Intent:
         return path if number == 1 else f"{path}.{number}"
 
     def _put(self, name: str, *, new: bool) -> None:
-        """Put the new content in place, or the file away; not over a version that somebody stored since."""
+        """Put the new content in place, or the file away; a version stored by another program since is kept."""
         path = self.target(name)
         done = self._stat(self.at(name + NEW)) is None if new else self._stat(path) is None
         if not done and self._is_old(path, self.at(name + OLD)):
             self._move(name, new=new)
 
     def _is_old(self, path: str, old: str) -> bool:
-        """True if the file is the one whose second name (or copy, where links fail) we keep."""
+        """True if the file is the one whose hard link (or copy) we keep."""
         here, kept = self._stat(path), self._stat(old)
         if here is None or kept is None:
             return here is kept
@@ -401,7 +399,7 @@ class _Intent:
 
 
 def _record(data: bytes) -> dict[str, Any]:
-    """What `intent.json` says; nothing if it is damaged."""
+    """Decode `intent.json`; {} if it is damaged."""
     try:
         value = decode(data)
     except Undecodable:

@@ -1,8 +1,8 @@
-"""Taking lines out of a journal, when it may be cut off anywhere and others may add lines at any time.
+"""Removal of lines from the end of a journal to which other programs append at any time, safe at interruption.
 
-The part of `transaction` that is about a `Cut`. The bytes before the first line that goes are neither read nor written:
-the journal is cut there, and what stays of its end is added again. Programs that take no lock open the file for each
-line that they add, so it must remain the same file, and their lines must remain in it.
+Implements `Cut` of `transaction`. The bytes before the first removed line are neither read nor written: the journal
+is truncated there, and the lines to keep are appended again. Programs that take no lock open the file for each line
+that they append, so the inode must stay the same, and their lines must be kept.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ TAIL, KEPT, BEHIND = ".tail", ".kept", ".behind"
 BLOCK = 1 << 20
 KNOWN_BY = 64
 LOOKS = 4
-"""How often a journal that grows while it is to be cut is looked at again."""
+"""Number of times a journal that grows during the cut is read again."""
 
 
 def known_by(fs: Fs, fd: int, offset: int) -> str:
-    """The last bytes before an offset, by which a journal is known again. Raises OSError."""
+    """Return the last bytes before an offset, as hex: they identify the journal. Raises OSError."""
     start = max(0, offset - KNOWN_BY)
     return read_at(fs, fd, offset - start, start).hex()
 
 
 def continues(log: LineFile, cut: Mapping[str, Any], kept: Iterable[bytes]) -> bool:
-    """True if a journal still is what a `Cut`, as `Entry.record` tells it, has made of it, and more behind that.
+    """True if a journal starts with the result of a `Cut`, given as in `Entry.record`.
 
     Raises:
         StorageFailed: it cannot be read.
@@ -49,21 +49,21 @@ def continues(log: LineFile, cut: Mapping[str, Any], kept: Iterable[bytes]) -> b
 
 
 def cut_journal(fs: Fs, path: str, place: str, cut: Mapping[str, Any]) -> None:
-    """Take the lines out of the journal at `path`, as often as needed: it may have been begun before.
+    """Remove lines from the journal at `path`. Idempotent: an interrupted cut is continued.
 
     Args:
         fs: the file system.
         path: the journal.
-        place: the folder in which the end that it had (``.tail``) and what stays of it (``.kept``) lie.
+        place: the folder with the old end of the journal (``.tail``) and the lines of it to keep (``.kept``).
         cut: ``name``, ``offset`` and ``before`` (see `known_by`).
 
     Raises:
-        OSError: it could not be done, or not wholly.
+        OSError: the cut failed, or is incomplete.
     """
     try:
         fd = fs.open(path, APPEND)
     except FileNotFoundError:
-        return  # somebody has taken the journal away: nothing is left to cut
+        return  # the journal was removed meanwhile: nothing to cut
     try:
         if fs.fstat(fd).st_size >= cut["offset"] and known_by(fs, fd, cut["offset"]) == cut["before"]:
             _Cutting(fs, fd, os.path.join(place, cut["name"]), cut["offset"]).run()
@@ -72,7 +72,7 @@ def cut_journal(fs: Fs, path: str, place: str, cut: Mapping[str, Any]) -> None:
 
 
 class _Cutting:
-    """One journal that is being cut."""
+    """A journal that is being cut."""
 
     def __init__(self, fs: Fs, fd: int, stem: str, offset: int) -> None:
         self.fs = fs
@@ -85,9 +85,9 @@ class _Cutting:
     def run(self) -> None:
         """Bring the journal from either of two states to the third.
 
-        It is as it was when we looked, with lines of others behind it; or it was cut at the offset, and a part of what
-        stays was added, with lines of others behind that. A cut is flushed before anything is added, or a power cut
-        could leave a mixture of the two.
+        Either it is as it was when it was read, with lines of others behind it; or it was truncated at the offset,
+        and a part of the kept lines was appended, with lines of others behind that. The truncation is flushed before
+        anything is appended: otherwise a power cut could leave a mixture of both.
         """
         size = self._size()
         same = common(self.fs, self.fd, self.offset, self.before)
@@ -102,7 +102,7 @@ class _Cutting:
         self._cut(size, theirs)
 
     def _cut(self, size: int, theirs: bytes) -> None:
-        """Store what others added, cut, and add what stays. `size` is up to where their lines are known."""
+        """Save the lines of others, truncate, and append the kept lines. Up to `size` the lines of others are known."""
         for _ in range(LOOKS):
             if theirs:
                 known = read_bytes(self.fs, self.behind) or b""
@@ -111,7 +111,7 @@ class _Cutting:
             if not theirs:
                 break
             size += len(theirs)
-        # From here to the cut lie a few microseconds; a line that is added within them is lost.
+        # A line that is appended in the microseconds between here and the truncation is lost.
         late = theirs + b"".join(blocks(self.fs, self.fd, size, self._size()))
         self.fs.truncate(self.fd, self.offset)
         self.fs.fsync(self.fd)
@@ -123,9 +123,9 @@ class _Cutting:
         self.fs.fsync(self.fd)
 
     def _of_others(self, differs: int, size: int) -> bytes:
-        """What others added to a file to which we had added only a part, or holes, when we were killed.
+        """Return the lines of others in a file with only a part of our lines, or with holes, after a kill.
 
-        Between our line and the first of theirs may be no newline, and behind a hole may lie lines of ours.
+        There may be no newline between our line and the first of theirs, and lines of ours may follow a hole.
         """
         ours = b"".join(block for path in self.after for block in content(self.fs, path))
         start = self.offset + ours.rfind(b"\n", 0, differs - self.offset) + 1
@@ -139,7 +139,7 @@ class _Cutting:
             pieces = [whole[slice(*span)] for span in split_glued(whole)]
             found += [whole] if is_json_text(whole) or not pieces else pieces
         theirs = b"".join(line + b"\n" for line in found if line not in missing)
-        # A last line of theirs that has no end yet may get it at any moment.
+        # An unfinished last line of theirs may be completed at any moment.
         return theirs.removesuffix(b"\n") if not data.endswith((b"\n", b"\0")) else theirs
 
     def _size(self) -> int:
@@ -150,17 +150,17 @@ class _Cutting:
 
 
 def blocks(fs: Fs, fd: int, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of an open file from `start` to `end`, or to its end."""
+    """Yield the bytes of an open file from `start` to `end`, or to its end."""
     while start < end and (block := fs.pread(fd, min(BLOCK, end - start), start)):
         yield block
         start += len(block)
 
 
 def content(fs: Fs, path: str, start: int = 0, end: int = maxsize) -> Iterator[bytes]:
-    """The bytes of a file, a block at a time; none if it is not there. Raises OSError.
+    """Yield the bytes of a file in blocks; nothing if it does not exist. Raises OSError.
 
-    The file is opened for each block: a generator that is left half way, by an error of who writes the bytes, would
-    hold a descriptor for nobody knows how long.
+    The file is opened for each block: a generator that is dropped half way would keep its descriptor open for an
+    unknown time.
     """
     while start < end:
         try:
@@ -178,13 +178,13 @@ def content(fs: Fs, path: str, start: int = 0, end: int = maxsize) -> Iterator[b
 
 
 def _alike(one: bytes, other: bytes) -> int:
-    """How many bytes two pieces have in common from their beginning."""
+    """Return the length of the common prefix of two byte strings."""
     same = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(same, min(len(one), len(other)))
 
 
 def common(fs: Fs, fd: int, offset: int, paths: list[str]) -> int:
-    """How many bytes an open file has in common, from `offset` on, with these files one behind the other."""
+    """Return how many bytes of an open file, from `offset` on, equal the concatenation of these files."""
     same = 0
     for path in paths:
         for block in content(fs, path):

@@ -47,9 +47,9 @@ def test_a_home_that_is_not_there_is_told(
     use: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Invalid, match="there is no home ~nobody-of-this-name here") as caught:
+    with pytest.raises(Invalid, match="unknown home directory ~nobody-of-this-name") as caught:
         use(NOBODY)
     assert caught.value.hint == (
-        "set HOME, or give an absolute path; ./~nobody-of-this-name is a folder of that name"
+        "set HOME, or give an absolute path; ./~nobody-of-this-name is a folder named ~nobody-of-this-name in the current directory"
     )
     assert list(tmp_path.iterdir()) == []

@@ -190,7 +190,7 @@ def test_closing_twice_is_harmless() -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="There is no file") as caught:
+    with pytest.raises(NotFound, match="File not found") as caught:
         line_reader.count_lines(OS_FS, str(tmp_path / "none"))
     assert caught.value.path == str(tmp_path / "none")
 

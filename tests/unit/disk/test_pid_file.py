@@ -128,7 +128,7 @@ def test_a_file_that_names_no_process_is_never_removed(path: Path, content: byte
 
 def test_a_folder_of_that_name_is_never_removed(path: Path) -> None:
     path.mkdir()
-    with pytest.raises(Locked, match="does not name"):
+    with pytest.raises(Locked, match="an unnamed process"):
         PidFile(str(path)).acquire(0.2, now)
     assert path.is_dir()
 

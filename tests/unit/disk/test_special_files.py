@@ -49,7 +49,7 @@ def test_what_is_no_file_is_refused_in_words(
     make: Callable[[Path], None], words: str, read: Callable[[str], object], tmp_path: Path
 ) -> None:
     make(tmp_path / "x")
-    with pytest.raises(StorageFailed, match=f"it is no file but {words}") as caught:
+    with pytest.raises(StorageFailed, match=f"not a regular file but {words}") as caught:
         read(str(tmp_path / "x"))
     assert caught.value.path == str(tmp_path / "x")
 

@@ -114,7 +114,7 @@ def test_a_consumer_that_cannot_know_what_it_has_applied_says_so_and_applies_not
     put(tmp_path, "good", number=2)
     pipe(tmp_path / name)
     called: list[str] = []
-    with pytest.raises(StorageFailed, match="it is no file but a pipe") as caught:
+    with pytest.raises(StorageFailed, match="not a regular file but a pipe") as caught:
         Mailbox(tmp_path).consume(lambda crumb: called.append(crumb.prompt))
     assert caught.value.path == str(tmp_path / name)
     assert called == []

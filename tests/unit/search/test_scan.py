@@ -348,7 +348,7 @@ def test_a_device_without_end_is_told_and_never_read(put: Put) -> None:
     assert [problem.code for problem in told.problems] == ["unreadable_file"]
     for problems in (bad.layout.summary(bad.ref).problems, bad.layout.check(bad.ref)):
         assert [problem.code for problem in problems] == ["unreadable_file", "no_metadata"]
-    with pytest.raises(StorageFailed, match="it is no file but a pipe or a device"):
+    with pytest.raises(StorageFailed, match="not a regular file but a pipe or a device"):
         list(bad.layout.entries(bad.ref))
 
 
