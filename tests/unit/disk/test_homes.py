@@ -50,6 +50,7 @@ def test_a_home_that_is_not_there_is_told(
     with pytest.raises(Invalid, match="unknown home directory ~nobody-of-this-name") as caught:
         use(NOBODY)
     assert caught.value.hint == (
-        "set HOME, or give an absolute path; ./~nobody-of-this-name is a folder named ~nobody-of-this-name in the current directory"
+        "set HOME, or give an absolute path; ./~nobody-of-this-name is a folder named ~nobody-of-this-name"
+        " in the current directory"
     )
     assert list(tmp_path.iterdir()) == []
