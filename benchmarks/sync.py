@@ -37,7 +37,7 @@ from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.retry import Cost
 from sessionary.sync.rules import Rules
-from sessionary.testing.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 TURNS, TOGETHER = 200, 3
 A_TURN, LINE = 8, 1875  # messages and bytes of each: 3 MB in all

@@ -17,8 +17,8 @@ from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.retry import Cost
-from sessionary.testing.cosmos_double import CosmosDouble
-from sessionary.testing.request_units import LARGEST, replace_ru
+from tests.support.cosmos_double import CosmosDouble
+from tests.support.request_units import LARGEST, replace_ru
 
 TURNS = 200
 MESSAGES = 8

@@ -16,7 +16,7 @@ from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.objects import ObjectStoreRemote
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.s3_server import BUCKET, S3Server
+from tests.support.s3_server import BUCKET, S3Server
 
 SESSIONS = 1000
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sessionary.sync.remotes.postgres import PostgresRemote
-from sessionary.testing.sync_torture import Address
 from tests.servers import objects
 from tests.servers.postgres import fresh_schema, server
+from tests.support.sync_torture import Address
 
 _numbers = itertools.count()
 _OBJECTS = "sessionary.sync.remotes.objects:ObjectStoreRemote"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from sessionary import EventsLog, InvalidId, SessionStore, StorageFailed, fork_session, rewind, undo
-from sessionary.testing import original
-from sessionary.testing.faults import Fault, FaultFs, Killed, count_calls
 from sessionary.workspace import Workspace
+from tests.support import original
+from tests.support.faults import Fault, FaultFs, Killed, count_calls
 
 ID = "3f0c81d2-0000-4000-8000-000000000001"
 TALK: list[dict[str, Any]] = [

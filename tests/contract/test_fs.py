@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sessionary.disk.fs import OS_FS, Fs
-from sessionary.testing.conformance import FsTests
-from sessionary.testing.faults import FaultFs
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import intact
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.conformance import FsTests
+from tests.support.faults import FaultFs
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import intact
 
 
 class TestOsFs(FsTests):

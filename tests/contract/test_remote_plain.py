@@ -13,7 +13,7 @@ from sessionary.sync.remotes.plain import PlainRemote
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import SyncStatus
 from sessionary.testing.remote_suite import SPACE, RemoteTests, ids
-from sessionary.testing.sync_world import Device
+from tests.support.sync_world import Device
 
 KEY = str(pyrage.x25519.Identity.generate())
 

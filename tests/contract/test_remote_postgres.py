@@ -14,10 +14,10 @@ from sessionary.errors import RemoteError, Unsupported
 from sessionary.sync.remote import blocks_of, heads_of, stats_of
 from sessionary.sync.remotes.postgres import PostgresRemote
 from sessionary.sync.remotes.postgres_calls import Answer, Connections
-from sessionary.testing.bad_network import BadNetwork
-from sessionary.testing.postgres_server import PostgresServer
 from sessionary.testing.remote_suite import SPACE, RemovalTests, at_once, ids
 from tests.servers import postgres
+from tests.support.bad_network import BadNetwork
+from tests.support.postgres_server import PostgresServer
 
 COLUMNS = "(tenant, space, id, data)"
 

@@ -10,13 +10,13 @@ import pytest
 
 from sessionary.errors import Invalid, RemoteError, Unsupported
 from sessionary.sync.blocks import BLOCK
-from sessionary.sync.remote import blocks_of, heads_of, stats_of
+from sessionary.sync.remote import blocks_of, heads_of, must_collect, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.remotes.sealed import MARK, SealedRemote
 from sessionary.sync.report import SyncStatus
-from sessionary.sync.retry import RetryingRemote, must_collect
+from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.remote_suite import SPACE, RemovalTests, ids
-from sessionary.testing.sync_world import Device, World, live
+from tests.support.sync_world import Device, World, live
 
 KEY = str(pyrage.x25519.Identity.generate())
 OTHER = str(pyrage.x25519.Identity.generate())

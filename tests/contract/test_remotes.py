@@ -11,9 +11,9 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.file_remote import FileRemote
 from sessionary.testing.remote_suite import RemovalTests
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.file_remote import FileRemote
 
 
 class TestMemory(RemovalTests):

@@ -15,10 +15,10 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.gc.removal import Removal
 from sessionary.sync.remote import Remote
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Killed
-from sessionary.testing.sync_world import Device, World, attempt
 from tests.crash.sync_stages import BLOCK, moved_states, pull, push, shared
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Killed
+from tests.support.sync_world import Device, World, attempt
 
 HOUR = 3600.0
 

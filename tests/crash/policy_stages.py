@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.sync.engine import Engine
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.policy_world import (
+from sessionary.testing.wrapper import UNSYNCED
+from tests.crash.sync_stages import Hub, changing, cut_off, move_state
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault, FaultFs
+from tests.support.policy_world import (
     BRAINSTORM,
     EPOCH,
     FEATURE,
@@ -22,8 +24,6 @@ from sessionary.testing.policy_world import (
     PolicyWorld,
     attempt_all,
 )
-from sessionary.testing.wrapper import UNSYNCED
-from tests.crash.sync_stages import Hub, changing, cut_off, move_state
 
 BLOCK = 400
 KILLS = 10**9 if os.environ.get("SESSIONARY_SOAK") else 16

@@ -16,10 +16,10 @@ from sessionary.sync.heads import decode, encode
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.state import with_proof
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.sync_world import Device, World, attempt
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault, FaultFs
+from tests.support.sync_world import Device, World, attempt
 
 BLOCK = 200
 

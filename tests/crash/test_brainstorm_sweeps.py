@@ -18,8 +18,8 @@ import pytest
 
 from sessionary import BrainstormStore
 from sessionary.codec.yaml_read import load_yaml
-from sessionary.testing.faults import Effect, FaultFs, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, FaultFs, sweep
+from tests.support.sweeps import crash_sweep
 from tests.unit.layouts.brainstorm.samples import FOLDER, document, old_document, put
 
 NOW = datetime(2026, 1, 9, 12, tzinfo=UTC)

@@ -14,8 +14,8 @@ from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.conflict_copies import bring_in
-from sessionary.testing.faults import Effect, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, sweep
+from tests.support.sweeps import crash_sweep
 
 ID = "one"
 EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)

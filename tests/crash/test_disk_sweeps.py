@@ -25,11 +25,11 @@ from sessionary.disk.fs import CREATE, FILE_MODE, make_dirs
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock, shared
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
-from sessionary.testing.faults import Call, Effect, Fault, FaultFs, sweep
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import MODELS
-from sessionary.testing.sweeps import Operation, crash_sweep, pairs
 from sessionary.testing.wrapper import UNSYNCED, NamedFs
+from tests.support.faults import Call, Effect, Fault, FaultFs, sweep
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import MODELS
+from tests.support.sweeps import Operation, crash_sweep, pairs
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 TORN = b'{"line": 1, "te'

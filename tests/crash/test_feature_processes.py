@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sessionary.layouts.orchestrator import FeatureStore
-from sessionary.testing.torture import start, torture
+from tests.support.torture import start, torture
 
 ID = "busy-2025-01-09"
 PROCESSES = 8
@@ -19,7 +19,7 @@ UPDATES = 6
 UPDATER = """
 import sys
 from sessionary.layouts.orchestrator import FeatureStore
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 store = FeatureStore(sys.argv[1], timeout=60, agent=f"agent-{me.number}")
 models = ("gemini", "opus", "sonnet")
@@ -31,7 +31,7 @@ for count in range(int(sys.argv[2])):
 CREATOR = """
 import sys
 from sessionary.layouts.orchestrator import FeatureStore
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 store = FeatureStore(sys.argv[1], timeout=60)
 name = f"feature-{me.number}-2025-01-09"

@@ -17,8 +17,8 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.replay import replay
 from sessionary.model import Severity
-from sessionary.testing.faults import Effect, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, sweep
+from tests.support.sweeps import crash_sweep
 
 ID = "sweep-2025-01-09"
 START = datetime(2025, 1, 9, 10, tzinfo=UTC)
@@ -230,7 +230,7 @@ def test_a_line_that_was_not_flushed_is_flushed_before_it_is_finished(tmp_path: 
 
 def test_an_operation_of_the_same_time_as_one_taken_back_counts(tmp_path: Path) -> None:
     """The clock may stand still between a failure and the next try."""
-    from sessionary.testing.faults import Fault, FaultFs
+    from tests.support.faults import Fault, FaultFs
 
     setup(tmp_path)
     clock = later_clock()()

@@ -14,8 +14,8 @@ import pytest
 
 from sessionary import CosmosConfig, HybridSessionStore
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.testing.cosmos_double import CosmosDouble
 from tests.remotes import REMOTES
+from tests.support.cosmos_double import CosmosDouble
 
 SIX = [f"s{number}" for number in range(6)]
 SLOW = 20
@@ -147,7 +147,7 @@ threading.Thread(target=work).start()
 
 def test_a_thread_that_outlives_the_main_one_is_sent_too(tmp_path: Path) -> None:
     side = {
-        "remote": "sessionary.testing.file_remote:FileRemote",
+        "remote": "tests.support.file_remote:FileRemote",
         "arguments": {"path": str(tmp_path / "r")},
     }
     program(tmp_path / "one", side, "early", ending=OUTLIVING)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sessionary import HybridSessionStore
-from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.torture import torture
+from tests.support.file_remote import FileRemote
+from tests.support.torture import torture
 
 SOAK = 10 if os.environ.get("SESSIONARY_SOAK") else 1
 
@@ -16,8 +16,8 @@ SOAK = 10 if os.environ.get("SESSIONARY_SOAK") else 1
 WRITER = """
 import asyncio, sys
 from sessionary import HybridSessionStore
-from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.torture import ack, spec
+from tests.support.file_remote import FileRemote
+from tests.support.torture import ack, spec
 me = spec()
 store = HybridSessionStore(sys.argv[1], remote=lambda: FileRemote(sys.argv[2]), state_dir=sys.argv[3], project="p")
 for count in range(int(sys.argv[4])):

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from sessionary import Mailbox
-from sessionary.testing.torture import Worker, start
 from tests.messages import echo, log
+from tests.support.torture import Worker, start
 
 pytestmark = pytest.mark.lane("sigkill")
 
@@ -29,7 +29,7 @@ MESSAGES = 400 if SOAK else 30  # of each life of a producer
 PRODUCER = """
 import sys, time
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 for count in range(int(sys.argv[2])):
     crumb = create_breadcrumb(f"{me.number}.{me.run}.{count}", "x" * (me.seed * count % 5000), [], [], None,
@@ -41,7 +41,7 @@ for count in range(int(sys.argv[2])):
 CONSUMER = """
 import os, random, sys, time
 from sessionary import Locked, Mailbox
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 rng = random.Random(me.seed)
 mailbox = Mailbox(sys.argv[1], shared=sys.argv[2] == "shared")

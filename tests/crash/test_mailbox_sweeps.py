@@ -13,13 +13,13 @@ from sessionary.disk.fs import UNLOCK, Fs
 from sessionary.errors import Locked
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.mailbox.delivery import Handler
-from sessionary.testing.faults import Fault, FaultFs, Killed, sweep
-from sessionary.testing.mailbox_proof import FIRST, IDS, applied, ours, promise_of, setup, twice
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import Model
-from sessionary.testing.sweeps import Check, crash_sweep
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo
+from tests.support.faults import Fault, FaultFs, Killed, sweep
+from tests.support.mailbox_proof import FIRST, IDS, applied, ours, promise_of, setup, twice
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import Model
+from tests.support.sweeps import Check, crash_sweep
 
 MODES = [pytest.param(False, id="exclusive"), pytest.param(True, id="shared")]
 

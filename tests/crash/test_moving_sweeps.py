@@ -18,8 +18,8 @@ from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.ids import path_slug
 from sessionary.layouts.amplifier.project_rename import carry_out, plan
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.testing.faults import Effect, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, sweep
+from tests.support.sweeps import crash_sweep
 
 OLD, NEW = "/home/u/app", "/home/u/work/shop"
 IDS = ("one", "two", "gone")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.testing.faults import Effect, FaultFs, sweep
 from tests.crash.test_store_sweeps import CALLS, META, START, World, check_of, setup, worlds_of
+from tests.support.faults import Effect, FaultFs, sweep
 
 EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
 
@@ -46,9 +46,9 @@ def test_a_disk_that_stays_full_loses_nothing_old(name: Any, tmp_path: Any) -> N
 def test_after_a_failed_flush_the_same_process_writes_the_file_anew(tmp_path: Any) -> None:
     """The flush that follows a failed one reports success without having stored anything: it must not be believed."""
     from sessionary.errors import StorageFailed
-    from sessionary.testing.faults import Fault
-    from sessionary.testing.recorder import RecordingFs
-    from sessionary.testing.survivors import materialise, survivors
+    from tests.support.faults import Fault
+    from tests.support.recorder import RecordingFs
+    from tests.support.survivors import materialise, survivors
 
     work = tmp_path / "work"
     work.mkdir()

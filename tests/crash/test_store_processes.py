@@ -12,9 +12,9 @@ import pytest
 
 from sessionary.codec import read_lines
 from sessionary.layouts.amplifier import SessionStore
-from sessionary.testing.original import load_transcript
-from sessionary.testing.torture import start, torture
 from tests.lanes import run_on_tiny_disk
+from tests.support.original import load_transcript
+from tests.support.torture import start, torture
 
 SOAK = 10 if os.environ.get("SESSIONARY_SOAK") else 1
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:x"}
@@ -22,7 +22,7 @@ META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bun
 APPENDER = """
 import random, sys
 from sessionary import SessionStore
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 store = SessionStore(sys.argv[1])
 rng = random.Random(me.seed)
@@ -36,7 +36,7 @@ for count in range(int(sys.argv[2])):
 SAVER = """
 import sys
 from sessionary import SessionStore
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 store = SessionStore(sys.argv[1])
 session = f"own{me.number}"
@@ -87,7 +87,7 @@ def test_killed_savers_keep_what_was_acknowledged(tmp_path: Any) -> None:
 HUGE = """
 import json, random, sys
 from sessionary import SessionStore
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 store = SessionStore(sys.argv[1], durability="none")
 rng = random.Random(me.number)

@@ -15,8 +15,8 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import NotFound
 from sessionary.layouts.amplifier import EventsLog, SessionStore
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.testing.original import load_transcript
-from sessionary.testing.sweeps import crash_sweep, pairs
+from tests.support.original import load_transcript
+from tests.support.sweeps import crash_sweep, pairs
 
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:x"}
 

@@ -21,8 +21,8 @@ from sessionary.layouts.amplifier.repairing import repair
 from sessionary.layouts.amplifier.rewinding import rewind
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.transactions import restore_backup, restore_conflict, undo
-from sessionary.testing.faults import Effect, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, sweep
+from tests.support.sweeps import crash_sweep
 from tests.unit.layouts.surgery_samples import EVENTS, ID, MESSAGES, lines, write_session
 
 EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)

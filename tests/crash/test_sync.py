@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import crash_sweep
-from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, STAGES, Hub, Stage, again, moved_states, sweep
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import crash_sweep
+from tests.support.sync_world import World, live
 
 SKEWS = (timedelta(), timedelta(days=3), timedelta(days=-3))
 SEEDS = 4000 if os.environ.get("SESSIONARY_SOAK") else 60

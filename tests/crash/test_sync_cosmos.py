@@ -11,11 +11,11 @@ import pytest
 from sessionary.errors import RemoteError
 from sessionary.sync.engine import Engine
 from sessionary.sync.retry import RetryingRemote
-from sessionary.testing.cosmos_double import CosmosDouble, Fault
-from sessionary.testing.cosmos_http import Kind
-from sessionary.testing.sync_world import World, attempt, live
 from tests.crash.sync_stages import BLOCK, STAGES, Stage, moved_states
 from tests.servers.cosmos import Bench, Double, Npm, Server
+from tests.support.cosmos_double import CosmosDouble, Fault
+from tests.support.cosmos_http import Kind
+from tests.support.sync_world import World, attempt, live
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
 DOUBLE_SEEDS = 200 if SOAK else 4

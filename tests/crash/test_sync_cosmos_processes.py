@@ -10,8 +10,8 @@ from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.torture import torture
 from tests.servers.cosmos import Bench, Double, Npm, Server
+from tests.support.torture import torture
 
 KILLS = 60 if os.environ.get("SESSIONARY_SOAK") else 5
 SESSIONS = Path("projects") / "-work" / "sessions"
@@ -25,7 +25,7 @@ from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.report import Standing
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 root, endpoint, tenant, database = sys.argv[1:]
 home = Path(root) / f"home{me.number}"

@@ -12,9 +12,9 @@ from sessionary.layouts.amplifier import repair
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault
-from sessionary.testing.sync_world import METADATA, TRANSCRIPT, Device, World, attempt
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault
+from tests.support.sync_world import METADATA, TRANSCRIPT, Device, World, attempt
 
 SEEDS = 1000 if os.environ.get("SESSIONARY_SOAK") else 40
 ID = "one"

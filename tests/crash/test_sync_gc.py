@@ -20,15 +20,9 @@ from sessionary.errors import RemoteError
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.pushing import Pusher
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, must_collect
 from sessionary.sync.remotes.sealed import SealedRemote
-from sessionary.sync.retry import RetryingRemote, must_collect
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault, FaultFs, Killed
-from sessionary.testing.policy_world import PolicyDevice, PolicyWorld, live_on
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import crash_sweep
-from sessionary.testing.sync_world import EPOCH, Device, World, live
+from sessionary.sync.retry import RetryingRemote
 from sessionary.testing.wrapper import UNSYNCED
 from tests.crash.gc_stages import (
     STAGES,
@@ -42,6 +36,12 @@ from tests.crash.gc_stages import (
     see_and_wait,
 )
 from tests.crash.sync_stages import BLOCK
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault, FaultFs, Killed
+from tests.support.policy_world import PolicyDevice, PolicyWorld, live_on
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import crash_sweep
+from tests.support.sync_world import EPOCH, Device, World, live
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
 EVERY = 1 if SOAK else 6

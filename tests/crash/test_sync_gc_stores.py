@@ -15,13 +15,13 @@ from sessionary.errors import RemoteError
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode
 from sessionary.sync.remote import StatPage, heads_of
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.sync_torture import Address, connected
-from sessionary.testing.sync_world import World, attempt, live
 from tests.crash.gc_stages import Between, at_once, comes_right, remove
 from tests.crash.sync_stages import BLOCK, pull, push, shared
 from tests.remotes import REMOTES
 from tests.servers.cosmos import Bench, Double, Npm
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.sync_torture import Address, connected
+from tests.support.sync_world import World, attempt, live
 
 SEEDS = 60 if os.environ.get("SESSIONARY_SOAK") else 2
 LOST = "00000000-00000000-" + 32 * "f"

@@ -16,8 +16,8 @@ pytest.importorskip("obstore", reason="the extra objectstore is not installed")
 from obstore.store import MemoryStore
 
 from sessionary.sync.remotes.objects import ObjectStoreRemote
-from sessionary.testing.sync_world import World, live
 from tests.servers.double_gcs import GcsDouble
+from tests.support.sync_world import World, live
 
 SEEDS = 300 if os.environ.get("SESSIONARY_SOAK") else 3
 Connect = Callable[[], Any]

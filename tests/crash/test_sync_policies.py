@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import PolicyWorld, live_on
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import crash_sweep
 from tests.crash.policy_stages import BLOCK, STAGES, Stage, moved, sweep
 from tests.crash.sync_stages import Hub
+from tests.support.policy_world import PolicyWorld, live_on
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import crash_sweep
 
 SEEDS = 2000 if os.environ.get("SESSIONARY_SOAK") else 12
 SKEWS = (timedelta(), timedelta(days=3), timedelta(days=-3))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.policy_world import PolicyWorld, live_on
-from sessionary.testing.sync_world import World, live
+from tests.support.file_remote import FileRemote
+from tests.support.policy_world import PolicyWorld, live_on
+from tests.support.sync_world import World, live
 
 ROUNDS = 200 if os.environ.get("SESSIONARY_SOAK") else 4
 LONGEST = 0.15
@@ -23,8 +23,8 @@ LONGEST = 0.15
 CONVERSATIONS = """
 import sys
 from pathlib import Path
-from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.sync_world import Device
+from tests.support.file_remote import FileRemote
+from tests.support.sync_world import Device
 device = Device(Path(sys.argv[1]), sys.argv[2], block=600)
 engines = [device.engine(FileRemote(Path(sys.argv[3])))]
 """
@@ -32,8 +32,8 @@ engines = [device.engine(FileRemote(Path(sys.argv[3])))]
 PROJECTS = """
 import sys
 from pathlib import Path
-from sessionary.testing.file_remote import FileRemote
-from sessionary.testing.policy_world import KINDS, PolicyDevice
+from tests.support.file_remote import FileRemote
+from tests.support.policy_world import KINDS, PolicyDevice
 device = PolicyDevice(Path(sys.argv[1]), sys.argv[2], KINDS, block=600)
 engines = device.engines(FileRemote(Path(sys.argv[3])))
 """

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sessionary.sync.remote import Remote
-from sessionary.testing.chaos_remote import FAULTS, ChaosRemote
-from sessionary.testing.sync_torture import Address, connected, torture_remote
-from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, STAGES, Stage, cut_off
 from tests.remotes import REMOTES, postgres
+from tests.support.chaos_remote import FAULTS, ChaosRemote
+from tests.support.sync_torture import Address, connected, torture_remote
+from tests.support.sync_world import World, live
 
 SOAK = bool(os.environ.get("SESSIONARY_SOAK"))
 SEEDS = 500 if SOAK else 8

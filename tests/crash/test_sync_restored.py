@@ -5,8 +5,8 @@ import random
 from pathlib import Path
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.backed_up import BackedUp
-from sessionary.testing.sync_world import World, live
+from tests.support.backed_up import BackedUp
+from tests.support.sync_world import World, live
 
 SEEDS = 1500 if os.environ.get("SESSIONARY_SOAK") else 40
 

@@ -8,8 +8,8 @@ from typing import Any
 from sessionary.sync.remote import HeadPage, HeadRecord
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.sync_world import World, live
 from tests.crash.sync_stages import BLOCK, pull, push, shared
+from tests.support.sync_world import World, live
 
 SEEDS = 1000 if os.environ.get("SESSIONARY_SOAK") else 24
 

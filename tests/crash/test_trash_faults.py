@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier import SessionStore, trash
-from sessionary.testing.faults import FaultFs, sweep
+from tests.support.faults import FaultFs, sweep
 
 TALK = [{"role": "user", "content": "Keep me", "timestamp": "2026-03-01T09:00:00.000+00:00"}]
 FILES = {"transcript.jsonl", "metadata.json"}

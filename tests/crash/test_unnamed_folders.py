@@ -16,9 +16,9 @@ import pytest
 from sessionary import BrainstormStore, EventsLog, FeatureStore, SessionStore
 from sessionary.disk.atomic import create
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import crash_sweep
 
 MESSAGE = {"role": "user", "content": "hello", "timestamp": "2026-03-01T09:00:00Z"}
 

@@ -14,8 +14,8 @@ import pytest
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
 from sessionary.layouts.maestro.lost import move_lost
 from sessionary.layouts.maestro.sharing import share
-from sessionary.testing.faults import Effect, sweep
-from sessionary.testing.sweeps import crash_sweep
+from tests.support.faults import Effect, sweep
+from tests.support.sweeps import crash_sweep
 
 EFFECTS: tuple[Effect, ...] = ("kill", "torn", "short", errno.EIO, errno.ENOSPC)
 THERE = {"parent", "child", "alone", "held", "off"}

@@ -18,10 +18,10 @@ from sessionary.disk.pid_file import PidFile
 from sessionary.layouts.brainstorm import navigation, trash
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.feature import Feature
-from sessionary.testing.sweeps import crash_sweep
 from sessionary.testing.wrapper import WrappedFs
 from tests.crash import test_brainstorm_sweeps as brainstorms
 from tests.crash import test_feature_sweeps as features
+from tests.support.sweeps import crash_sweep
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.testing.cosmos_double import CosmosDouble
+from tests.support.cosmos_double import CosmosDouble
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "howto" / "from-app-cli.md").read_text("utf-8")

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from sessionary.errors import RemoteError
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.postgres_server import PostgresServer
+from tests.support.postgres_server import PostgresServer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "sync-postgres.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)

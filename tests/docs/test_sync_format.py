@@ -12,7 +12,7 @@ from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.base import Policy, SyncLayout
 from sessionary.sync.redaction import MARK
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import KINDS, PolicyWorld, recipient
+from tests.support.policy_world import KINDS, PolicyWorld, recipient
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats" / "sync.md").read_text("utf-8")
 EXAMPLE = PAGE.split("## An example to the byte")[1]

@@ -28,10 +28,10 @@ from sessionary.sync.remotes import open_remote
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.objects import open_store
 from sessionary.sync.settings import load_settings
-from sessionary.testing.cosmos_double import CosmosDouble
-from sessionary.testing.s3_server import S3Server
 from tests.servers import objects
 from tests.servers.refusing import RefusingHttp, RefusingPostgres
+from tests.support.cosmos_double import CosmosDouble
+from tests.support.s3_server import S3Server
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
 ORIGIN = "https://github.com/example/shop.git"

@@ -1,7 +1,7 @@
 """Only `disk` writes: every other room goes through it, or its promises would hold only sometimes.
 
-The scan reads the source, not the run, so a forgotten branch is found too. `testing` plays the disk and may
-do the same.
+The scan reads the source, not the run, so a forgotten branch is found too. The demonstrations in `testing`
+may write too.
 """
 
 import ast

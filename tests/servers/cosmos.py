@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.testing.cosmos_double import CosmosDouble
 from tests.servers import npm, process
+from tests.support.cosmos_double import CosmosDouble
 
 PACKAGE = "@vercel/cosmosdb-server"
 Item = dict[str, Any]

@@ -56,7 +56,7 @@ def _s3(port: int, key: str) -> dict[str, Any]:
 @cache
 def moto() -> dict[str, Any]:
     """A running moto with a bucket; the options that lead to it."""
-    serve = "import sys; from sessionary.testing.s3_server import serve; serve(int(sys.argv[1]))"
+    serve = "import sys; from tests.support.s3_server import serve; serve(int(sys.argv[1]))"
     port = process.start(lambda port, _: [sys.executable, "-c", serve, str(port)])
     request = urllib.request.Request(f"http://127.0.0.1:{port}/{BUCKET}", method="PUT")
     urllib.request.urlopen(request, timeout=30).close()

@@ -4,7 +4,7 @@ import atexit
 import itertools
 from functools import cache
 
-from sessionary.testing.postgres_server import PostgresServer, programs
+from tests.support.postgres_server import PostgresServer, programs
 
 _numbers = itertools.count()
 

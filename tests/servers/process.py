@@ -1,6 +1,7 @@
 """A server as a child process: started on a free port of the loopback, awaited, and ended with the test run."""
 
 import atexit
+import os
 import socket
 import subprocess
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PATIENCE = 60.0
+ROOT = str(Path(__file__).parents[2])
 
 
 def free_port() -> int:
@@ -35,6 +37,7 @@ def start(command: Callable[[int, Path], Sequence[str]]) -> int:
         child = subprocess.Popen(
             command(port, Path(scratch.name)),
             cwd=scratch.name,
+            env={**os.environ, "PYTHONPATH": ROOT},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

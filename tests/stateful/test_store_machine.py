@@ -1,8 +1,8 @@
-"""Any order of writes, reads, edits, crashes and foreign hands; see `sessionary.testing.machine`."""
+"""Any order of writes, reads, edits, crashes and foreign hands; see `tests.support.machine`."""
 
 from hypothesis import Phase, settings
 
-from sessionary.testing.machine import StoreMachine
+from tests.support.machine import StoreMachine
 
 TestStore = StoreMachine.TestCase
 if settings().max_examples <= 100:

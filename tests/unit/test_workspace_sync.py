@@ -7,8 +7,8 @@ from sessionary.layouts.base import SyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.policy_world import PolicyWorld
 from sessionary.workspace import Workspace
+from tests.support.policy_world import PolicyWorld
 
 
 def project(tmp_path: Path, name: str) -> Path:

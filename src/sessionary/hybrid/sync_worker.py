@@ -34,9 +34,8 @@ from sessionary.layouts.amplifier.sync_adapter import StoreSyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.background_sync import Courier, Delivered
 from sessionary.sync.engine import Engine
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, StatPage
+from sessionary.sync.remote import HeadRecord, Remote, WrappedRemote
 from sessionary.sync.report import Outcome, Report, SyncStatus, joined
-from sessionary.sync.retry import must_collect
 
 TURN = 60.0
 """Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
@@ -313,40 +312,15 @@ class Carrier:
         return why_open(ref.folder, now=now, quiet=quiet, fs=self.fs) is not None
 
 
-class _Late:
+class _Late(WrappedRemote):
     """A remote that is connected when it is first asked something, and refuses everything once it is over."""
 
     def __init__(self, connected: Callable[[], Remote], over: Callable[[], bool] = lambda: False) -> None:
         self._connected = connected
         self._over = over
 
-    def put_block(self, space: str, block: str, data: bytes) -> bool:
-        return self._remote().put_block(space, block, data)
-
-    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        return self._remote().read_range(space, first, stop, after)
-
-    def read_head(self, name: str) -> HeadRecord | None:
-        return self._remote().read_head(name)
-
-    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        return self._remote().swap_head(name, data, etag)
-
-    def list_heads(self, after: str | None = None) -> HeadPage:
-        return self._remote().list_heads(after)
-
     @property
-    def settled_after(self) -> float | None:
-        """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self._remote(), "settled_after", None)
-
-    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        return must_collect(self._remote()).list_blocks(space, first, stop, after)
-
-    def delete_block(self, space: str, block: str, version: str) -> bool:
-        return must_collect(self._remote()).delete_block(space, block, version)
-
-    def _remote(self) -> Remote:
+    def inner(self) -> Remote:
         if self._over():
             raise RemoteError("the store was closed", hint="what is not sent goes when it is opened again")
         return self._connected()

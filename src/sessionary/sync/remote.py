@@ -13,9 +13,9 @@ It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from sessionary.errors import RemoteError
+from sessionary.errors import RemoteError, Unsupported
 
 LARGEST_BLOCK = 384 << 10
 """What a remote MUST be able to hold in one block, and in one head."""
@@ -170,6 +170,87 @@ class Collectable(Remote, Protocol):
 def collectable(remote: Remote) -> Collectable | None:
     """The remote, if blocks can be removed from it; else None."""
     return None if getattr(remote, "settled_after", None) is None else cast("Collectable", remote)
+
+
+def must_collect(remote: Remote) -> Collectable:
+    """The remote, which supports the removal of blocks.
+
+    Raises:
+        Unsupported: it does not.
+    """
+    found = collectable(remote)
+    if found is None:
+        raise Unsupported("nothing can be removed from this remote", operation="gc")
+    return found
+
+
+class WrappedRemote:
+    """A remote around another one. Every verb passes through `call`; a subclass overrides what it changes."""
+
+    def __init__(self, inner: Remote) -> None:
+        self._inner = inner
+
+    @property
+    def inner(self) -> Remote:
+        """The remote inside."""
+        return self._inner
+
+    def call(self, verb: str, *arguments: Any) -> Any:
+        """Call `verb` of the remote inside."""
+        return getattr(self.inner, verb)(*arguments)
+
+    def prepare(self) -> Any:
+        """Prepare the remote inside, if it has to be prepared."""
+        return getattr(self.inner, "prepare", lambda: None)()
+
+    def close(self) -> None:
+        """Close the remote inside, if it can be closed."""
+        getattr(self.inner, "close", lambda: None)()
+
+    @property
+    def settled_after(self) -> float | None:
+        """As for the remote inside; None if it does not support removal."""
+        return getattr(self.inner, "settled_after", None)
+
+    @property
+    def ru(self) -> float:
+        """The units that the remote inside has charged so far."""
+        return float(getattr(self.inner, "ru", 0.0))
+
+    @property
+    def fetched(self) -> int:
+        """The bytes of blocks that the remote inside has read to answer other calls."""
+        return int(getattr(self.inner, "fetched", 0))
+
+    def put_block(self, space: str, block: str, data: bytes) -> bool:
+        stored: bool = self.call("put_block", space, block, data)
+        return stored
+
+    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
+        page: BlockPage = self.call("read_range", space, first, stop, after)
+        return page
+
+    def read_head(self, name: str) -> HeadRecord | None:
+        head: HeadRecord | None = self.call("read_head", name)
+        return head
+
+    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
+        new: str | None = self.call("swap_head", name, data, etag)
+        return new
+
+    def list_heads(self, after: str | None = None) -> HeadPage:
+        page: HeadPage = self.call("list_heads", after)
+        return page
+
+    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
+        must_collect(self)
+        page: StatPage = self.call("list_blocks", space, first, stop, after)
+        return page
+
+    def delete_block(self, space: str, block: str, version: str) -> bool:
+        must_collect(self)
+        removed: bool = self.call("delete_block", space, block, version)
+        return removed
 
 
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:

@@ -1,73 +1,161 @@
-"""Two machines that share their sessions, played in one folder: what `sessionary sync demo` shows.
+"""Two machines that share their sessions, in one folder: what `sessionary sync demo` shows.
 
-Each machine is a home with sessions and a memory of its own; between them is a server. Nothing is simulated but that
-the two homes lie on one disk, and the deaths: a process that dies is one whose calls all fail from then on.
+Each machine is a home with sessions and a state directory of its own; between them is a remote in memory. A killed
+process is one whose calls to the remote all fail from then on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from sessionary.disk.fs import OS_FS
+from sessionary.errors import RemoteError
 from sessionary.layouts.amplifier.store import SessionStore
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
-from sessionary.sync.remote import Remote, blocks_of, heads_of
+from sessionary.sync.remote import Remote, WrappedRemote, blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Report, SyncStatus
-from sessionary.testing.chaos_remote import ChaosRemote
+from sessionary.sync.rules import Rules
 from sessionary.testing.demo_stage import BrokenPromise
-from sessionary.testing.sync_world import TRANSCRIPT, Device, World, attempt
+from sessionary.testing.wrapper import UNSYNCED
 
 SESSION = "3f0c81d2-7a64-4b0e-9c55-1d2b7e90a1f3"
+TRANSCRIPT, METADATA = "transcript.jsonl", "metadata.json"
+NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 
-class Server(NamedTuple):
-    """What stands between the machines: what it is, and how to reach it."""
-
-    name: str
-    connect: Callable[[], Remote]
+class Killed(BaseException):
+    """The process ends here."""
 
 
-@contextmanager
-def server() -> Iterator[Server]:
-    """A PostgreSQL of our own if server and client are installed; else a remote in this process, gone with it."""
-    try:
-        import psycopg  # noqa: F401 - a server of the system is of no use without it, and need not be started
+class DyingRemote(WrappedRemote):
+    """Fails at one call: ``kill`` before it, ``kill after`` it, or ``lost``, which loses only the answer."""
 
-        from sessionary.sync.remotes.postgres import PostgresRemote
-        from sessionary.testing.postgres_server import PostgresServer
+    def __init__(self, inner: Remote, at: int, fault: str) -> None:
+        super().__init__(inner)
+        self.calls = 0
+        self._at = at
+        self._fault = fault
 
-        started = PostgresServer()
-    except (ImportError, OSError, RuntimeError):
-        memory = MemoryServer()
-        yield Server(
-            "a store in the memory of this process (PostgreSQL or its client is not installed)", memory.remote
+    def call(self, verb: str, *arguments: Any) -> Any:
+        self.calls += 1
+        if self.calls != self._at:
+            return super().call(verb, *arguments)
+        if self._fault != "kill":
+            super().call(verb, *arguments)
+        if self._fault != "lost":
+            raise Killed
+        raise RemoteError("the answer is lost", retryable=True, details={"retry_after": 0.0})
+
+
+class Device:
+    """A machine: a home with sessions, and what it remembers of the remote. It writes its files as an agent does."""
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.name = name
+        self.home, self.state = root / name / "home", root / name / "state"
+        self.sessions = self.home / "projects" / "-work" / "sessions"
+        self.sessions.mkdir(parents=True)
+
+    def now(self) -> datetime:
+        """The time by its clock."""
+        return NOW
+
+    def engine(self, remote: Remote) -> Engine:
+        """An engine as a new process has it."""
+        tick = iter(range(10**9))
+        return Engine(
+            AmplifierSyncLayout(self.home, UNSYNCED),
+            remote,
+            state_dir=self.state,
+            rules=Rules(logs=False),
+            quiet=0,
+            fs=UNSYNCED,
+            now=lambda: NOW + timedelta(seconds=next(tick)),
+            sleep=lambda seconds: None,
         )
-        return
-    remote = PostgresRemote(started.conninfo, tenant="demo")
-    try:
-        remote.prepare()
-        yield Server("a PostgreSQL server that was started for this", lambda: remote)
-    finally:
-        remote.close()
-        started.close()
+
+    def names(self) -> list[str]:
+        """Its sessions."""
+        return sorted(path.name for path in self.sessions.iterdir() if path.name[0] != ".")
+
+    def lines(self, session: str) -> list[str]:
+        """The lines of a conversation."""
+        return (self.sessions / session / TRANSCRIPT).read_text().splitlines()
+
+    def files(self) -> dict[str, bytes]:
+        """Transcripts and metadata, by session and name."""
+        paths = [
+            self.sessions / session / name for session in self.names() for name in (TRANSCRIPT, METADATA)
+        ]
+        return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
+
+    def write(self, session: str, texts: list[str]) -> None:
+        """Continue a session, or begin it."""
+        (self.sessions / session).mkdir(exist_ok=True)
+        with open(self.sessions / session / TRANSCRIPT, "a") as file:
+            file.writelines(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
+        self.describe(session)
+
+    def describe(self, session: str, **changed: str) -> None:
+        """Write metadata as an agent does after a turn."""
+        path = self.sessions / session / METADATA
+        old = json.loads(path.read_text()) if path.exists() else {"session_id": session}
+        path.write_text(json.dumps({**old, "turn_count": len(self.lines(session)), **changed}))
 
 
-def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
+class World:
+    """Two devices around one remote, and all that their users wrote."""
+
+    def __init__(self, root: Path) -> None:
+        server = MemoryServer()
+        self.root = root
+        self.remote: Callable[[], Remote] = server.remote
+        self.devices = [Device(root, name) for name in ("desk", "laptop")]
+        self.written: set[str] = set()
+
+    def say(self, device: Device, session: str, count: int = 1, size: int = 20) -> None:
+        """The user of a device writes lines of which no two are alike."""
+        first = len(self.written)
+        device.write(session, [f"{device.name} line {n} {'x' * size}" for n in range(first, first + count)])
+        self.written |= set(device.lines(session)[-count:])
+
+    def check(self) -> None:
+        """A new device gets every line once, and the same files as the others.
+
+        Raises:
+            BrokenPromise: it does not.
+        """
+        for _ in range(3):
+            for device in self.devices:
+                device.engine(self.remote()).pull()
+                device.engine(self.remote()).push(look=True)
+        fresh = Device(self.root, "fresh")
+        fresh.engine(self.remote()).pull()
+        for device in self.devices:
+            _same(device, fresh)
+        found = [fresh.lines(session) for session in fresh.names()]
+        if any(len(set(lines)) != len(lines) for lines in found):
+            raise BrokenPromise("a line is doubled")
+        if {line for lines in found for line in lines} != self.written:
+            raise BrokenPromise("a line is lost")
+
+
+def demonstrate_sync(folder: Path) -> Iterator[str]:
     """The lines of the demonstration.
 
     Raises:
         BrokenPromise: something was not as promised.
     """
-    world = World(folder, between.connect)
+    world = World(folder)
     desk, laptop = world.devices
-    yield f"Two machines, and between them {between.name}."
+    yield "Two machines, and between them a store in the memory of this process."
     yield from _carried(world, desk, laptop)
     yield from _cut_off(world, desk, laptop)
     yield from _parted(world, desk, laptop)
@@ -75,10 +163,7 @@ def demonstrate_sync(folder: Path, between: Server) -> Iterator[str]:
     yield from _renamed(world, desk, laptop)
     yield from _aged(world, desk, laptop)
     yield from _put_back(world, desk, laptop)
-    try:
-        world.check()
-    except AssertionError as error:
-        raise BrokenPromise(str(error)) from error
+    world.check()
     yield "A third machine pulls everything: byte for byte the same. No line lost, none doubled."
 
 
@@ -99,8 +184,11 @@ def _cut_off(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     for call in range(1, 20):
         for fault in ("kill", "kill after", "lost"):
             world.say(desk, SESSION, 2, 200)
-            remote = ChaosRemote(world.remote(), {call: fault})
-            kills += not attempt(desk, remote, Engine.push)
+            remote = DyingRemote(world.remote(), call, fault)
+            try:
+                desk.engine(remote).push()
+            except Killed:
+                kills += 1
             desk.engine(world.remote()).push()
         if remote.calls < call:
             break
@@ -159,7 +247,7 @@ def _both_ways(desk: Device, laptop: Device) -> Iterator[tuple[Device, Callable[
 def _renamed(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     """One device renames the session, the other goes on with it; both changes of one document are kept."""
     world.say(desk, SESSION)
-    laptop.describe(SESSION, title="the logo")
+    laptop.describe(SESSION, name="the logo")
     turns = len(desk.lines(SESSION))
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()

@@ -12,7 +12,7 @@ import pytest
 from sessionary.disk import atomic, mounts
 from sessionary.disk.fs import FILE_MODE, O_TMPFILE, OsFs
 from sessionary.errors import AlreadyExists, NotFound, StorageFailed
-from sessionary.testing.faults import Fault, FaultFs
+from tests.support.faults import Fault, FaultFs
 
 NOW = datetime(2025, 1, 31, 12, 0, 0, 5, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ import pytest
 from sessionary.disk.fs import EXCLUSIVE, OS_FS, SHARED, UNLOCK
 from sessionary.disk.pid_file import PidFile, in_words, read_holder
 from sessionary.errors import Locked, StorageFailed
-from sessionary.testing.faults import Fault, FaultFs
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.faults import Fault, FaultFs
 
 
 def now() -> datetime:

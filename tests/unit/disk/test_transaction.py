@@ -11,8 +11,8 @@ from sessionary.disk import transaction
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.disk.transaction import Cut, Recovered, Whole, carry_out, entries, open_intent, recover
 from sessionary.errors import StorageFailed
-from sessionary.testing.faults import Fault, FaultFs, Killed
 from sessionary.testing.wrapper import WrappedFs
+from tests.support.faults import Fault, FaultFs, Killed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LOG = b'{"n":0}\n{"n":1}\n{"n":2}\n{"n":3}\n{"n":4}\n'

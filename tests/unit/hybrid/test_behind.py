@@ -21,8 +21,8 @@ from sessionary.errors import Invalid, Locked, RemoteError, Unsupported
 from sessionary.layouts.amplifier.presence import why_open
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.file_remote import FileRemote
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.file_remote import FileRemote
 from tests.unit.hybrid.conftest import META, Machine, say
 
 Make = Callable[..., Machine]
@@ -349,7 +349,7 @@ def test_what_an_earlier_program_left_is_found_by_the_next(machine: Make, hung: 
 AT_EXIT = """
 import sys
 from sessionary import HybridSessionStore
-from sessionary.testing.file_remote import FileRemote
+from tests.support.file_remote import FileRemote
 store = HybridSessionStore(sys.argv[1], remote=lambda: FileRemote(sys.argv[2]), state_dir=sys.argv[3])
 store.save("s", [{"role": "user", "content": "hello"}], {"session_id": "s"})
 """

@@ -12,7 +12,7 @@ from sessionary.errors import Invalid, NotFound
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.settings import Settings, save_settings
-from sessionary.testing.cosmos_double import CosmosDouble
+from tests.support.cosmos_double import CosmosDouble
 from tests.unit.hybrid.conftest import META, Machine, say
 
 Make = Callable[..., Machine]

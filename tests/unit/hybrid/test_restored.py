@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.backed_up import BackedUp
+from tests.support.backed_up import BackedUp
 from tests.unit.hybrid.conftest import Machine
 
 

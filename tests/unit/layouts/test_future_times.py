@@ -10,7 +10,7 @@ from sessionary.catalog import Catalog
 from sessionary.layouts.base import summaries
 from sessionary.model import Severity
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import KINDS, PROJECT, PolicyDevice, PolicyWorld, recipient
+from tests.support.policy_world import KINDS, PROJECT, PolicyDevice, PolicyWorld, recipient
 
 FUTURE = datetime(2099, 1, 1, tzinfo=UTC)
 THEN = 1_700_000_000

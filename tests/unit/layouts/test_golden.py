@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sessionary.layouts.amplifier import EventsLog, SessionStore
-from sessionary.testing import original
+from tests.support import original
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "amplifier"
 ID = "3f0c1c52-7c1e-4b55-9d0e-6f1f5f0f9a11"

@@ -17,8 +17,8 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.amplifier.repairing import repair
 from sessionary.layouts.amplifier.transactions import undo
 from sessionary.model import Problem, Severity
-from sessionary.testing.original import load_transcript
 from tests.lanes import shared_folder
+from tests.support.original import load_transcript
 from tests.unit.layouts.surgery_samples import ID, MESSAGES, METADATA, lines, read, write_session
 
 FOREIGN = b'{"type":"user","message":{"role":"user","content":"hi"}}\n{"type":"x"}\n'

@@ -31,8 +31,8 @@ from sessionary.errors import (
 )
 from sessionary.layouts.amplifier import BUNDLE_PREFIX, extract_session_mode, is_top_level_session
 from sessionary.testing.layout_suite import CountingFs
-from sessionary.testing.original import load_transcript
 from tests.in_place import change_in_place
+from tests.support.original import load_transcript
 
 META = {"session_id": "s", "created": "2025-01-31T12:00:00.000Z", "bundle": "bundle:foundation"}
 WHEN = "2025-01-31T12:00:00.000+00:00"

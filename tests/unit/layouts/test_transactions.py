@@ -14,7 +14,7 @@ from sessionary.errors import AlreadyExists, Corrupt, Invalid, Locked, NotFound
 from sessionary.layouts.amplifier import SessionStore, forget_undo, restore_backup, rewind, undo, undo_entries
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Problem, Severity
-from sessionary.testing.faults import Fault, FaultFs, Killed
+from tests.support.faults import Fault, FaultFs, Killed
 from tests.unit.layouts.surgery_samples import EVENTS, ID, MESSAGES, METADATA, lines, read, write_session
 
 SINCE: dict[str, Any] = {"role": "user", "content": "since", "timestamp": "2026-03-01T10:00:00Z"}

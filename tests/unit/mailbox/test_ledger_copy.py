@@ -10,9 +10,9 @@ import pytest
 from sessionary import Conflict, Mailbox, StorageFailed
 from sessionary.disk.fs import OS_FS
 from sessionary.layouts.maestro.records import Breadcrumb
-from sessionary.testing.faults import FaultFs
 from sessionary.testing.wrapper import WrappedFs
 from tests.messages import echo, prompts, put
+from tests.support.faults import FaultFs
 
 KINDS = pytest.mark.parametrize("shared", [False, True], ids=["exclusive", "shared"])
 

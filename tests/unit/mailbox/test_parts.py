@@ -15,9 +15,9 @@ from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
 from sessionary.mailbox.legacy_paths import roots_of
 from sessionary.mailbox.tail import Follower
-from sessionary.testing.faults import Fault, FaultFs
 from tests.in_place import change_in_place
 from tests.messages import echo, log, put
+from tests.support.faults import Fault, FaultFs
 
 # -- following
 

@@ -345,7 +345,7 @@ def test_the_loop_wants_a_session_and_to_be_alone(tmp_path: Path, monkeypatch: p
 def test_an_idle_mailbox_lists_nothing_and_opens_nothing(tmp_path: Path) -> None:
     from datetime import UTC, datetime, timedelta
 
-    from sessionary.testing.faults import FaultFs
+    from tests.support.faults import FaultFs
 
     for number in range(5):
         put(tmp_path, str(number), depth=number % 2)

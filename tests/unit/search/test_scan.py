@@ -17,7 +17,7 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
-from sessionary.testing.faults import FaultFs
+from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 Put = Callable[..., Place]

@@ -15,9 +15,9 @@ from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.testing.faults import Fault
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyWorld, recipient
-from sessionary.testing.sync_world import EPOCH, Device, World, attempt
+from tests.support.faults import Fault
+from tests.support.policy_world import BRAINSTORM, FEATURE, WORK, PolicyWorld, recipient
+from tests.support.sync_world import EPOCH, Device, World, attempt
 
 
 @pytest.fixture

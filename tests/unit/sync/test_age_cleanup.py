@@ -14,8 +14,8 @@ from sessionary.layouts import cleaned_up
 from sessionary.sync.age_cleanup import CLEANED_UP
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
-from sessionary.testing.policy_world import BRAINSTORM, PolicyWorld
-from sessionary.testing.sync_world import EPOCH, Device, World
+from tests.support.policy_world import BRAINSTORM, PolicyWorld
+from tests.support.sync_world import EPOCH, Device, World
 from tests.unit.hybrid.conftest import Machine
 
 IDS = [f"old{number}" for number in range(3)]

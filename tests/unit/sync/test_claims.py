@@ -28,9 +28,9 @@ from sessionary.sync.incoming import MISSING, fetch
 from sessionary.sync.remote import Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.sync_world import Device
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.faults import Fault, FaultFs
+from tests.support.sync_world import Device
 
 SPACE = "0" * 40
 KEY = part_key("log")

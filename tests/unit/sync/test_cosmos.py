@@ -15,9 +15,9 @@ from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import LARGEST_BLOCK, blocks_of, heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
 from sessionary.sync.retry import RetryingRemote
-from sessionary.testing.cosmos_double import CosmosDouble, Fault
 from tests.servers.cosmos import Bench, Double
 from tests.servers.process import free_port
+from tests.support.cosmos_double import CosmosDouble, Fault
 
 FAULTS = [
     Fault("drop before"),

@@ -17,7 +17,7 @@ from sessionary.errors import RemoteError
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.testing.cosmos_double import CosmosDouble, Fault
+from tests.support.cosmos_double import CosmosDouble, Fault
 
 # The SDK checks no certificate of 127.0.0.1, and its library warns of that.
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

@@ -13,7 +13,7 @@ from sessionary.sync import damage
 from sessionary.sync.bundles import Item
 from sessionary.sync.damage import of_bytes, spoilt_items, why_spoilt
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, KINDS, WORK, PolicyWorld, recipient
+from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, WORK, PolicyWorld, recipient
 
 AMPLIFIER = "amplifier"
 LINES = b"".join(json.dumps({"role": "user", "content": f"line {n}"}).encode() + b"\n" for n in range(6))

@@ -15,8 +15,8 @@ from sessionary.sync.heads import HISTORY, decode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.restoring import Generation
-from sessionary.testing.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld
-from sessionary.testing.sync_world import World
+from tests.support.policy_world import BRAINSTORM, EPOCH, WORK, PolicyWorld
+from tests.support.sync_world import World
 
 DAY = 86_400.0
 

@@ -11,7 +11,7 @@ from sessionary.sync.gc.removed import Removed
 from sessionary.sync.heads import decode, encode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
+from tests.support.policy_world import BRAINSTORM, EPOCH, FEATURE, LIST, PolicyDevice, PolicyWorld
 
 DAY = 86_400.0
 

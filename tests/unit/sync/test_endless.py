@@ -18,7 +18,7 @@ from sessionary.sync.remote import (
     heads_of,
 )
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
-from sessionary.testing.sync_world import Device
+from tests.support.sync_world import Device
 
 Next = Callable[[str | None], str | None]
 NEW = count()

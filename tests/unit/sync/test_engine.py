@@ -19,8 +19,8 @@ from sessionary.sync.report import SyncStatus
 from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import States
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.sync_world import World
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.sync_world import World
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryRemote
 from sessionary.sync.remotes.sealed import SealedRemote
 from sessionary.sync.report import Outcome, Report, SyncStatus
-from sessionary.testing.backed_up import BackedUp
-from sessionary.testing.policy_world import WORK, PolicyWorld
-from sessionary.testing.sync_world import Device, World
+from tests.support.backed_up import BackedUp
+from tests.support.policy_world import WORK, PolicyWorld
+from tests.support.sync_world import Device, World
 
 BLOCK = 300
 Damage = Callable[[dict[str, bytes], str], None]

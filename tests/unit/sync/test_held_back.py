@@ -13,12 +13,11 @@ from sessionary.layouts.amplifier import SessionStore, repair
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import Head, decode, encode
 from sessionary.sync.redaction import Redaction
-from sessionary.sync.remote import heads_of, stats_of
+from sessionary.sync.remote import heads_of, must_collect, stats_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus, Where
-from sessionary.sync.retry import must_collect
 from sessionary.sync.rules import Rules
-from sessionary.testing.sync_world import EVENTS, METADATA, TRANSCRIPT, Device, World
+from tests.support.sync_world import EVENTS, METADATA, TRANSCRIPT, Device, World
 
 ID = "one"
 BACKUP = TRANSCRIPT + ".backup"

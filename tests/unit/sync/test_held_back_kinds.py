@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus, Where
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, LIST, WORK, PolicyDevice, PolicyWorld
+from tests.support.policy_world import BRAINSTORM, FEATURE, LIST, WORK, PolicyDevice, PolicyWorld
 
 F = "f-2025-01-31"
 

@@ -17,7 +17,7 @@ from sessionary.sync.heads import LARGEST_INLINE, Head, PartHead, decode, encode
 from sessionary.sync.remote import Remote, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, LIST, PROJECT, WORK, PolicyDevice, recipient
+from tests.support.policy_world import BRAINSTORM, FEATURE, LIST, PROJECT, WORK, PolicyDevice, recipient
 
 Change = Callable[[Head], Head]
 LINE = b'{"timestamp": "2025-01-31T12:00:00Z"}\n'

@@ -18,7 +18,7 @@ from sessionary.sync.incoming import fetch
 from sessionary.sync.remote import LARGEST_BLOCK, Block, BlockPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.sync_world import Device
+from tests.support.sync_world import Device
 
 MEGABYTE = 1 << 20
 LARGE = 32 * MEGABYTE

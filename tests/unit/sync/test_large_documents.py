@@ -7,8 +7,8 @@ import pytest
 
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.policy_world import BRAINSTORM, PolicyWorld
-from sessionary.testing.sync_world import World
+from tests.support.policy_world import BRAINSTORM, PolicyWorld
+from tests.support.sync_world import World
 
 
 class Counted(MemoryRemote):

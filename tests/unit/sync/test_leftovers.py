@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.sync_world import Device, World
+from tests.support.sync_world import Device, World
 
 BLOCK = 200
 

@@ -13,8 +13,8 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, Report, SyncStatus
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
-from sessionary.testing.sync_world import World
+from tests.support.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
+from tests.support.sync_world import World
 
 AGENT = "amplifier"
 F, G = "f-2025-01-31", "f-2025-02-01"

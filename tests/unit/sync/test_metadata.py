@@ -10,7 +10,7 @@ from sessionary.sync.redaction import Redaction
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.testing.sync_world import Device, World
+from tests.support.sync_world import Device, World
 
 
 @pytest.fixture

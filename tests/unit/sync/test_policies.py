@@ -27,10 +27,10 @@ from sessionary.sync.remote import heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Beside, SyncStatus
 from sessionary.sync.rules import Rules, rule_of
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.policy_world import EPOCH, FEATURE, LIST, PROJECT, WORK, PolicyWorld, recipient
 from sessionary.testing.wrapper import UNSYNCED
 from tests.messages import echo, put
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.policy_world import EPOCH, FEATURE, LIST, PROJECT, WORK, PolicyWorld, recipient
 
 UNION = Rule(Policy.UNION, "t")
 LEDGER = Rule(Policy.LEDGER, "t", "k")

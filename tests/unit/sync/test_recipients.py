@@ -13,7 +13,7 @@ from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.layouts.fields import Overruled
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
+from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
 
 NOW = datetime(2025, 2, 1, tzinfo=UTC)
 NAMES = {WORK: "one", FEATURE: "f-2025-01-31", BRAINSTORM: "ideas"}

@@ -17,9 +17,9 @@ from sessionary.sync.remote import blocks_of, heads_of
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.testing.faults import Fault
-from sessionary.testing.policy_world import EPOCH, FEATURE, WORK, PolicyWorld
-from sessionary.testing.sync_world import World, attempt
+from tests.support.faults import Fault
+from tests.support.policy_world import EPOCH, FEATURE, WORK, PolicyWorld
+from tests.support.sync_world import World, attempt
 
 KEY = "sk-" + "a1B2" * 8
 SAMPLES = {

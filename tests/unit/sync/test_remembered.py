@@ -6,7 +6,7 @@ from sessionary.sync.heads import decode
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.state import States
-from sessionary.testing.sync_world import Device
+from tests.support.sync_world import Device
 
 
 def agreed_file(device: Device) -> Path:

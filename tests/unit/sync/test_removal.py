@@ -19,8 +19,8 @@ from sessionary.sync.heads import Head, PartHead, Past, decode
 from sessionary.sync.remote import BlockPage, HeadPage, StatPage
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
-from sessionary.testing.policy_world import FEATURE, WORK, PolicyWorld
-from sessionary.testing.sync_world import EPOCH, Device, World, live
+from tests.support.policy_world import FEATURE, WORK, PolicyWorld
+from tests.support.sync_world import EPOCH, Device, World, live
 
 BLOCK = 200
 LOST = "00000000-00000000-" + 32 * "f"

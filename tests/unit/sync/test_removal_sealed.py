@@ -11,7 +11,7 @@ from sessionary.errors import RemoteError  # noqa: E402
 from sessionary.sync.gc.leftovers import count_leftovers  # noqa: E402
 from sessionary.sync.remotes.memory import MemoryServer  # noqa: E402
 from sessionary.sync.remotes.sealed import SealedRemote  # noqa: E402
-from sessionary.testing.sync_world import World  # noqa: E402
+from tests.support.sync_world import World  # noqa: E402
 
 
 class Cut(SealedRemote):

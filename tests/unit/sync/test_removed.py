@@ -13,7 +13,7 @@ from sessionary.sync.gc.removal import Removal
 from sessionary.sync.gc.removed import Removed
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.settings import Settings
-from sessionary.testing.sync_world import EPOCH, World
+from tests.support.sync_world import EPOCH, World
 
 SPACE = "0" * 40
 BLOCK = "00000000-00000000-" + 32 * "f"

@@ -11,10 +11,10 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode, encode, follows, is_older
 from sessionary.sync.remote import heads_of
 from sessionary.sync.report import Outcome, Report, SyncStatus
-from sessionary.testing.backed_up import BackedUp
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
-from sessionary.testing.sync_world import Device, World, attempt
+from tests.support.backed_up import BackedUp
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.policy_world import BRAINSTORM, FEATURE, WORK, PolicyDevice, PolicyWorld
+from tests.support.sync_world import Device, World, attempt
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
-from sessionary.testing.sync_world import Device, World
+from tests.support.sync_world import Device, World
 
 KEPT = "was taken back on another device from {} to {} bytes, but had gone on here: all lines stay"
 BACK = "has all lines again that were taken back: another device had gone on from them"

@@ -10,8 +10,8 @@ from sessionary.sync.heads import decode
 from sessionary.sync.remotes.memory import MemoryRemote, MemoryServer
 from sessionary.sync.report import SyncStatus
 from sessionary.sync.upload_plan import ROUND
-from sessionary.testing.policy_world import BRAINSTORM, PolicyDevice
-from sessionary.testing.sync_world import Device
+from tests.support.policy_world import BRAINSTORM, PolicyDevice
+from tests.support.sync_world import Device
 
 SMALL = 50
 LINES = 40 * ROUND

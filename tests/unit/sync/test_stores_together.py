@@ -13,9 +13,9 @@ from sessionary.layouts.orchestrator.store import FeatureStore
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.model import Severity
 from sessionary.sync.remotes.memory import MemoryServer
-from sessionary.testing.policy_world import FEATURE, LIST, PolicyDevice, PolicyWorld
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
 from tests.messages import echo, log, put
+from tests.support.policy_world import FEATURE, LIST, PolicyDevice, PolicyWorld
 
 PHASE = {"phase_id": "p1", "name": "p", "tasks": [{"task_id": "t1", "name": "t"}]}
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)

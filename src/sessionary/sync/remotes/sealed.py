@@ -33,12 +33,13 @@ from sessionary.sync.remote import (
     HeadRecord,
     Remote,
     StatPage,
+    WrappedRemote,
     block_pages,
     blocks_of,
     heads_of,
+    must_collect,
     stats_of,
 )
-from sessionary.sync.retry import must_collect
 
 OVERHEAD = 4 << 10
 """So many bytes less than in another remote a block may have: what age and the name inside take."""
@@ -49,7 +50,7 @@ _NUMBERED = re.compile(r"([^-]*)-([0-9]{8})(.*)", re.DOTALL)
 _ABOVE = "g"  # above all keyed names
 
 
-class SealedRemote:
+class SealedRemote(WrappedRemote):
     """Another remote, of whose contents the store that keeps them can read nothing.
 
     All devices share one key. Whoever loses it loses what is on the remote, not what is on his devices.
@@ -57,9 +58,6 @@ class SealedRemote:
     Args:
         inner: the remote that is to hold the ciphertext. It holds nothing else.
         identity: an age X25519 key, ``AGE-SECRET-KEY-1…``, as ``age-keygen`` makes it.
-
-    Attributes:
-        fetched: how many bytes of blocks `list_blocks` has read.
 
     Raises:
         Unsupported: pyrage is not installed.
@@ -69,11 +67,16 @@ class SealedRemote:
     largest = LARGEST_BLOCK - OVERHEAD
 
     def __init__(self, inner: Remote, identity: str) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._age = _Age(identity)
         self._checked = False
         self._put: tuple[str, dict[str, str]] = ("", {})
-        self.fetched = 0
+        self._fetched = 0
+
+    @property
+    def fetched(self) -> int:
+        """The bytes of blocks that `list_blocks` has read."""
+        return self._fetched
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         self._refuse_large(block, data)
@@ -119,11 +122,6 @@ class SealedRemote:
         heads = tuple(self._opened_head(head) for head in page.heads if head.name != MARK)
         return HeadPage(heads, page.following)
 
-    @property
-    def settled_after(self) -> float | None:
-        """As the remote inside; None if nothing can be removed from it."""
-        return getattr(self.inner, "settled_after", None)
-
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
 
@@ -148,7 +146,7 @@ class SealedRemote:
         unknown = sorted(name for name in keyed if name not in names)
         if unknown:
             for block in blocks_of(self.inner, self._space(space), unknown[0], unknown[-1] + _ABOVE):
-                self.fetched += len(block.data)
+                self._fetched += len(block.data)
                 opened = self._open("block", space, block.data)
                 if opened is not None and self._id(space, opened.id) == block.id:
                     names[block.id] = opened.id
@@ -163,10 +161,6 @@ class SealedRemote:
     def delete_block(self, space: str, block: str, version: str) -> bool:
         self._check()
         return must_collect(self.inner).delete_block(self._space(space), self._id(space, block), version)
-
-    def close(self) -> None:
-        """Close the remote inside, if it can be closed."""
-        getattr(self.inner, "close", lambda: None)()
 
     # -- whose key it is
 

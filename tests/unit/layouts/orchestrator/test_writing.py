@@ -23,7 +23,7 @@ from sessionary.errors import (
 )
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.rules import FEATURE_MOVES, TASK_MOVES, TASK_STATUSES
-from sessionary.testing.faults import Fault, FaultFs
+from tests.support.faults import Fault, FaultFs
 from tests.unit.layouts.orchestrator.conftest import ID, task
 
 

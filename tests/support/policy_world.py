@@ -30,9 +30,9 @@ from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
 from sessionary.sync.report import Report, SyncStatus
 from sessionary.sync.rules import Rules
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault, FaultFs, Killed
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault, FaultFs, Killed
 
 EPOCH = datetime(2025, 1, 31, 12, tzinfo=UTC)
 PROJECT = "app"

@@ -20,10 +20,10 @@ from sessionary.disk.fs import (
     READ,
     UNLOCK,
 )
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.recorder import Ack, DataOp, NameOp, RecordingFs, SyncOp
-from sessionary.testing.survivors import intact
 from sessionary.testing.wrapper import WrappedFs
+from tests.support.faults import Fault, FaultFs
+from tests.support.recorder import Ack, DataOp, NameOp, RecordingFs, SyncOp
+from tests.support.survivors import intact
 
 
 def texts(fs: RecordingFs) -> list[str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.testing.mailbox_proof import PLANTED, LogIsLedger, promise_of, setup, twice
-from sessionary.testing.survivors import MODELS, Model
-from sessionary.testing.sweeps import Report, crash_sweep
+from tests.support.mailbox_proof import PLANTED, LogIsLedger, promise_of, setup, twice
+from tests.support.survivors import MODELS, Model
+from tests.support.sweeps import Report, crash_sweep
 
 # A plain kill shows all of them but one, which needs a power cut.
 CAUGHT_BY: dict[str, set[Model]] = {

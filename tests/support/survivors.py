@@ -45,7 +45,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sessionary.testing.recorder import ROOT, Ack, DataOp, NameOp, Op, Recording, SyncOp
+from tests.support.recorder import ROOT, Ack, DataOp, NameOp, Op, Recording, SyncOp
 
 Model = Literal["prefix", "ordered", "relaxed"]
 MODELS: tuple[Model, ...] = ("prefix", "ordered", "relaxed")

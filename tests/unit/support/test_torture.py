@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.testing.torture import Promise, start, torture
+from tests.support.torture import Promise, start, torture
 
 COUNT = """
 import sys
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 for count in range(int(sys.argv[1])):
     ack([me.number, me.run, count])
@@ -17,14 +17,14 @@ for count in range(int(sys.argv[1])):
 
 HANG = """
 import time
-from sessionary.testing.torture import ack
+from tests.support.torture import ack
 ack("ready")
 time.sleep(600)
 """
 
 APPEND = """
 import os, sys
-from sessionary.testing.torture import ack, spec
+from tests.support.torture import ack, spec
 me = spec()
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 for count in range(300):

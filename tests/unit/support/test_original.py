@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.testing import original
+from tests.support import original
 
 GOOD = '{"role": "user", "content": "a\u2028b"}\n{"role": "assistant", "content": "c"}\n'
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import APPEND, CREATE, Fs, sync_dir, write_all
-from sessionary.testing.faults import FaultFs
-from sessionary.testing.recorder import RecordingFs
+from tests.support.faults import FaultFs
+from tests.support.recorder import RecordingFs
 
 LOG = "log.jsonl"
 STATE = "state.json"

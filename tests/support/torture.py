@@ -8,7 +8,7 @@ A worker is the text of a Python program, run by the interpreter of the test. It
 ``sys.argv[1:]`` and says what it was promised by `ack`::
 
     import sys
-    from sessionary.testing.torture import ack, spec
+    from tests.support.torture import ack, spec
 
     me = spec()                      # number, run and seed of this worker
     for count in range(100):
@@ -31,10 +31,12 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 _SPEC = "SESSIONARY_TORTURE"
 TIMEOUT = 60.0
+_ROOT = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def start(
     who = {"number": number, "run": run, "seed": seed, "pipe": writing}
     process = subprocess.Popen(
         [sys.executable, "-c", source, *arguments],
-        env={**os.environ, _SPEC: json.dumps(who)},
+        env={**os.environ, "PYTHONPATH": _ROOT, _SPEC: json.dumps(who)},
         pass_fds=[writing],
         stderr=subprocess.PIPE,
     )

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import Fs
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import LIMIT, MODELS, Model, Survivor, materialise, survivors
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import LIMIT, MODELS, Model, Survivor, materialise, survivors
 
 Setup = Callable[[str], object]
 Operation = Callable[[RecordingFs], object]

@@ -11,9 +11,9 @@ from azure.core import MatchConditions
 from azure.cosmos import ContainerProxy, CosmosClient, PartitionKey
 from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpResponseError
 
-from sessionary.testing.cosmos_double import CosmosDouble, Fault
-from sessionary.testing.cosmos_query import BadQuery, parse
-from sessionary.testing.request_units import create_ru, item_bytes, query_ru, read_ru, replace_ru, ru_of
+from tests.support.cosmos_double import CosmosDouble, Fault
+from tests.support.cosmos_query import BadQuery, parse
+from tests.support.request_units import create_ru, item_bytes, query_ru, read_ru, replace_ru, ru_of
 
 
 @pytest.fixture

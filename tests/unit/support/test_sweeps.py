@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.disk.fs import CREATE, FILE_MODE, sync_dir
-from sessionary.testing.planted import CorrectWriter, NoSyncBeforeRename, check, work
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import Report, Violation, crash_sweep, pairs, record
+from tests.support.planted import CorrectWriter, NoSyncBeforeRename, check, work
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import Report, Violation, crash_sweep, pairs, record
 
 
 def nothing(folder: str) -> None: ...

@@ -6,14 +6,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from sessionary.testing import postgres_server
-from sessionary.testing.postgres_server import PostgresServer, programs
-from sessionary.testing.torture import start
+from tests.support import postgres_server
+from tests.support.postgres_server import PostgresServer, programs
+from tests.support.torture import start
 
 STARTER = """
 import signal, sys
-from sessionary.testing.postgres_server import PostgresServer
-from sessionary.testing.torture import ack
+from tests.support.postgres_server import PostgresServer
+from tests.support.torture import ack
 if sys.argv[1:]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as under nohup, or as a background job
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)

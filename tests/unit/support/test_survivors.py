@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sessionary.disk.fs import APPEND, CREATE, DIR_MODE, FILE_MODE, OS_FS, sync_dir
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import MODELS, Model, Survivor, intact, materialise, survivors
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.faults import Fault, FaultFs
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import MODELS, Model, Survivor, intact, materialise, survivors
 
 
 def after(fs: RecordingFs, model: Model, **options: int) -> list[Survivor]:

@@ -21,18 +21,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import BlockPage, Collectable, HeadPage, HeadRecord, Remote, StatPage, collectable
-from sessionary.testing.faults import Killed
+from sessionary.sync.remote import BlockPage, HeadPage, Remote, StatPage, WrappedRemote
+from tests.support.faults import Killed
 
-_T = TypeVar("_T")
 FAULTS = ("kill", "kill after", "lost", "dropped", "late", "throttled")
 _WRITES = {"put_block", "swap_head", "delete_block"}
 
 
-class ChaosRemote:
+class ChaosRemote(WrappedRemote):
     """Does every call through `inner`, except where fate decides otherwise.
 
     Args:
@@ -57,7 +56,7 @@ class ChaosRemote:
         chance: float = 0.0,
         faults: tuple[str, ...] = FAULTS,
     ) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.plan = plan or {}
         self.calls = 0
         self.log: list[str] = []
@@ -69,24 +68,15 @@ class ChaosRemote:
         self._rests: dict[str | None, HeadPage] = {}
         self._dead = False
 
-    def put_block(self, space: str, block: str, data: bytes) -> bool:
-        return self._call("put_block", block, lambda: self.inner.put_block(space, block, data))
-
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        page = self._call("read_range", first, lambda: self.inner.read_range(space, first, stop, after))
+        page = super().read_range(space, first, stop, after)
         keep = self._part_of(len(page.blocks))
         if keep == len(page.blocks):
             return page
         return BlockPage(page.blocks[:keep], page.blocks[keep - 1].id)
 
-    def read_head(self, name: str) -> HeadRecord | None:
-        return self._call("read_head", name, lambda: self.inner.read_head(name))
-
-    def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        return self._call("swap_head", name, lambda: self.inner.swap_head(name, data, etag))
-
     def list_heads(self, after: str | None = None) -> HeadPage:
-        page = self._call("list_heads", after or "", lambda: self._heads_page(after))
+        page = super().list_heads(after)
         keep = self._part_of(len(page.heads))
         if keep == len(page.heads):
             return page
@@ -97,34 +87,15 @@ class ChaosRemote:
     @property
     def settled_after(self) -> float | None:
         """More than the remote inside, since calls may come late; None if nothing can be removed from it."""
-        inner: float | None = getattr(self.inner, "settled_after", None)
+        inner = super().settled_after
         return None if inner is None else inner + 1.0
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        inner = self._collectable()
-        page = self._call("list_blocks", first, lambda: inner.list_blocks(space, first, stop, after))
+        page = super().list_blocks(space, first, stop, after)
         keep = self._part_of(len(page.stats))
         if keep == len(page.stats):
             return page
         return StatPage(page.stats[:keep], page.stats[keep - 1].id)
-
-    def delete_block(self, space: str, block: str, version: str) -> bool:
-        inner = self._collectable()
-        return self._call("delete_block", block, lambda: inner.delete_block(space, block, version))
-
-    def _collectable(self) -> Collectable:
-        inner = collectable(self.inner)
-        assert inner is not None, "nothing can be removed from the remote inside"
-        return inner
-
-    def _heads_page(self, after: str | None) -> HeadPage:
-        """A page of the inner remote, or what was held back of one: where it goes on is that remote's own word."""
-        return self._rests[after] if after in self._rests else self.inner.list_heads(after)
-
-    @property
-    def ru(self) -> float:
-        """What the remote has charged."""
-        return float(getattr(self.inner, "ru", 0.0))
 
     def rest(self, seconds: float) -> None:
         """What a caller does who waits until all is settled: meanwhile everything arrives that is on its way."""
@@ -136,7 +107,7 @@ class ChaosRemote:
         for _, call in late:
             call()
 
-    def _call(self, verb: str, what: str, call: Callable[[], _T]) -> _T:
+    def call(self, verb: str, *arguments: Any) -> Any:
         if self._dead:
             raise Killed(f"{verb} after the kill")
         self.calls += 1
@@ -146,15 +117,21 @@ class ChaosRemote:
         for late in due:
             late()
         fault = self.plan.get(self.calls) or self._chosen()
-        self.log.append(f"{verb} {what[:24]} {fault or ''}".rstrip())
-        return call() if fault is None else self._strike(fault, verb, call)
+        about = 1 if verb in ("put_block", "read_range", "list_blocks", "delete_block") else 0
+        self.log.append(f"{verb} {(arguments[about] or '')[:24]} {fault or ''}".rstrip())
+        if verb == "list_heads" and arguments[0] in self._rests:
+            held_back = self._rests[arguments[0]]
+            return self._strike(fault, verb, lambda: held_back)
+        return self._strike(fault, verb, lambda: super(ChaosRemote, self).call(verb, *arguments))
 
     def _chosen(self) -> str | None:
         if self._fate is None or self._fate.random() >= self._chance:
             return None
         return self._fate.choice(self._faults)
 
-    def _strike(self, fault: str, verb: str, call: Callable[[], _T]) -> _T:
+    def _strike(self, fault: str | None, verb: str, call: Callable[[], Any]) -> Any:
+        if fault is None:
+            return call()
         if fault in ("lost", "kill after"):
             call()
         if fault in ("kill", "kill after"):

@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from sessionary.disk.fs import APPEND, CREATE, READ, Fs, make_dirs, read_all, read_bytes, sync_dir, write_all
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb, write_crumb
 from sessionary.mailbox import Mailbox
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.sweeps import Check, Operation
 from sessionary.testing.wrapper import UNSYNCED, NamedFs
+from tests.support.recorder import RecordingFs
+from tests.support.sweeps import Check, Operation
 
 LOG = "log.jsonl"
 ACKED = "acked.jsonl"

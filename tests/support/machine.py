@@ -22,11 +22,11 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.disk.journal import is_json_text
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.session import pool_of
-from sessionary.testing.original import load_transcript
-from sessionary.testing.recorder import RecordingFs
 from sessionary.testing.strategies import json_values, text
-from sessionary.testing.survivors import materialise, survivors
 from sessionary.turns import boundaries, mend, slice_to_turn
+from tests.support.original import load_transcript
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import materialise, survivors
 
 ID = "s"
 MESSAGES = st.lists(

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Self
 
 from sessionary.sync.cosmos_config import EMULATOR_KEY
-from sessionary.testing.cosmos_http import Fault, Handler, Kind, Server
-from sessionary.testing.cosmos_store import Refused, Store
+from tests.support.cosmos_http import Fault, Handler, Kind, Server
+from tests.support.cosmos_store import Refused, Store
 
 __all__ = ["CosmosDouble", "Fault"]
 

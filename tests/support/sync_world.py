@@ -22,13 +22,13 @@ from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
 from sessionary.sync.gc.removal import LEAST, Remover
 from sessionary.sync.gc.removed import Removed
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import Remote, must_collect
 from sessionary.sync.report import Report, SyncStatus
-from sessionary.sync.retry import RetryingRemote, must_collect
+from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.rules import Rules
-from sessionary.testing.chaos_remote import ChaosRemote
-from sessionary.testing.faults import Fault, FaultFs, Killed
 from sessionary.testing.wrapper import UNSYNCED
+from tests.support.chaos_remote import ChaosRemote
+from tests.support.faults import Fault, FaultFs, Killed
 
 PROJECT = "-work"
 TRANSCRIPT, METADATA, EVENTS = "transcript.jsonl", "metadata.json", "events.jsonl"

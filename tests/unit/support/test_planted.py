@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionary.testing.faults import Fault, FaultFs
-from sessionary.testing.planted import (
+from tests.support.faults import Fault, FaultFs
+from tests.support.planted import (
     PLANTED,
     CorrectWriter,
     NoDirectorySync,
@@ -18,9 +18,9 @@ from sessionary.testing.planted import (
     check,
     work,
 )
-from sessionary.testing.recorder import RecordingFs
-from sessionary.testing.survivors import MODELS, Model
-from sessionary.testing.sweeps import Report, crash_sweep
+from tests.support.recorder import RecordingFs
+from tests.support.survivors import MODELS, Model
+from tests.support.sweeps import Report, crash_sweep
 
 # A kill (prefix) shows one of the five. That is why killing processes proves so little.
 CAUGHT_BY: dict[type[CorrectWriter], set[Model]] = {

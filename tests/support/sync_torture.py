@@ -21,14 +21,14 @@ from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
-from sessionary.testing.sync_world import TRANSCRIPT, Device, World
-from sessionary.testing.torture import Promise, Spec, ack, spec, torture
+from tests.support.sync_world import TRANSCRIPT, Device, World
+from tests.support.torture import Promise, Spec, ack, spec, torture
 
 Address = Mapping[str, Any]
 SHARED = "shared"
 BLOCK = 400
 _AT_WORK = "at work"
-_WORKER = "import sys; from sessionary.testing.sync_torture import work; work(*sys.argv[1:])"
+_WORKER = "import sys; from tests.support.sync_torture import work; work(*sys.argv[1:])"
 
 
 @contextmanager

@@ -16,10 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
-from sessionary.testing.cosmos_store import Answer, Container, Refused
+from tests.support.cosmos_store import Answer, Container, Refused
 
 if TYPE_CHECKING:
-    from sessionary.testing.cosmos_double import CosmosDouble
+    from tests.support.cosmos_double import CosmosDouble
 
 SKEW: Final = 900.0
 Action = Literal[

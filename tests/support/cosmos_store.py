@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sessionary.testing import request_units as units
-from sessionary.testing.cosmos_query import BadQuery, Item, Query, parse
+from tests.support import request_units as units
+from tests.support.cosmos_query import BadQuery, Item, Query, parse
 
 ITEM_BYTES: Final = 2 << 20
 PAGE_BYTES: Final = 4 << 20

@@ -10,7 +10,7 @@ models = pytest.importorskip("moto.s3.models")
 
 from sessionary.sync.remotes.objects import ObjectStoreRemote  # noqa: E402
 from sessionary.testing.remote_suite import at_once  # noqa: E402
-from sessionary.testing.s3_server import BUCKET, S3Server  # noqa: E402
+from tests.support.s3_server import BUCKET, S3Server  # noqa: E402
 
 
 def test_of_two_clients_that_make_one_object_one_wins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sessionary.disk.fs import APPEND, CREATE, EXCLUSIVE, FILE_MODE, OS_FS, READ, write_all
-from sessionary.testing.faults import CALLS, Effect, Fault, FaultFs, Killed, count_calls, sweep
-from sessionary.testing.planted import CorrectWriter, RewriteInPlace, check, work
+from tests.support.faults import CALLS, Effect, Fault, FaultFs, Killed, count_calls, sweep
+from tests.support.planted import CorrectWriter, RewriteInPlace, check, work
 
 
 def opened(fs: FaultFs, folder: Path, name: str = "file") -> int:

@@ -32,8 +32,8 @@ from typing import Any, Literal, get_args
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import SessionaryError
-from sessionary.testing.sweeps import Check, Report, Setup, Violation, judge
 from sessionary.testing.wrapper import UNSYNCED, WrappedFs
+from tests.support.sweeps import Check, Report, Setup, Violation, judge
 
 Call = Literal[
     "open",
