@@ -28,6 +28,12 @@ def test_every_text_is_sentences() -> None:
         assert "\n#" not in f"\n{text}", f"{path.name}: has no heading"
 
 
+def test_every_link_of_a_note_resolves() -> None:
+    for path in notes():
+        for target in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
+            assert (CHANGES / target).exists(), f"{path.name}: {target}"
+
+
 def test_every_type_is_explained() -> None:
     explained = re.findall(r"^\| `(\w+)` \|", (CHANGES / "README.md").read_text("utf-8"), re.MULTILINE)
     assert tuple(explained) == TYPES
