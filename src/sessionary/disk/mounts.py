@@ -27,6 +27,8 @@ _WEAK = {
     "vboxsf": "a VirtualBox share: host and guest do not share locks",
     "afs": "AFS: a file is stored on close, and the last close wins",
 }
+_LOCAL = frozenset({"tmpfs", "ramfs", "overlay"})
+"""File systems without every promise that no other host can reach."""
 _ONE_CHANGE = frozenset({"xfs", "btrfs", "tmpfs", "ramfs"})
 """File systems where a new name and its inode become durable together, whichever of them is flushed."""
 _ESCAPE = re.compile(r"\\([0-7]{3})")
@@ -85,6 +87,12 @@ def weakness(path: str | os.PathLike[str]) -> str | None:
     """
     mount = _mount_under(path)
     return None if mount is None else mount.weakness()
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """True if other hosts may change what lies in `path`, so that the kernel here does not see every change."""
+    mount = _mount_under(path)
+    return mount is not None and mount.weakness() is not None and mount.kind not in _LOCAL
 
 
 def _mount_under(path: str | os.PathLike[str]) -> Mount | None:

@@ -14,18 +14,17 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, stat_or_none
+from sessionary.disk.fs import Fs, not_found, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import InvalidId
 from sessionary.layouts.maestro.breadcrumbs import Crumb, CrumbFile, read_crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, LOCK, LOG, depth_of, is_crumb_name
 from sessionary.layouts.maestro.paths import top_of
 from sessionary.mailbox.attempts import Attempts, Mark
-from sessionary.mailbox.folders import Folders, Place, Surroundings
+from sessionary.mailbox.folders import Folders, Place
 from sessionary.mailbox.ledger import Entry, Ledger
 from sessionary.mailbox.ledger_copy import LedgerCopy
 from sessionary.mailbox.legacy_paths import roots_of
-from sessionary.mailbox.notices import Notices, notices
 from sessionary.mailbox.problems import WORK, ledger_went_back, words_for
 from sessionary.mailbox.tail import beside
 from sessionary.model import Problem
@@ -86,7 +85,8 @@ class Box:
             roots_of(folder, root),
             is_crumb_name,
             depth_of,
-            Surroundings(fs, seconds, self.notices),
+            fs,
+            seconds,
         )
         log = os.path.join(folder, LOG) if consumer == WORK else beside(folder, "log", consumer)
         self.ledger = Ledger(
@@ -96,15 +96,6 @@ class Box:
         self.attempts = Attempts(beside(folder, "attempts", consumer), self.session_lock, fs, self.now)
         self.met: dict[str, float] = {}
         self._known = (0, 0)
-        self._notices: Notices | None = None
-        self._may_ask = fs is OS_FS  # the kernel knows nothing of doubles
-
-    def notices(self) -> Notices | None:
-        """What the kernel tells of new names here, if it can."""
-        if self._notices is None and self._may_ask:
-            self._notices = notices(self.folder, concerns)
-            self._may_ask = False
-        return self._notices
 
     def refresh(self) -> None:
         """Learn what has come since the last time: messages, and what others have done with them.
@@ -216,9 +207,6 @@ class Box:
 
     def close(self) -> None:
         """Give all descriptors back; the next use opens them again."""
-        if self._notices is not None:
-            self._notices.close()
-            self._notices, self._may_ask = None, True
         self.ledger.close()
         if self.copy is not None:
             self.copy.close()

@@ -5,9 +5,8 @@ can happen to such a folder is that names come, and that shows in its times (bot
 poll of an idle mailbox asks for these times, one stat for each folder, and lists nothing, however many messages lie
 there.
 
-A file system tells times in ticks. A name that comes in the tick of our listing, and after it, leaves no trace; so a
-listing counts only if the folder had been left alone for two seconds before it, and is done again otherwise. While
-messages come one by one, the kernel tells their names instead, and the folder is listed every two seconds.
+File times advance in ticks. A name that is created in the tick of our listing, but after it, does not change them
+again; so a listing counts only if the folder had been left alone for two seconds before it, and is repeated otherwise.
 
 What has been listed and is not known to be done with stands in one queue, in order. Whether it is done with is for
 the caller to know; it says so by a name, and the queue never looks into a file. What one call costs follows what has
@@ -27,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
-from sessionary.mailbox.notices import Notices
 from sessionary.sync.bundles import contested_name
 
 SETTLED_NS = 2_000_000_000
@@ -63,34 +61,20 @@ def _key(place: Place) -> _Waiting:
     return place.name, place.depth, place.label
 
 
-class Surroundings(NamedTuple):
-    """What looking at a folder needs.
-
-    Attributes:
-        fs: the file system.
-        now: tells the time, in seconds since 1970.
-        notices: gives what the kernel tells of new names, or None.
-    """
-
-    fs: Fs = OS_FS
-    now: Callable[[], float] = time.time
-    notices: Callable[[], Notices | None] = lambda: None
-
-
 _UNLISTED = (-1, -1, -1)
 
 
 class _Listed:
     """A folder, and what it was when its names were read."""
 
-    __slots__ = ("_around", "_listed_at", "_state", "path", "settled")
+    __slots__ = ("_fs", "_now", "_state", "path", "settled")
 
-    def __init__(self, path: str, around: Surroundings) -> None:
+    def __init__(self, path: str, fs: Fs, now: Callable[[], float]) -> None:
         self.path = path
         self.settled = False
-        self._around = around
+        self._fs = fs
+        self._now = now
         self._state = _UNLISTED
-        self._listed_at = 0
 
     def news(self) -> Iterable[str]:
         """Names that may be new.
@@ -98,18 +82,13 @@ class _Listed:
         Raises:
             StorageFailed: it cannot be read. A folder that is not there has no names.
         """
-        if not self.settled and (told := self._told()) is not None:
-            return told
         try:
-            found = self._around.fs.stat(self.path)
+            found = self._fs.stat(self.path)
             state = found.st_ino, found.st_mtime_ns, found.st_ctime_ns
             if state == self._state and self.settled:
                 return ()
-            if self.settled and (told := self._told()) is not None:
-                self.settled = False  # the next looks are shorter
-                return told
-            now = int(self._around.now() * 1e9)
-            names = self._around.fs.listdir(self.path)
+            now = int(self._now() * 1e9)
+            names = self._fs.listdir(self.path)
         except FileNotFoundError:
             self.forget()
             return ()
@@ -117,7 +96,7 @@ class _Listed:
             return ()
         except OSError as error:
             raise storage_failed(error, "list", self.path) from error
-        self._state, self._listed_at = state, now
+        self._state = state
         self.settled = now - max(found.st_mtime_ns, found.st_ctime_ns) > SETTLED_NS
         return names
 
@@ -126,28 +105,14 @@ class _Listed:
         self._state = _UNLISTED
         self.settled = False
 
-    def _told(self) -> set[str] | None:
-        """What the kernel tells of names that came since it was asked last; None if the folder has to be listed.
-
-        So it is the first time, and for its own sake two seconds after the last listing.
-        """
-        if self._state == _UNLISTED or (notices := self._around.notices()) is None:
-            return None
-        told = notices.take(self.path)
-        if told is None:
-            notices.watch(self.path)
-            notices.take(self.path)
-            return None
-        return told if 0 <= self._around.now() * 1e9 - self._listed_at < SETTLED_NS else None
-
 
 class _Depth(_Listed):
     """One folder of messages."""
 
     __slots__ = ("contested", "depth", "ignored", "label", "queued")
 
-    def __init__(self, path: str, label: str, depth: int, around: Surroundings) -> None:
-        super().__init__(path, around)
+    def __init__(self, path: str, label: str, depth: int, fs: Fs, now: Callable[[], float]) -> None:
+        super().__init__(path, fs, now)
         self.label = label
         self.depth = depth
         self.queued: set[str] = set()
@@ -169,7 +134,8 @@ class Folders:
         roots: the `breadcrumbs` folders; they may not be there yet.
         is_message: whether a name can be that of a message.
         depth_of: the number that the name of a folder stands for, None if it is no such folder.
-        around: file system, clock, and what the kernel tells.
+        fs: the file system.
+        now: the time, in seconds since 1970.
     """
 
     def __init__(
@@ -177,12 +143,14 @@ class Folders:
         roots: list[Root],
         is_message: Callable[[str], bool],
         depth_of: Callable[[str], int | None],
-        around: Surroundings = Surroundings(),  # noqa: B008 - a constant
+        fs: Fs = OS_FS,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._is_message = is_message
         self._depth_of = depth_of
-        self._around = around
-        self._roots = [(root, _Listed(root.path, around)) for root in roots]
+        self._fs = fs
+        self._now = now
+        self._roots = [(root, _Listed(root.path, fs, now)) for root in roots]
         self._depths: dict[str, _Depth] = {}
         # Sorted; what the depths do not have as queued any more is passed over.
         self._queue: list[_Waiting] = []
@@ -278,7 +246,7 @@ class Folders:
 
     def _enqueue(self, depth: _Depth, names: Iterable[str], done: Set[str]) -> None:
         listed = set(names)
-        contested = set(filter(None, map(contested_name, listed)))
+        contested = {known for name in listed if "~" in name and (known := contested_name(name))}
         depth.contested |= contested
         depth.ignored -= contested
         unknown = listed.difference(done) | (depth.contested & listed)
@@ -291,4 +259,4 @@ class Folders:
         label = root.prefix + name
         if number is not None and label not in self._depths:
             path = os.path.join(root.path, name)
-            self._depths[label] = _Depth(path, label, number, self._around)
+            self._depths[label] = _Depth(path, label, number, self._fs, self._now)

@@ -291,15 +291,16 @@ class Mailbox:
 
     def _wake_ups(self, interval: float, stop: Stop) -> Iterator[None]:
         """Once at the beginning, whenever something may have come, and after each interval."""
-        waking = waker(self._box.notices(), concerns)
+        box = self._box
+        waking = waker(box.fs, box.folder, concerns)
         try:
             while not is_set(stop):
                 # What lies in a folder is looked at after it is watched: what comes later will wake us.
-                if waking.watch([self._box.folder, *self._box.folders.paths()]):
-                    self._box.refresh()  # a folder that has just come may have folders in it
+                if waking.watch([box.folder, *box.folders.paths()]):
+                    box.refresh()  # a folder that has just come may have folders in it
                     continue
                 yield
-                if not waking.watch(self._box.folders.paths()):
+                if not waking.watch([box.folder, *box.folders.paths()]):
                     wait(waking, interval, stop)
         finally:
             waking.close()

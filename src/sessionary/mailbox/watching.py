@@ -1,28 +1,30 @@
-"""Waking up when something comes: the kernel says so where it can, and a slow poll asks everywhere else.
+"""Waking up when a message comes: by the events of the file system where there are any, by a slow poll everywhere.
 
-On Linux a process can sleep until a name appears in a folder, at no cost at all and for a wake-up within a fraction
-of a millisecond (see `notices`). Elsewhere the optional package `watchfiles` does it if it is installed, with a timer
-of some milliseconds.
-
-A wake-up is only ever a hint. Nothing comes from other hosts, queues overflow, and the number of watches is limited;
-so whoever waits also looks by itself, once in an interval, and a mailbox without any of this is late but complete.
+A wake-up is only a hint. Other hosts cause no events, event queues overflow and the number of watches is limited. So
+the caller also looks once per interval; without any event a message is late but not lost.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sessionary.mailbox.notices import Notices
+from sessionary.disk.fs import OS_FS, Fs
+from sessionary.disk.mounts import is_remote
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 Stop = Callable[[], bool] | threading.Event | None
 SLICE = 0.1
-"""Seconds after which a wait looks whether it is to stop."""
+"""Seconds between two looks at `stop` during a wait."""
+STEP_MS = 2
+"""How often `watchfiles` looks at its queue of events. A wake-up takes between one and two steps."""
+DEBOUNCE_MS = 20
 
 
 def is_set(stop: Stop) -> bool:
@@ -33,14 +35,14 @@ def is_set(stop: Stop) -> bool:
 
 
 class Waker(Protocol):
-    """Something that wakes up when names appear in folders."""
+    """Wakes up when names appear in folders."""
 
     def watch(self, folders: Iterable[str]) -> bool:
-        """Watch these folders from now on; those that are not there are passed over. True if one is new."""
+        """Watch exactly these folders from now on; missing ones are skipped. True if that changed anything."""
         ...
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until something has come since the last wait, or so long. Waking for nothing is allowed."""
+    def wait(self, seconds: float) -> bool:
+        """Sleep until an event has come since the last wait, or for `seconds`. True if there was an event."""
         ...
 
     def close(self) -> None:
@@ -54,97 +56,114 @@ class Sleeper:
     def watch(self, folders: Iterable[str]) -> bool:
         return False
 
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         time.sleep(seconds)
+        return False
 
     def close(self) -> None:
         """Nothing to do."""
 
 
-class Kernel:
-    """Wakes up when the kernel says that a name has appeared, or that a new file was closed."""
-
-    def __init__(self, notices: Notices) -> None:
-        self._notices = notices
-        self.wait = notices.wait
-
-    def watch(self, folders: Iterable[str]) -> bool:
-        return sum(self._notices.watch(folder) for folder in folders) > 0
-
-    def close(self) -> None:
-        """The notices are the mailbox's own."""
-
-
 class Watchfiles:
-    """Wakes up as the package `watchfiles` does, within some milliseconds.
+    """Wakes up by the events that the package `watchfiles` reports.
 
-    Raises:
-        ImportError: it is not installed.
+    A thread of its own waits for them: inside `watchfiles` every exception of a signal handler becomes
+    KeyboardInterrupt, but the main thread must raise what the handler of the caller raises.
+
+    Args:
+        concerns: whether a name matters; the temporary files of producers do not.
     """
 
-    STEP_MS = 5
-
     def __init__(self, concerns: Callable[[str], bool]) -> None:
-        from watchfiles import watch
-
-        self._make: Any = watch
         self._concerns = concerns
-        self._folders: tuple[str, ...] = ()
-        self._changes: Any = None
-        self._wait_ms = 0
+        self._watched: list[tuple[str, int, int]] = []
+        self._came = threading.Event()
+        self._end: Callable[[], object] | None = None
 
     def watch(self, folders: Iterable[str]) -> bool:
-        there = tuple(dict.fromkeys(folder for folder in folders if os.path.isdir(folder)))
-        if there == self._folders:
+        there = _identities(folders)
+        if there == self._watched:
             return False
         self.close()
-        self._folders = there
+        self._watched = there
+        self._begin([folder for folder, _, _ in there])
         return True
 
-    def wait(self, seconds: float) -> None:
-        if not self._folders:
-            time.sleep(seconds)
-            return
-        wait_ms = max(1, round(seconds * 1000))
-        if self._changes is None or wait_ms != self._wait_ms:
-            self.close()
-            self._wait_ms = wait_ms
-            self._changes = self._make(
-                *self._folders,
-                watch_filter=lambda change, path: self._concerns(os.path.basename(path)),
-                step=self.STEP_MS,
-                debounce=10 * self.STEP_MS,
-                rust_timeout=wait_ms,
-                yield_on_timeout=True,
-                recursive=False,
-                raise_interrupt=True,
-            )
-        next(self._changes, None)
+    def wait(self, seconds: float) -> bool:
+        woken = self._came.wait(seconds)
+        self._came.clear()
+        return woken
 
     def close(self) -> None:
-        changes, self._changes = self._changes, None
-        if changes is not None:
-            changes.close()
+        self._watched = []
+        if self._end is not None:
+            self._end()
+            self._end = None
+
+    def _begin(self, folders: list[str]) -> None:
+        from watchfiles._rust_notify import RustNotify  # watchfiles documents it for direct use
+
+        try:
+            notify = RustNotify(folders, False, False, 0, False, True)
+        except (OSError, RuntimeError):
+            return  # a folder has just gone, or the limit of watches is reached: the poll remains
+        stop = threading.Event()
+        listener = threading.Thread(
+            target=_listen,
+            args=(notify, self._concerns, self._came, stop),
+            name="sessionary-watch",
+            daemon=True,
+        )
+        listener.start()
+        # Also called when this object is collected and at exit: a thread inside Rust must not outlive the interpreter.
+        self._end = weakref.finalize(self, _end, listener, stop)
 
 
-def waker(notices: Notices | None, concerns: Callable[[str], bool]) -> Waker:
-    """The best that this machine has."""
-    if notices is not None:
-        return Kernel(notices)
-    if sys.platform != "linux":
-        with suppress(ImportError):
-            return Watchfiles(concerns)
-    return Sleeper()
+def _listen(
+    notify: RustNotify, concerns: Callable[[str], bool], came: threading.Event, stop: threading.Event
+) -> None:
+    """Set `came` for each event that matters, until `stop` is set."""
+    try:
+        while not isinstance(changes := notify.watch(DEBOUNCE_MS, STEP_MS, 0, stop), str):
+            if any(concerns(os.path.basename(path)) for _, path in changes):
+                came.set()
+    except RuntimeError:  # watchfiles cannot go on: the poll remains
+        came.set()
+    finally:
+        notify.close()
+
+
+def _end(listener: threading.Thread, stop: threading.Event) -> None:
+    stop.set()
+    if listener is not threading.current_thread():  # the collector runs in any thread
+        listener.join()
+
+
+def _identities(folders: Iterable[str]) -> list[tuple[str, int, int]]:
+    """The folders that exist, with device and inode: a folder that was replaced has to be watched again."""
+    found = []
+    for folder in dict.fromkeys(folders):
+        try:
+            place = OS_FS.stat(folder)
+        except OSError:
+            continue
+        found.append((folder, place.st_dev, place.st_ino))
+    return found
+
+
+def waker(fs: Fs, folder: str, concerns: Callable[[str], bool]) -> Waker:
+    """The waker for folders below this one: by events on a local file system, by the clock on every other."""
+    if fs is not OS_FS or is_remote(folder):
+        return Sleeper()
+    return Watchfiles(concerns)
 
 
 def wait(waking: Waker, seconds: float, stop: Stop) -> None:
-    """Wait on a waker, looking now and then whether it is time to stop."""
+    """Wait for an event, and check every `SLICE` seconds whether it is time to stop."""
     if stop is None:
         waking.wait(seconds)
         return
     deadline = time.monotonic() + seconds
     while not is_set(stop) and (left := deadline - time.monotonic()) > 0:
-        began = time.monotonic()
-        waking.wait(min(SLICE, left))
-        if time.monotonic() - began < min(SLICE, left):
-            return  # it woke up before its time
+        if waking.wait(min(SLICE, left)):
+            return

@@ -12,7 +12,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import StorageFailed
 from sessionary.layouts.maestro.names import depth_of, is_crumb_name
 from sessionary.layouts.maestro.paths import top_of
-from sessionary.mailbox.folders import Folders, Place, Root, Surroundings
+from sessionary.mailbox.folders import Folders, Place, Root
 from sessionary.mailbox.legacy_paths import roots_of
 from sessionary.mailbox.tail import Follower
 from tests.in_place import change_in_place
@@ -126,7 +126,7 @@ class Clock:
 
 
 def folders_of(session: Path, fs: FaultFs, clock: Clock) -> Folders:
-    return Folders([Root(str(session))], is_crumb_name, depth_of, Surroundings(fs, clock))
+    return Folders([Root(str(session))], is_crumb_name, depth_of, fs, clock)
 
 
 def listings(fs: FaultFs) -> int:

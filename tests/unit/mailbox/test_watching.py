@@ -1,6 +1,9 @@
-"""Whoever watches wakes up at once where the kernel tells, and a little later everywhere else."""
+"""A watch wakes up at once where the file system reports events, and a little later everywhere else."""
 
+import errno
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -15,12 +18,11 @@ from sessionary.disk.fs import OS_FS
 from sessionary.layouts.maestro.names import is_crumb_name
 from sessionary.layouts.maestro.records import Breadcrumb
 from sessionary.layouts.maestro.store import WorkStore
-from sessionary.mailbox import Report
-from sessionary.mailbox.notices import Notices, notices
+from sessionary.mailbox import Report, watching
 from sessionary.mailbox.watching import Sleeper, Waker, Watchfiles, wait, waker
 from tests.messages import echo, prompts, put
+from tests.support.faults import FaultFs
 
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify is a thing of Linux")
 LONG = 80.0
 
 
@@ -161,52 +163,141 @@ def test_an_event_or_a_function_ends_it(tmp_path: Path, together: Any) -> None:
 # -- wakers
 
 
-def wakers(folder: Path) -> list[Waker]:
-    told = notices(str(folder), is_crumb_name)
-    return [*([waker(told, is_crumb_name)] if told else []), Watchfiles(is_crumb_name), Sleeper()]
+def wakers() -> list[Waker]:
+    return [Watchfiles(is_crumb_name), Sleeper()]
 
 
-@pytest.mark.parametrize("which", [pytest.param(0, marks=LINUX), 1], ids=["kernel", "watchfiles"])
-def test_a_waker_wakes_up_for_names_that_matter(which: int, tmp_path: Path, together: Any) -> None:
-    waking = wakers(tmp_path)[which]
+def woken(waking: Waker, work: Callable[[], object]) -> bool:
+    """Whether `work`, done once before the wait, wakes the waker long before its time."""
+    work()
+    began = time.monotonic()
+    return waking.wait(LONG) and time.monotonic() - began < LONG / 4
+
+
+def test_a_waker_wakes_up_for_names_that_matter(tmp_path: Path) -> None:
+    waking = Watchfiles(is_crumb_name)
     assert waking.watch([str(tmp_path), str(tmp_path / "gone")])
     assert not waking.watch([str(tmp_path)])
-    waking.wait(0.05)  # whatever an earlier write has left
-
-    def write() -> None:
-        for number in range(150):  # watchfiles begins to look only while somebody waits
-            time.sleep(0.1)
-            (tmp_path / f"{number}.json").touch()
-            if done:
-                return
-
-    done: list[bool] = []
-    together(write)
-    began = time.monotonic()
-    waking.wait(LONG)
-    done.append(True)
-    assert time.monotonic() - began < LONG / 4
+    assert woken(waking, (tmp_path / "a.json").touch)
+    (tmp_path / "b.tmp").touch()
+    assert not waking.wait(0.1)
+    assert woken(waking, lambda: (tmp_path / "b.tmp").rename(tmp_path / "b.json"))
     waking.close()
     waking.close()
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_waker_wakes_up_when_a_file_is_finished_in_place(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(b"{")
+    waking = Watchfiles(is_crumb_name)
+    waking.watch([str(tmp_path)])
+    assert woken(waking, lambda: file.write_bytes(b"{}"))
+    waking.close()
+
+
+def test_a_folder_that_was_replaced_is_watched_again(tmp_path: Path) -> None:
+    folder = tmp_path / "0"
+    folder.mkdir()
+    waking = Watchfiles(is_crumb_name)
+    waking.watch([str(folder)])
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+    assert waking.watch([str(folder)])
+    assert woken(waking, (folder / "a.json").touch)
+    waking.close()
+
+
+@pytest.mark.parametrize("which", [0, 1])
 def test_a_waker_sleeps_no_longer_than_it_is_told_to(which: int, tmp_path: Path) -> None:
-    waking = wakers(tmp_path)[which]
+    waking = wakers()[which]
     waking.watch([str(tmp_path)])
     (tmp_path / "no message.tmp").touch()
     began = time.monotonic()
-    waking.wait(0.05)
+    assert not waking.wait(0.05)
     assert 0.04 < time.monotonic() - began < LONG / 4
     waking.close()
 
 
-def test_without_folders_watchfiles_sleeps(tmp_path: Path) -> None:
+def test_without_folders_a_waker_sleeps(tmp_path: Path) -> None:
     waking = Watchfiles(is_crumb_name)
     assert not waking.watch([str(tmp_path / "gone")])
     began = time.monotonic()
-    waking.wait(0.02)
-    assert time.monotonic() - began >= 0.02
+    assert not waking.wait(0.02)
+    assert time.monotonic() - began >= 0.015
+
+
+def test_at_the_limit_of_watches_the_poll_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "OS file watch limit reached")
+
+    monkeypatch.setattr("watchfiles._rust_notify.RustNotify", refused)
+    waking = Watchfiles(is_crumb_name)
+    assert waking.watch([str(tmp_path)])
+    assert not waking.watch([str(tmp_path)])
+    began = time.monotonic()
+    assert not waking.wait(0.02)
+    assert time.monotonic() - began >= 0.015
+    waking.close()
+
+
+def test_doubles_and_file_systems_of_other_hosts_are_polled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = str(tmp_path)
+    assert isinstance(waker(OS_FS, here, is_crumb_name), Watchfiles)
+    assert isinstance(waker(FaultFs(OS_FS), here, is_crumb_name), Sleeper)
+    monkeypatch.setattr(watching, "is_remote", lambda folder: folder == here)
+    assert isinstance(waker(OS_FS, here, is_crumb_name), Sleeper)
+
+
+def test_a_waker_that_is_dropped_ends_its_thread(tmp_path: Path) -> None:
+    def listeners() -> int:
+        return sum(thread.name == "sessionary-watch" for thread in threading.enumerate())
+
+    before = listeners()
+    waking = Watchfiles(is_crumb_name)
+    waking.watch([str(tmp_path)])
+    assert listeners() == before + 1
+    del waking
+    assert listeners() == before
+
+
+def test_what_a_signal_handler_raises_ends_a_watch_at_once(tmp_path: Path, together: Any) -> None:
+    class Ended(Exception):
+        pass
+
+    def handler(number: int, frame: object) -> None:
+        raise Ended
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        together(later(lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)))
+        began = time.monotonic()
+        with pytest.raises(Ended):
+            next(Mailbox(tmp_path).watch(interval=LONG))
+        assert time.monotonic() - began < LONG / 4
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_process_that_ends_in_the_middle_of_a_watch_ends_well(tmp_path: Path) -> None:
+    put(tmp_path, "a")
+    code = f"import sessionary; watching = sessionary.Mailbox({str(tmp_path)!r}).watch(); print(next(watching).prompt)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("a\n", "")
+
+
+def test_nothing_of_watchfiles_is_imported_before_a_watch_begins(tmp_path: Path) -> None:
+    code = (
+        f"import sys, sessionary; mailbox = sessionary.Mailbox({str(tmp_path)!r}); mailbox.consume(print);"
+        "print('watchfiles' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "False\n"
 
 
 def test_a_wait_ends_soon_after_it_is_to_stop() -> None:
@@ -219,55 +310,7 @@ def test_a_wait_ends_soon_after_it_is_to_stop() -> None:
     assert time.monotonic() - began >= 0.01
 
 
-# -- what the kernel tells
-
-
-@LINUX
-def test_the_kernel_tells_names_from_the_first_question_on(tmp_path: Path) -> None:
-    told = Notices(is_crumb_name)
-    assert told.take(str(tmp_path)) is None
-    assert told.watch(str(tmp_path))
-    (tmp_path / "early.json").touch()
-    assert told.take(str(tmp_path)) is None  # what was there before the watch nobody knows: list
-    assert told.take(str(tmp_path)) == set()
-    (tmp_path / "a.json").touch()
-    (tmp_path / "a.tmp").touch()
-    os.link(tmp_path / "a.tmp", tmp_path / "b.json")
-    os.rename(tmp_path / "a.tmp", tmp_path / "c.json")
-    assert told.take(str(tmp_path)) == {"a.json", "b.json", "c.json"}
-    told.close()
-    assert told.take(str(tmp_path)) is None
-    assert not told.watch(str(tmp_path))
-
-
-@LINUX
-def test_a_folder_that_was_replaced_has_to_be_listed_again(tmp_path: Path) -> None:
-    folder = tmp_path / "x"
-    folder.mkdir()
-    told = Notices(is_crumb_name)
-    told.watch(str(folder))
-    told.take(str(folder))
-    folder.rmdir()
-    folder.mkdir()
-    assert told.take(str(folder)) is None
-    assert told.watch(str(folder))
-
-
-@LINUX
-def test_when_events_were_dropped_everything_has_to_be_listed_again(tmp_path: Path) -> None:
-    told = Notices(is_crumb_name)
-    told.watch(str(tmp_path))
-    told.take(str(tmp_path))
-    limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    for number in range(limit // 2 + 2):  # each is told as made and as written
-        (tmp_path / f"{number}.json").touch()
-    assert told.take(str(tmp_path)) is None
-    assert told.watch(str(tmp_path))
-    told.close()
-
-
-@LINUX
-def test_a_mailbox_learns_names_without_listing_and_misses_none(tmp_path: Path) -> None:
+def test_a_mailbox_misses_no_message_of_many_that_come_one_by_one(tmp_path: Path) -> None:
     mailbox = Mailbox(tmp_path)
     put(tmp_path, "0")
     mailbox.consume(echo)
@@ -277,7 +320,7 @@ def test_a_mailbox_learns_names_without_listing_and_misses_none(tmp_path: Path) 
     assert prompts(tmp_path) == [str(number) for number in range(30)]
 
 
-@LINUX
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_a_forked_child_lists_for_itself_and_steals_nothing(tmp_path: Path) -> None:
     mailbox = Mailbox(tmp_path)
     for number in range(3):
@@ -344,8 +387,6 @@ def test_the_loop_wants_a_session_and_to_be_alone(tmp_path: Path, monkeypatch: p
 
 def test_an_idle_mailbox_lists_nothing_and_opens_nothing(tmp_path: Path) -> None:
     from datetime import UTC, datetime, timedelta
-
-    from tests.support.faults import FaultFs
 
     for number in range(5):
         put(tmp_path, str(number), depth=number % 2)
