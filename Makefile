@@ -13,7 +13,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers demo test check static fmt bench soak docs clean
+.PHONY: help venv servers demo test check static fmt bench soak docs release clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ docs: $(STAMP)  ## write the generated documents
 	$(BIN)/python -m scripts.gen_errors_docs
 	$(BIN)/python -m scripts.gen_screens
 	$(BIN)/python -m scripts.gen_picture
+
+release: $(STAMP)  ## move changes/ into CHANGELOG.md and set VERSION=0.2.0 (ARGS=--draft only prints)
+	$(BIN)/python -m scripts.release $(VERSION) $(ARGS)
 
 bench: $(BENCH_STAMP)  ## every figure of docs/performance.md, each beside its floor or peer
 	$(BIN)/python -m benchmarks $(ARGS)
