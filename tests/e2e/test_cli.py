@@ -154,7 +154,7 @@ def test_a_list_shows_what_has_changed_since_it_was_remembered(
     shutil.rmtree(folder)
     gone = run("list", "--project", "web")
     assert (gone.code, gone.out) == (10, "")
-    assert "no project is called web" in gone.err
+    assert "no project named web" in gone.err
 
 
 def said(at: str) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def test_list_of_nothing(home: Path, run: Run) -> None:
     (home / "projects").mkdir(parents=True)
     result = run("list")
     assert (result.code, result.out) == (0, "")
-    assert run("list").err == f"no sessions in {home}; --home names another place\n"
+    assert run("list").err == f"No sessions in {home}; --home names another folder.\n"
     assert run("list", "--json").json == []
 
 
@@ -396,8 +396,8 @@ def test_show_says_what_nobody_answered_and_what_nobody_asked(make: Make, run: R
     make(ROOT, HELLO, CALL, DONE, {**RESULT, "tool_call_id": "t9"})
     result = run("show", ROOT)
     assert "▸ bash  pytest -q  ✗ no result" in result.out.splitlines()
-    assert "▸ ?  a result of a call that is not here  ✗ exit 1" in result.out.splitlines()
-    assert result.err == f"2 problems found; `sessionary check --home {home} {ROOT}` tells more\n"
+    assert "▸ ?  the result of a call that is missing  ✗ exit 1" in result.out.splitlines()
+    assert result.err == f"2 problems found; run `sessionary check --home {home} {ROOT}` for details\n"
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_show_says_how_many_turns_there_are(make: Make, run: Run) -> None:
     for turns in ("9", "-9"):
         result = run("show", ROOT, "--turns", turns)
         assert (result.code, result.out) == (12, "")
-        assert f"there is no turn {turns}: the session has 1 turn" in result.err
+        assert f"no turn {turns}: the session has 1 turn" in result.err
 
 
 def test_show_the_last_messages(make: Make, run: Run) -> None:
@@ -457,7 +457,7 @@ def test_turns_that_are_not_there(make: Make, run: Run) -> None:
     make(ROOT)
     result = run("show", ROOT, "--turns", "5")
     assert (result.code, result.out) == (12, "")
-    assert result.err == "sessionary: there is no turn 5: the session has 1 turn\n"
+    assert result.err == "sessionary: no turn 5: the session has 1 turn\n"
     make(OTHER, *({"role": "user", "content": word} for word in ("one", "two", "three")))
     assert run("show", OTHER, "--turns", "0").err.endswith("no turn 0: the session has 3 turns\n")
 
@@ -759,7 +759,7 @@ def test_one_closed_home_keeps_no_other_from_being_checked(
     )
     result = run("check", str(closed.parent), str(home), str(damaged), bare=True)
     assert result.code == 13
-    assert f"{closed} cannot be looked into: its sessions are not checked" in result.err
+    assert f"{closed} cannot be read: its sessions are not checked" in result.err
     assert "2 sessions checked" in result.out
     assert run("check", str(closed.parent), bare=True).code == 3
 
@@ -813,7 +813,7 @@ def test_a_bug_is_told_as_one(make: Make, run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("sessionary.cli.list_table.one_line", lambda text: 1 / 0)
     result = run("list")
     assert result.code == 1
-    assert result.err.startswith("sessionary: this is a bug in Sessionary: ZeroDivisionError")
+    assert result.err.startswith("sessionary: bug in Sessionary: ZeroDivisionError")
     assert "Traceback" not in result.err
     assert main(["--debug", "list", "--home", str(make(OTHER).parents[3])]) == 1
 

@@ -183,7 +183,7 @@ def test_an_answer_after_a_step_back_loses_no_other(run: Run, talk: BrainstormSt
     text = Path(talk.path("feature-auth")).read_text()
     assert "a list" in text
     assert "another" in text
-    assert "2 entries given up for a branch" in run("show", "feature-auth").out
+    assert "2 entries superseded" in run("show", "feature-auth").out
 
 
 @pytest.mark.parametrize("steps", ["3", "0", "6"])
@@ -677,7 +677,7 @@ def test_a_session_can_be_opened_again(run: Run, talk: BrainstormStore) -> None:
 
 def test_the_archive_is_listed_and_restored(run: Run, talk: BrainstormStore) -> None:
     """Section "Load Session (Auto-detect)", 2: the old session is kept."""
-    assert "no archived brainstorm sessions" in run("list", "--archived").err
+    assert "No archived brainstorm sessions" in run("list", "--archived").err
     run("start", "feature-auth", "--new", "--ems", "11")
     (row,) = run("list", "--archived", "--json").json
     assert (row["name"], row["slug"], row["archived"], row["ems"]) == (
@@ -752,8 +752,8 @@ def test_a_new_session_is_undone_by_bringing_the_old_one_back(run: Run, talk: Br
     back = run(*undo_of(said))
     assert back.code == 0
     assert talk.load("feature-auth").iteration == 3
-    (go_on,) = [line for line in back.err.splitlines() if line.startswith("go on: ")]
-    assert main(shlex.split(go_on)[3:]) == 0
+    (go_on,) = [line for line in back.err.splitlines() if line.startswith("resume: ")]
+    assert main(shlex.split(go_on)[2:]) == 0
     assert talk.load("feature-auth").status == "in_progress"
 
 

@@ -713,7 +713,7 @@ def test_a_repair_of_a_history_says_last_what_it_could_not_bring_back(
     line = history.read_bytes().count(b"\n")
     told = run("repair", FEATURE, "--rewrite-history")
     assert told.code == 0
-    assert told.out.splitlines()[-1].strip() == f"could not be brought back: 1 B of line {line}"
+    assert told.out.splitlines()[-1].strip() == f"could not be recovered: 1 B of line {line}"
     assert "--bad-bytes drop" in " ".join(told.out.split())
     assert "caf\ufffd" in history.read_text()
     assert "not_recovered" in run("validate", FEATURE, "--notes").out

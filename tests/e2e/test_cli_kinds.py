@@ -119,7 +119,7 @@ def test_a_search_tells_of_a_brainstorm_that_it_cannot_read(say: Say) -> None:
     Path(BrainstormStore(Path.cwd()).path(SLUG)).write_bytes(b"session: [1\n")
     sessions, told = unsearched(say)
     assert sessions == [SLUG]
-    assert f"1 damaged place not searched; `sessionary check {SLUG}` tells more\n" in told
+    assert f"1 damaged place not searched; run `sessionary check {SLUG}` for details\n" in told
 
 
 def test_a_search_names_the_session_of_a_breadcrumb_that_it_cannot_read(say: Say) -> None:
@@ -131,7 +131,7 @@ def test_a_search_names_the_session_of_a_breadcrumb_that_it_cannot_read(say: Say
     (folder / "20260301_090000_000001.json").mkdir()
     sessions, told = unsearched(say)
     assert sessions == [session_id] * 2
-    assert f"2 damaged places not searched; `sessionary check {session_id}` tells more\n" in told
+    assert f"2 damaged places not searched; run `sessionary check {session_id}` for details\n" in told
 
 
 def test_show_names_a_command_that_can_be_copied(say: Say) -> None:
@@ -140,10 +140,10 @@ def test_show_names_a_command_that_can_be_copied(say: Say) -> None:
     (folder / "metadata.json").write_text('{"name": "Why not"}')
     (folder / "transcript.jsonl").write_bytes(b'{"role": "user", "content": "Hi"}\n{torn\n')
     for word in ("Why not", "3f0c81d2:0", "3f0c", str(folder)):
-        assert "`sessionary check 3f0c81d2` tells more\n" in say("show", word)[2]
+        assert "`sessionary check 3f0c81d2` for details\n" in say("show", word)[2]
     file = Path("a file.jsonl")
     file.write_bytes(b'{"role": "user", "content": "Hi"}\n{torn\n')
-    assert "`sessionary check 'a file.jsonl'` tells more\n" in say("show", str(file))[2]
+    assert "`sessionary check 'a file.jsonl'` for details\n" in say("show", str(file))[2]
 
 
 def test_a_search_looks_into_the_history_of_features(say: Say) -> None:
@@ -194,4 +194,4 @@ def test_a_file_of_a_feature_leads_to_the_feature(say: Say, name: str) -> None:
 def test_yaml_that_is_no_session_is_refused_and_not_called_damaged(say: Say, command: str) -> None:
     code, out, err = say(command, str(Path.cwd() / ".ai-session" / "active-features.yaml"))
     assert (code, out) == (12, "")
-    assert "is YAML, and no session" in err
+    assert "is YAML but not a known session" in err

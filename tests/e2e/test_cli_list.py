@@ -84,7 +84,7 @@ def test_a_list_shows_what_is_asked_for_in_the_order_that_is_asked_for(
 
 
 def test_a_list_says_how_many_the_limit_leaves_out(run: Run) -> None:
-    assert "1 more session: a larger --limit shows them" in run("list", "-n", "2").err
+    assert "1 more session: raise --limit to show them" in run("list", "-n", "2").err
     assert "No sessions match these filters (3 in total)." in run("list", "--kind", "work").err
 
 

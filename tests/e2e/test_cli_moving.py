@@ -59,7 +59,7 @@ def test_mv_says_both_names_and_how_to_take_it_back(tmp_path: Path, run: Run) ->
         "working_dir changed in 1 of them",
     ):
         assert said in done.out
-    assert f"there is no folder {new} yet" in done.err
+    assert f"folder {new} does not exist yet" in done.err
     label, _, command = done.err.splitlines()[-1].partition(": ")
     assert label == "undo"
     words = shlex.split(command)
@@ -92,7 +92,7 @@ def test_mv_by_the_end_of_the_name(tmp_path: Path, run: Run) -> None:
     make(tmp_path, "s2", "/srv/app", working_dir="/srv/app")
     make(tmp_path, "s3", "/srv/web", working_dir="/srv/web")
     several = run("mv", "app", "/srv/shop")
-    assert (several.code, "2 projects are called app" in several.err) == (12, True)
+    assert (several.code, "2 projects are named app" in several.err) == (12, True)
     assert run("mv", "web", "/srv/shop").code == 0
     assert run("mv", "web", "/srv/shop").code == 10
 

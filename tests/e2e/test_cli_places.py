@@ -31,7 +31,7 @@ def test_a_default_home_without_sessions_is_named(
     result = run(command)
     assert (result.code, result.out) == (0, "")  # no sign that all is well: nothing was looked at
     place = tmp_path / ".amplifier"
-    assert result.err == f"no sessions in {place}: there is no projects/ in it; --home names another place\n"
+    assert result.err == f"No sessions in {place}: it contains no projects/; --home names another folder.\n"
 
 
 PLACED = [
@@ -162,5 +162,5 @@ def test_a_check_of_nothing_shows_no_sign_that_all_is_well(
     monkeypatch.chdir(tmp_path)
     result = run(group, "validate")
     assert (result.code, result.out) == (0, "")
-    assert result.err.startswith("there is nothing to check in ")
+    assert result.err.startswith("Nothing to check in ")
     assert run(group, "validate", "--json").json["checked"] == 0

@@ -142,7 +142,7 @@ def test_newest_sessions_come_first_and_the_limit_is_said(make: Make, run: Run) 
     ]
     cut = run("search", "race", "--limit", "2")
     assert cut.out.count("»race«") == 2
-    assert cut.err == "stopped after 2 hits; there are more, and --limit 0 shows them all\n"
+    assert cut.err == "Stopped after 2 hits; --limit 0 shows all.\n"
     assert run("search", "race", "--limit", "2", "--json").json["complete"] is False
     whole = run("search", "race", "--limit", "4", "--json").json
     assert (whole["complete"], len(whole["hits"]), whole["sessions"]) == (True, 4, 2)
@@ -198,7 +198,7 @@ def test_a_project_by_path_and_by_name_and_an_unknown_one(make: Make, run: Run) 
     unknown = run("search", "race", "--project", "nope")
     assert unknown.code == 10
     assert unknown.err.splitlines()[:3] == [
-        "sessionary: no project is called nope",
+        "sessionary: no project named nope",
         "  -home-u-app",
         "  -home-u-web-app",
     ]
@@ -210,7 +210,7 @@ def test_a_search_without_a_hit_says_so_and_ends_with_1(make: Make, run: Run) ->
     assert (result.code, result.out) == (1, "")
     assert run("search", "role", "--json").code == 1
     assert run("search", "role", "--jsonl").code == 1
-    assert result.err.startswith("nothing found in 1 session (")
+    assert result.err.startswith("No hits in 1 session (")
 
 
 def test_damage_is_told_and_stops_nothing(make: Make, run: Run, home: Path) -> None:
@@ -220,7 +220,7 @@ def test_damage_is_told_and_stops_nothing(make: Make, run: Run, home: Path) -> N
     result = run("search", "race")
     assert "3f0c81d2:4" in result.out
     assert result.err.splitlines()[1:] == [
-        f"1 damaged place not searched; `sessionary check --home {home} {ROOT}` tells more"
+        f"1 damaged place not searched; run `sessionary check --home {home} {ROOT}` for details"
     ]
     (problem,) = run("search", "race", "--json").json["problems"]
     assert (problem["session"], problem["code"], problem["line"]) == (ROOT, "bad_json", 5)
@@ -303,7 +303,7 @@ def test_a_huge_message_beside_the_one_that_is_asked_for_is_cut_and_that_is_told
     huge = {"role": "user", "content": "word " * 400_000 + "END"}
     make(ROOT, huge, {"role": "assistant", "content": "short"}, huge)
     beside = run("show", f"{ROOT}:1").out
-    assert beside.count("1,980,003 characters more") == 2
+    assert beside.count("1,980,003 more characters") == 2
     assert "END" not in beside
     assert len(beside) < 60_000
     assert "END" in run("show", f"{ROOT}:0", "--around", "0").out
@@ -337,7 +337,7 @@ def test_locators_that_lead_nowhere(make: Make, run: Run) -> None:
     make()
     late = run("show", "3f0c81d2:4")
     assert (late.code, late.out) == (12, "")
-    assert late.err.splitlines()[0] == "sessionary: there is no message 4: the session has 4 messages"
+    assert late.err.splitlines()[0] == "sessionary: no message 4: the session has 4 messages"
     assert run("show", "nope:1").code == 10
     assert run("show", "3f0c81d2", "--around", "2").code == 2
     assert run("show", "3f0c81d2:1", "--turns", "1").code == 2
@@ -398,7 +398,7 @@ def test_events_that_are_wanted(make: Make, run: Run) -> None:
     assert found("--tail", "2") == ["llm:response", "llm:response"]
     assert found("--tail", "1", "--event", "tool:*") == ["tool:error"]
     assert found("--event", "nothing") == []
-    assert run("events", ROOT, "--event", "nothing").err == "no such events\n"
+    assert run("events", ROOT, "--event", "nothing").err == "No events match these filters.\n"
 
 
 def test_an_event_as_json(make: Make, run: Run) -> None:
@@ -480,8 +480,8 @@ def test_tokens_and_cost(make: Make, run: Run) -> None:
         ["all", "3", "1,500", "20", "$0.0130"],
     ]
     assert result.err.splitlines() == [
-        "1 response tells nothing of tokens",
-        "1 response tells no cost; nothing is guessed",
+        "1 response without a token count",
+        "1 response without a cost; costs are not estimated",
     ]
     total = run("events", ROOT, "--cost", "--json").json["total"]
     assert (total["responses"], total["cost_usd"], total["without_cost"]) == (3, "0.0130", 1)
@@ -594,7 +594,7 @@ def test_no_tree(home: Path, run: Run) -> None:
     (home / "projects").mkdir(parents=True)
     result = run("tree")
     assert (result.code, result.out) == (0, "")
-    assert result.err.startswith("no sessions in ")
+    assert result.err.startswith("No sessions in ")
 
 
 # stats

@@ -206,7 +206,7 @@ def test_a_fork_that_the_original_will_not_list_says_so(make: Make, run: Run) ->
 def test_a_fork_tells_what_of_its_parent_could_not_be_read(make: Make, run: Run) -> None:
     make(**DAMAGED)
     done = run("fork", ROOT)
-    assert "could not be read, and did not come along:" in done.out
+    assert "could not be read, and were not copied:" in done.out
     assert "torn_tail" in done.out
     assert [one["code"] for one in run("fork", ROOT, "--json").json["problems"]].count("torn_tail") == 1
 
@@ -219,8 +219,8 @@ def test_rewind_and_back(make: Make, run: Run, capsys: pytest.CaptureFixture[str
     before = content(folder)
     done = run("rewind", ROOT, "1")
     assert done.out.splitlines() == [
-        f"✓ {ROOT} ends with turn 1 now",
-        "  2 turns of 3 went: 8 messages, 4 events",
+        f"✓ {ROOT} now ends with turn 1",
+        "  2 turns of 3 removed: 8 messages, 4 events",
         "  4 messages stay",
     ]
     assert (folder / "transcript.jsonl").read_bytes() == lines(*turn(1))
@@ -256,20 +256,20 @@ def test_rewind_as_json(make: Make, run: Run) -> None:
     }
     again = run("rewind", ROOT, "0", "--json").json
     assert (again["changed"], again["undo"], again["kept_in"]) == (False, None, None)
-    assert run("rewind", ROOT, "0").out == "✓ it ends with turn 0 already: nothing to do\n"
+    assert run("rewind", ROOT, "0").out == "✓ already ends with turn 0: nothing to do\n"
 
 
 def test_a_dry_rewind_shows_the_turns_that_would_go(make: Make, run: Run) -> None:
     make()
     done = run("rewind", ROOT, "1", "--dry-run")
     assert done.out.splitlines() == [
-        f"Would take {ROOT} back to turn 1",
-        "  2 turns of 3 would go: 8 messages, 4 events",
+        f"Would rewind {ROOT} to turn 1",
+        "  2 turns of 3 would be removed: 8 messages, 4 events",
         "       2  Mar 1 09:02  Question 2",
         "       3  Mar 1 09:03  Question 3",
         "  4 messages would stay",
     ]
-    assert done.err == "nothing was written\n"
+    assert done.err == "Nothing was written.\n"
     told = run("rewind", ROOT, "1", "--dry-run", "--json").json
     assert [(one["turn"], one["index"], one["text"]) for one in told["would_go"]] == [
         (2, 4, "Question 2"),
@@ -347,7 +347,7 @@ def test_repair_tells_what_it_took_metadata_from(make: Make, run: Run) -> None:
     folder = make(files={"metadata.json.backup": b'{"session_id": "x", "name": "Old"}'})
     (folder / "metadata.json").write_bytes(b"{")
     done = run("repair", ROOT)
-    assert "  metadata.json is written anew from its backup" in done.out.splitlines()
+    assert "  metadata.json is rebuilt from its backup" in done.out.splitlines()
     assert run("undo", ROOT).code == 0
     assert (folder / "metadata.json").read_bytes() == b"{"
     assert run("repair", ROOT, "--json").json["metadata_from"] == "backup"
@@ -387,9 +387,7 @@ def test_restore_backup_and_back(make: Make, run: Run, capsys: pytest.CaptureFix
         "  4 messages are in it; 12 could be read before",
     ]
     assert (folder / "transcript.jsonl").read_bytes() == old
-    assert run("restore-backup", ROOT).out == (
-        "✓ transcript.jsonl is the same as its backup: nothing to do\n"
-    )
+    assert run("restore-backup", ROOT).out == ("✓ transcript.jsonl equals its backup: nothing to do\n")
     assert follow(done, "undo", capsys).code == 0
     assert content(folder) == before
 
@@ -425,7 +423,7 @@ def test_trash_and_back(make: Make, run: Run, home: Path, capsys: pytest.Capture
     folder = make(name="Login")
     before = content(folder)
     done = run("trash", "3f0c")
-    assert done.out == f"✓ {ROOT} is in the trash\n"
+    assert done.out == f"✓ {ROOT} moved to the trash\n"
     assert not folder.exists()
     (row,) = run("trash", "--list", "--json").json
     assert (row["id"], row["project"], row["title"]) == (ROOT, "-home-u-app", "Login")
@@ -434,9 +432,9 @@ def test_trash_and_back(make: Make, run: Run, home: Path, capsys: pytest.Capture
     listed = run("trash", "--list").out.splitlines()
     assert listed[0].split() == ["ID", "WHEN", "SIZE", "TITLE"]
     assert listed[1].endswith("Login")
-    assert follow(done, "undo", capsys).out == f"✓ {ROOT} is back from the trash\n"
+    assert follow(done, "undo", capsys).out == f"✓ {ROOT} is restored from the trash\n"
     assert content(folder) == before
-    assert run("trash", "--list").err == "nothing is in the trash\n"
+    assert run("trash", "--list").err == "The trash is empty.\n"
 
 
 def test_several_sessions_or_none(make: Make, run: Run, home: Path) -> None:
@@ -478,15 +476,15 @@ def test_emptying_the_trash_asks_and_spares_what_is_young(
     monkeypatch.setattr(sys, "stdin", Answer("n\n"))
     declined = run("trash", "--empty", "--older-than", "30d")
     assert (declined.code, tree(home) == before) == (1, True)
-    assert "Destroy 1 session, " in declined.err
-    assert declined.err.endswith("nothing was changed\n")
+    assert "Permanently delete 1 session, " in declined.err
+    assert declined.err.endswith("Nothing was changed.\n")
     assert "interrupted" not in declined.err
     done = run("trash", "--empty", "--older-than", "30d", "--yes", "--json")
     assert done.json["destroyed"] == [OTHER]
     assert not old.exists()
     assert [one["id"] for one in run("trash", "--list", "--json").json] == [ROOT]
-    assert run("trash", "--empty", "--yes").out.startswith("✓ destroyed for good: 1 session, ")
-    assert run("trash", "--empty", "--yes").err == "there is nothing to destroy\n"
+    assert run("trash", "--empty", "--yes").out.startswith("✓ permanently deleted: 1 session, ")
+    assert run("trash", "--empty", "--yes").err == "Nothing to delete.\n"
     assert sorted(path.name for path in (sessions / ".trash").iterdir()) == []
 
 
@@ -520,7 +518,7 @@ def test_undo_without_an_id_names_the_last_change_of_all_and_asks(
     ):  # nobody can be asked, and the change may be of another session than is meant
         refused = run("undo", *words)
         assert (refused.code, refused.out) == (2, "")
-        assert f"the last change is the trash of {OTHER}, taken back by `sessionary undo" in refused.err
+        assert f"the last change is the trash of {OTHER}, undone by `sessionary undo" in refused.err
     assert (content(first), (home / "projects").exists()) == after
 
     asked: list[str] = []
@@ -530,11 +528,11 @@ def test_undo_without_an_id_names_the_last_change_of_all_and_asks(
             done = run("undo")
         assert done.code == code
         asked.append(done.err.splitlines()[0])
-        assert ("nothing was changed" in done.err) == (code == 1)
+        assert ("Nothing was changed." in done.err) == (code == 1)
     assert asked == [
-        f"the last change: trash of {OTHER}",
-        f"the last change: trash of {OTHER}",
-        f"the last change: rewind to turn 1 of {ROOT}",
+        f"Last change: trash of {OTHER}",
+        f"Last change: trash of {OTHER}",
+        f"Last change: rewind to turn 1 of {ROOT}",
     ]
     assert (content(first), content(second)) == before
 
@@ -551,7 +549,7 @@ def test_an_undo_that_is_taken_back_leads_to_where_one_was(make: Make, run: Run)
 
 def test_undo_lists_what_could_be_undone(make: Make, run: Run) -> None:
     make()
-    assert run("undo", "--list").err == "there is nothing to undo\n"
+    assert run("undo", "--list").err == "Nothing to undo.\n"
     run("rewind", ROOT, "2")
     run("undo", ROOT)
     head, last, first = run("undo", "--list").out.splitlines()
@@ -568,7 +566,7 @@ def test_what_came_after_a_rewind_is_kept_by_its_undo(make: Make, run: Run) -> N
     run("rewind", ROOT, "1")
     SessionStore(folder.parent).append(ROOT, [{"role": "user", "content": "Something else"}])
     done = run("undo", ROOT)
-    assert "  set aside, since it came after that: 1 message" in done.out
+    assert "  set aside, since it is newer than the change: 1 message" in done.out
     assert (folder / "transcript.jsonl").read_bytes() == before
     run("undo", ROOT)
     assert b"Something else" in (folder / "transcript.jsonl").read_bytes()
@@ -602,7 +600,7 @@ def test_a_trashed_session_counts_when_an_id_is_ambiguous(make: Make, run: Run, 
     assert f"  {ROOT}  -home-u-app" in refused.err.splitlines()
     assert f"  {OTHER}  -home-u-app" in refused.err.splitlines()
     assert tree(home) == before
-    assert run("undo", "3f0c9").out == f"✓ {OTHER} is back from the trash\n"
+    assert run("undo", "3f0c9").out == f"✓ {OTHER} is restored from the trash\n"
 
 
 def test_undo_does_not_put_a_session_over_another(make: Make, run: Run) -> None:
@@ -651,7 +649,7 @@ def test_a_dry_fork_tells_what_it_would_hold_and_refuses_what_it_would(make: Mak
     make(messages=[*turn(1), *turn(2, answered=False)])
     make("taken")
     assert run("fork", ROOT, "--dry-run").out.splitlines() == [
-        "Would make a new session of turns 1 to 2 of 2",
+        "Would create a new session from turns 1 to 2 of 2",
         f"  of {ROOT}: 6 messages",
         "  You: Question 2",
         "  Agent: I look.",
@@ -797,7 +795,7 @@ def test_sessions_are_named_by_path_and_by_name_and_across_projects(make: Make, 
     assert run("rewind", "the slow  BUILD", "1", "--json").json["id"] == ROOT
     assert run("rewind", "9c1d2e3f", "0", "--json").json["id"] == SPAWNED
     assert run("trash", str(folder)).code == 0
-    assert run("undo", str(folder)).out == f"✓ {ROOT} is back from the trash\n"
+    assert run("undo", str(folder)).out == f"✓ {ROOT} is restored from the trash\n"
 
 
 def test_what_was_stored_cannot_act_on_a_terminal(make: Make, run: Run) -> None:

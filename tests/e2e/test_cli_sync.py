@@ -1006,7 +1006,7 @@ def test_what_a_store_has_lost_is_found_and_put_again(on_s3: tuple[Machine, Mach
     (one,) = json.loads(desk.run("check", "--json").out)["sessions"]
     assert (one["state"], [fault["what"] for fault in one["faults"]]) == ("damaged", ["missing"])
     healed = desk.run("check", "--repair")
-    assert (healed.code, "put again" in healed.out) == (0, True)
+    assert (healed.code, "uploaded again" in healed.out) == (0, True)
     assert (desk.run("check").code, desk.run("gc").code) == (0, 0)
     assert standings(laptop.json("pull")) == {SESSION: "pulled"}
 

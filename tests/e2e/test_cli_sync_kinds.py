@@ -374,7 +374,7 @@ def test_a_file_that_a_person_decides_about_is_told_with_both_versions(both: Mac
 @pytest.mark.lane("s3")
 def test_what_waits_is_printed_for_people(both: Machines) -> None:
     desk, laptop = both
-    assert desk.run("resolve") == Result(0, "", "nothing waits for you\n")
+    assert desk.run("resolve") == Result(0, "", "no conflicts\n")
     part(desk, laptop)
     change_lists(desk, laptop)
     pull(desk)
@@ -384,13 +384,13 @@ def test_what_waits_is_printed_for_people(both: Machines) -> None:
     assert shown.out.splitlines() == [
         f"! two versions  {SESSION}",
         f"    theirs: {SESSION}, which was pushed first",
-        f"    mine: {pair['sibling']}, which gave way",
+        f"    mine: {pair['sibling']}, the sibling",
         f"    to keep theirs: {commands(pair)['theirs']}",
         f"    to keep mine: {commands(pair)['mine']}",
         f"! held back     {LIST}",
         f"    mine: {held['path']}",
         f"    theirs: {held['sibling_path']}",
-        f"    to keep mine (as it is, or as you have brought both together): {commands(held)['mine']}",
+        f"    to keep mine (unchanged, or as you have merged both): {commands(held)['mine']}",
         f"    to keep theirs: {commands(held)['theirs']}",
     ]
     assert shown.err == "1 session continued on two machines, 1 file held back\n"

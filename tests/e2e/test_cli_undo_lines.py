@@ -88,7 +88,7 @@ def test_rename_gives_a_session_another_title_and_takes_it_away(run: Run) -> Non
     def title() -> str:
         return str(run("list", "--json").json[0]["title"])
 
-    assert run("rename", "3f0c", "The race").out == f"✓ {ROOT} is called The race now\n"
+    assert run("rename", "3f0c", "The race").out == f"✓ {ROOT} is now named The race\n"
     assert title() == "The race"
     done = run("rename", "the race", "--clear", "--json").json
     assert (done["before"], done["name"], title()) == ("The race", None, "x")
@@ -105,6 +105,6 @@ def test_check_says_what_repair_does_with_bytes_that_are_not_utf8(run: Run) -> N
     told = run("check", other, "--json").json["problems"]
     [problem] = [one for one in told if one["code"] == "bad_utf8"]
     assert problem["repair"].endswith("put U+FFFD in place of the bytes")
-    assert run("repair", other).out.splitlines()[-1] == "  could not be brought back: 1 B of line 1"
+    assert run("repair", other).out.splitlines()[-1] == "  could not be recovered: 1 B of line 1"
     assert run("show", other, "--json").json["messages"][0]["text"] == "Hi th\ufffdere"
     assert "not_recovered" in [one["code"] for one in run("check", other, "--json").json["problems"]]

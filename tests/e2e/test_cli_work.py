@@ -224,7 +224,7 @@ def test_a_filtered_tree_keeps_what_stands_above_a_match(store: WorkStore, run: 
         (GRANDCHILD_ID, 2),
         (OTHER_ID, 0),
     ]
-    assert run("tree", "--status", "failed").err == "None of 4 work sessions is failed.\n"
+    assert run("tree", "--status", "failed").err == "No failed work sessions (4 in total).\n"
 
 
 def test_orphans_and_rings_are_shown_with_a_flag(store: WorkStore, run: Run) -> None:
@@ -234,8 +234,8 @@ def test_orphans_and_rings_are_shown_with_a_flag(store: WorkStore, run: Run) -> 
         path.write_text(json.dumps(document | {"parent_session_id": parent, "parent_wsession_id": parent}))
     flags = {row["session_id"]: row["flag"] for row in run("tree", "--json").json}
     assert flags == {OTHER_ID: "orphan", ROOT_ID: "cycle", CHILD_ID: None, GRANDCHILD_ID: None}
-    assert "(parent gone-gon is gone)" in run("tree").out
-    assert "(comes from itself)" in run("tree").out
+    assert "(parent gone-gon is missing)" in run("tree").out
+    assert "(is its own ancestor)" in run("tree").out
 
 
 def test_a_tree_counts_breadcrumbs(store: WorkStore, run: Run) -> None:
@@ -614,7 +614,7 @@ def test_what_sub_work_refuses(store: WorkStore, run: Run) -> None:
     assert run("subwork", "resume-parent", OTHER_ID).code == 12
     store.close(OTHER_ID)
     assert run("subwork", "start", OTHER_ID, "--purpose", "x").code == 12
-    assert run("subwork", "list", GRANDCHILD_ID).err == f"{GRANDCHILD_ID} has begun no sub-work.\n"
+    assert run("subwork", "list", GRANDCHILD_ID).err == f"No sub-work below {GRANDCHILD_ID}.\n"
 
 
 # consume

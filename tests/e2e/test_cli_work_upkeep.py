@@ -147,7 +147,7 @@ def test_dead_letters_are_seen_everywhere_until_they_are_revived(run: Run, sessi
     assert (code, out) == (0, "✓ 1 message pending again\n")
     assert run("check", session).code == 0
     assert run("work", "consume", session).code == 0
-    assert "There are no dead letters." in run("work", "revive", session).err
+    assert "No dead letters." in run("work", "revive", session).err
 
 
 def test_one_of_several_dead_letters_is_revived_by_the_beginning_of_its_id(run: Run, session: str) -> None:
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run
     assert (code, err.count(named)) == (13, 1)
     code, _, err = run("work", "consume", session)
     assert (code, err.count(named)) == (13, 0), "told once; the sum goes on saying it"
-    assert "no message" in err or "unreadable" in err
+    assert "invalid message" in err or "unreadable" in err
     report = run("work", "consume", session, "--json").json
     assert (len(report["bad"]), report["damaged"]) == ((1, 0) if kind == "message" else (0, 1))
     for words in (["work", "pending"], ["work", "status"], ["work", "show"], ["check"]):
@@ -187,7 +187,7 @@ def test_what_cannot_be_read_gives_one_exit_code_and_is_told_once(kind: str, run
 
 def test_a_file_that_is_no_message_is_moved_away_on_request(run: Run, session: str) -> None:
     bad = spoil(session)
-    assert "no file" in run("work", "quarantine", session).err.lower()
+    assert "no invalid message file" in run("work", "quarantine", session).err.lower()
     run("work", "consume", session)
     code, out, _ = run("work", "quarantine", session)
     assert (code, out.strip()) == (0, str(ROOT / session / "breadcrumbs" / "error" / f"0-{bad.name}"))
@@ -222,7 +222,7 @@ def test_a_log_that_went_back_stops_until_it_is_restored_or_accepted(
     assert settled == {"session_id": session, "consumer": "work", "messages": 1, **damaged}
     assert run("work", "consume", session, "--json").json["applied"] == (command == "accept")
     assert run("check", session).code == 0
-    assert "has everything" in run("work", "ledger", command, session).err
+    assert "log is complete" in run("work", "ledger", command, session).err
 
 
 def test_a_damaged_line_of_the_log_is_set_aside_by_the_command_that_its_remedy_names(

@@ -36,7 +36,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_it_is_said_once_for_a_work_tree(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = said(capsys, "list", "--home", str(tree / "agents"))
-    assert f"lies in the git work tree {tree}." in first
+    assert f"is in the git work tree {tree}." in first
     assert [line.strip() for line in first.splitlines() if line.startswith("  ")] == list(LINES)
     assert ".gitignore" not in said(capsys, "list", "--home", str(tree / "agents"))
     assert ".gitignore" not in said(capsys, "show", "one", "--home", str(tree / "agents"))
@@ -92,7 +92,7 @@ def test_the_first_command_of_every_kind_says_it(
     assert main(FIRST[kind]) == 0
     told = capsys.readouterr().err
     layout = layout_in(tree, kind)
-    assert f" lies in the git work tree {tree}." in told
+    assert f" is in the git work tree {tree}." in told
     assert [line for line in layout.side_files if f"  {line}\n" not in told] == []
     assert ".gitignore" not in said(capsys, kind, "list")
 

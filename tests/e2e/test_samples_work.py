@@ -130,7 +130,7 @@ def test_the_tree_of_the_original_is_within_ours(ask: Ask, name: str) -> None:
     ours = lines_of(ask("tree", *flags))
     assert len(theirs) >= 3
     assert missing(theirs, ours) == []
-    assert any(id_of("O") in line and "is gone" in line for line in ours)  # the original loses the orphan
+    assert any(id_of("O") in line and "is missing" in line for line in ours)  # the original loses the orphan
 
 
 OLDEST_FIRST = ["--sort-by", "created", "--reverse"]

@@ -1,7 +1,7 @@
-"""The command line: words in, words out.
+"""Entry point of the command line.
 
-Start-up time is felt at every call, so this module imports nothing that takes time: asking for the version loads
-neither click nor any of our rooms.
+Start-up time counts in every call, so this module imports nothing slow: `--version` loads neither click nor
+any other package of the project.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with `argv` (default: that of the process) and return its exit code.
 
-    Nothing escapes but what ends an interpreter: errors are told on standard error and become exit codes.
+    Errors are printed on standard error and become exit codes; only exceptions that end the interpreter escape.
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments == ["--version"]:
@@ -25,19 +25,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return 0
         except (OSError, AttributeError):
-            pass  # a full disk under the result, or no standard output at all: told below, where errors are
-    # A command lives for a moment and keeps nearly all that it makes, its own code first: to look for garbage again and
-    # again takes a third of the time of a long list, and finds none.
+            pass  # a full disk under the result, or no standard output at all: reported below with the other errors
+    # A command is short-lived and keeps nearly all that it allocates, its own code first. Garbage collection
+    # would take a third of the time of a long list and find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:
         from sessionary.cli.errors import run
 
         return run(arguments)
-    except KeyboardInterrupt:  # our own code was still being loaded; later ones are told where all else is
+    except (
+        KeyboardInterrupt
+    ):  # our own code was still loading; later interrupts are handled with the other errors
         return _interrupted()
     finally:
-        if argv is None:  # the process ends now; it would look through all of its code once more
+        if argv is None:  # the process ends now: skip a last collection over all of its code
             gc.freeze()
         if collecting:
             gc.enable()
@@ -47,5 +49,5 @@ def _interrupted() -> int:
     try:
         sys.stderr.write("interrupted\n")
     except (OSError, AttributeError):
-        pass  # nobody is there to be told
+        pass  # nothing is left to report to
     return 130

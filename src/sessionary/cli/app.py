@@ -1,4 +1,4 @@
-"""The group of all commands. Each lies in a module of its own, imported only when it is called or listed."""
+"""The top-level group. Each command lies in a module of its own, imported only when it is called or listed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sessionary import __version__
 from sessionary.cli import output
 from sessionary.cli.suggesting import SuggestingGroup
 
-# In the order of the help: what one needs first stands first.
+# In the order of the help: the most needed first.
 COMMANDS = (
     "list",
     "show",
@@ -38,14 +38,14 @@ COMMANDS = (
 
 
 class ReaderGone(Exception):
-    """Whoever read our output has closed the pipe.
+    """The reader of our output has closed the pipe.
 
-    An error of our own, because click ends the process on the plain one, with the exit code of a bug.
+    A separate class, because click ends the process on the plain BrokenPipeError with the exit code of a bug.
     """
 
 
 class Commands(SuggestingGroup):
-    """Loads the command that is asked for, so that `list` does not pay for the others."""
+    """Loads only the command that is called, so that `list` does not pay for the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -75,19 +75,20 @@ class Commands(SuggestingGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  sessionary list                    what there is, newest first
+  sessionary list                    all sessions, newest first
   sessionary show 3f0c81d2           read a session
-  sessionary search "race condition" find messages by their words
-  sessionary check                   find what is damaged
-  sessionary repair 3f0c81d2         put it right
-  sessionary undo                    take the last change back
+  sessionary search "race condition" find messages by words
+  sessionary check                   find damage
+  sessionary repair 3f0c81d2         repair it
+  sessionary undo                    undo the last change
   sessionary demo                    watch a save being killed and recovered
 """,
 )
 @click.version_option(__version__, message="sessionary %(version)s")
-@click.option("--debug", is_flag=True, help="On a bug in Sessionary, print where it happened.")
+@click.option("--debug", is_flag=True, help="Print the traceback of a bug in Sessionary.")
 def cli(debug: bool) -> None:
-    """Where agent sessions live: list them, read them, search them, find what is damaged, put it right.
+    """List, read, search, check and repair the sessions of coding agents.
 
-    Results go to standard output, everything else to standard error. What changes a session says how to undo it.
+    Results go to standard output, everything else to standard error. A command that changes a session prints
+    how to undo it.
     """

@@ -1,10 +1,10 @@
-"""Words of a command line that are not valid UTF-8: paths may be any bytes, text may not.
+"""Arguments that are not valid UTF-8: allowed in paths, refused in text.
 
-Python hands such bytes over as halves of surrogate pairs, which no file that others read can hold. They are refused
-before a command begins, with one message, whatever the command is.
+Python passes such bytes as lone surrogates, which no file that other programs read can hold. They are refused
+before a command begins, with the same message for every command.
 
-What takes a path says so by its type or its metavar: DIR, FILE, FOLDER, NEWPATH, PROJECT, CONTRACT. So does what looks
-for something by the name that it has on the disk, since that name may be any bytes, too.
+A parameter is a path by its type or its metavar: DIR, FILE, FOLDER, NEWPATH, PROJECT, CONTRACT. A parameter
+that names something by its name on the disk counts as a path too, since that name may be any bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATH = re.compile(r"\b(?:DIR|FILE|FOLDER|NEWPATH|PROJECT|CONTRACT)\b")
 
 
 def text_only(command: click.Command, words: Sequence[str]) -> click.Command:
-    """The command, refusing text that is not valid UTF-8; the command itself where all words are."""
+    """Return a command that refuses text that is not valid UTF-8; the command itself if all words are valid."""
     if isinstance(command, click.Group) or not any(map(_HALVES.search, words)):
         return command
     strict = copy.copy(command)
@@ -52,10 +52,10 @@ def _refusing(then: Callable[..., Any] | None) -> Callable[..., Any]:
 
 
 def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """The value of a parameter with its words as text, also where the locale has another encoding.
+    """Return the value of a parameter with its words as text, also under a locale with another encoding.
 
     Raises:
-        BadParameter: one of them is not valid UTF-8.
+        BadParameter: a word is not valid UTF-8.
     """
     if isinstance(value, tuple | list):
         return type(value)(checked(ctx, param, one) for one in value)
@@ -65,6 +65,6 @@ def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         return os.fsencode(value).decode("utf-8")
     except UnicodeDecodeError as error:
         shown = error.object.decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # a half that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
         shown = value.encode("utf-8", "backslashreplace").decode()
     raise click.BadParameter(f"{shown} is not valid UTF-8.", ctx=ctx, param=param)

@@ -45,7 +45,7 @@ Examples:
 """,
 )
 def brainstorm_command() -> None:
-    """Brainstorms of a project: questions, answers, the way back.
+    """Record brainstorms of a project: questions, answers, rounds, and the way back.
 
-    They lie in .project-memory/brainstorm-sessions/ below the folder of the project.
+    They are stored in .project-memory/brainstorm-sessions/ below the folder of the project.
     """

@@ -1,4 +1,4 @@
-"""`sessionary check`: what is damaged, in plain words, and what can be done."""
+"""`sessionary check`: find damage and name the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import tell_none, tell_partly
-from sessionary.cli.problems import told
+from sessionary.cli.problems import problem_lines
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import Target, is_home, resolve
 from sessionary.cli.text import cells, fit, one_line, wrap
@@ -24,7 +24,7 @@ DAMAGED = Corrupt.exit_code
 
 
 class _Checked(NamedTuple):
-    """What was checked (``session``, ``file`` or ``place``), what to call it, and what was found."""
+    """What was checked (``session``, ``file`` or ``place``), its name, and the problems found."""
 
     kind: str
     name: str
@@ -47,13 +47,12 @@ Examples:
     "targets", nargs=-1, metavar="[ID | FILE | DIR]...", shell_complete=completing.sessions(files=True)
 )
 @options.home
-@click.option("--notes", is_flag=True, help="Print the notes too: worth knowing, and nothing is wrong.")
+@click.option("--notes", is_flag=True, help="Also show informational notes.")
 @options.as_json("the findings", "one problem")
 def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json_: bool, jsonl: bool) -> int:
-    """Find what is damaged in sessions, or in any JSON Lines file. Nothing is changed.
+    """Find damage in sessions, or in any JSON Lines file. Nothing is changed.
 
-    Without a target, every session below --home is checked. The exit code is 13 if anything is found that is worse
-    than a note, else 0.
+    Without a target, every session below --home is checked. Exit code 13: something worse than a note was found.
     """
     options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
@@ -68,9 +67,9 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
                 checked.append(one)
                 if jsonl:
                     output.values(_objects(one))
-                elif not json_ and (told := list(_told(workspace, one, notes=notes or bool(targets)))):
+                elif not json_ and (found := list(_lines(workspace, one, notes=notes or bool(targets)))):
                     progress.pause()
-                    output.lines(told)
+                    output.lines(found)
         except StorageFailed as error:
             failure = error
         if json_:
@@ -85,7 +84,7 @@ def check_command(targets: tuple[str, ...], home: Path | None, notes: bool, json
 
 
 def _each(workspace: Workspace, targets: tuple[str, ...]) -> Iterator[_Checked]:
-    """Check what the targets name, one after the other."""
+    """Check the targets one after the other."""
     return in_turn(_each_at(workspace, word) for word in targets) if targets else _each_of(workspace)
 
 
@@ -106,7 +105,7 @@ def _each_of(workspace: Workspace) -> Iterator[_Checked]:
 
 
 def _place_of(problem: Problem, home: Path) -> str:
-    """The home or the project in which something lies that belongs to no session."""
+    """The home or the project that contains a file that belongs to no session."""
     path = Path(problem.path).absolute()
     for place in (home, Path()):
         if path.is_relative_to(place.absolute()):
@@ -136,10 +135,10 @@ def _report(checked: list[_Checked]) -> dict[str, Any]:
     }
 
 
-def _told(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[str]:
-    """What a person reads about one session: nothing, if there is nothing to say.
+def _lines(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[str]:
+    """The lines about one session; none if it has no problems.
 
-    Its title is looked up here, since that means to read the session once more.
+    The title is looked up here, since that reads the session once more.
     """
     shown = [problem for problem in checked.problems if notes or problem.severity > Severity.note]
     if not shown:
@@ -150,24 +149,24 @@ def _told(workspace: Workspace, checked: _Checked, *, notes: bool) -> Iterator[s
     if title:
         yield "  " + fit(one_line(title), output.width() - 2)
     for problem in sorted(shown, key=lambda found: -found.severity):
-        yield from told(problem, checked.path, "  ")
+        yield from problem_lines(problem, checked.path, "  ")
     yield ""
 
 
 def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
-    """One line over all. The hint at what is not shown is never broken: without room behind it stands below."""
+    """The summary line. The hint at hidden notes is never broken: without room it gets a line of its own."""
     counts = Counter(health(one.problems) for one in checked if one.kind != "place")
     number = counts.total()
     what = "session" if all(one.kind != "file" for one in checked) else "file"
-    told = [formatting.count(number, what) + " checked"]
+    parts = [formatting.count(number, what) + " checked"]
     well = counts["ok"] + counts["note"]
     beside = sum(
         problem.severity > Severity.note for one in checked if one.kind == "place" for problem in one.problems
     )
-    told.append("nothing is damaged" if well == number and not beside else f"{well:,} healthy")
+    parts.append("nothing is damaged" if well == number and not beside else f"{well:,} healthy")
     if beside:
-        told.append(f"{formatting.count(beside, 'problem')} beside them")
-    told += [
+        parts.append(f"{formatting.count(beside, 'problem')} outside of them")
+    parts += [
         f"{counts[severity.name]:,} {severity.name.replace('_', ' ')}"
         for severity in sorted(Severity, reverse=True)
         if severity > Severity.note and counts[severity.name]
@@ -175,10 +174,10 @@ def _sum(checked: list[_Checked], *, notes: bool) -> Iterator[str]:
     quiet = sum(problem.severity == Severity.note for one in checked for problem in one.problems)
     hint = ""
     if quiet and not notes:
-        told.append(formatting.count(quiet, "note"))
+        parts.append(formatting.count(quiet, "note"))
         hint = "(--notes prints them)"
     sign = formatting.sign(health([problem for one in checked for problem in one.problems]))
-    *lines, last = wrap(f"{sign} {', '.join(told)}", output.width())
+    *lines, last = wrap(f"{sign} {', '.join(parts)}", output.width())
     together = f"{last} {hint}".rstrip()
     yield from lines
     yield from [together] if cells(together) <= output.width() else [last, f"  {hint}"]

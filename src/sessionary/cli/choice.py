@@ -1,4 +1,4 @@
-"""Which sessions a command is about: all, those of a project, one."""
+"""Select the sessions of a command: all, those of a project, or one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 def all_refs(workspace: Workspace) -> tuple[list[SessionRef], StorageFailed | None]:
-    """Every session, and what kept some of them from being found."""
+    """Every session, and the errors of the folders that could not be read."""
     refs: list[SessionRef] = []
     try:
         refs.extend(workspace.refs())
@@ -32,7 +32,7 @@ def all_refs(workspace: Workspace) -> tuple[list[SessionRef], StorageFailed | No
 
 
 def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | None]:
-    """The summary of every session, and what kept some of them from being found."""
+    """The summary of every session, and the errors of the folders that could not be read."""
     summaries: list[Summary] = []
     try:
         with Progress("reading sessions", None) as progress:
@@ -44,10 +44,10 @@ def all_summaries(workspace: Workspace) -> tuple[list[Summary], StorageFailed | 
 
 @contextmanager
 def among_found(failure: StorageFailed | None) -> Iterator[None]:
-    """A block that looks for something among the sessions that were found. What could not be looked into may hold it.
+    """A block that looks for something among the sessions found. A folder that could not be read may hold it.
 
     Raises:
-        StorageFailed: it is not there, but not all were found.
+        StorageFailed: it was not found, and not all sessions could be listed.
     """
     try:
         yield
@@ -58,7 +58,7 @@ def among_found(failure: StorageFailed | None) -> Iterator[None]:
 
 
 def stores(workspace: Workspace, closed: list[StorageFailed]) -> Iterator[tuple[str, str]]:
-    """Every project of the home and its folder of sessions; among `closed` what kept the others from being found."""
+    """Every project of the home and its folder of sessions; errors of unreadable folders are added to `closed`."""
     try:
         yield from AmplifierLayout(workspace.home).stores()
     except StorageFailed as error:
@@ -66,7 +66,7 @@ def stores(workspace: Workspace, closed: list[StorageFailed]) -> Iterator[tuple[
 
 
 def joined(closed: list[StorageFailed]) -> StorageFailed | None:
-    """The first of them, with the folders of all; None if there are none."""
+    """The first error, with the folders of all of them; None if there are none."""
     if not closed:
         return None
     folders = [folder for error in closed for folder in error.details.get("folders", [error.path])]
@@ -77,10 +77,10 @@ def joined(closed: list[StorageFailed]) -> StorageFailed | None:
 def chosen(
     workspace: Workspace, refs: Iterable[SessionRef], *, project: str | None = None, top_level: bool = False
 ) -> list[SessionRef]:
-    """Those of a project, with or without the sessions of sub-agents.
+    """The sessions of a project, with or without those of sub-agents.
 
     Raises:
-        NotFound: no project is called so.
+        NotFound: no project has this name.
     """
     found = list(refs)
     if project is not None:
@@ -90,10 +90,10 @@ def chosen(
 
 
 def projects(workspace: Workspace, refs: Iterable[SessionRef], word: str) -> set[str]:
-    """The folder names of the projects that a word names: one by its name or path, else all that end with it.
+    """The folder names of the projects that a word names: one by its name or path, else all that end with the word.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no project matches.
     """
     slugs = {ref.project for ref in refs if ref.project is not None}
     wanted = {word}
@@ -104,7 +104,7 @@ def projects(workspace: Workspace, refs: Iterable[SessionRef], word: str) -> set
     if not found:
         known = sorted(project_names(workspace, slugs)[slug] for slug in slugs)
         raise NotFound(
-            f"no project is called {word}",
+            f"no project named {word}",
             details={"matches": known[:_SHOWN], "count": len(known)},
             hint=("there is 1 project" if len(known) == 1 else f"there are {len(known)} projects")
             + (f"; the first {_SHOWN} are shown" if known[_SHOWN:] else ""),
@@ -116,11 +116,11 @@ _TITLED = ("brainstorm", "feature")  # small enough to be read whole, and no met
 
 
 def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
-    """The title of a session, as in a list, without a look at more of its conversation than the beginning.
+    """The title of a session, as in a list, read from the beginning of the conversation only.
 
-    A summary has it too, but reads all of what may be megabytes, and the first hit of a search should not wait.
+    A summary has it too, but may read megabytes, and the first hit of a search should not wait.
     """
-    from sessionary.layouts.amplifier.recovery import read_metadata  # here, since only a search needs them
+    from sessionary.layouts.amplifier.recovery import read_metadata  # imported here: only a search needs it
     from sessionary.turns import is_real_user, text_of
 
     if ref.kind in _TITLED:
@@ -136,9 +136,9 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
 
 
 def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str | None, str]:
-    """What each project is called wherever one is named: its path, ``~/code/app``; ``-`` for none.
+    """The name under which each project is shown: its path, ``~/code/app``; ``-`` for none.
 
-    One whose path nothing tells is called by the name of the folder of its sessions, without the user's home in front.
+    A project whose path is unknown is shown by the name of its folder of sessions, without the user's home in front.
     """
     wanted = set(slugs)
     slug_of_home = project_slug(os.path.expanduser("~"))
@@ -156,17 +156,15 @@ def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str
 
 
 def tell_none(workspace: Workspace) -> None:
-    """Say where no session was found: perhaps another place was meant."""
-    missing = "" if is_home(str(workspace.home)) else f": there is no {PROJECTS}/ in it"
-    output.aside(f"no sessions in {one_line(str(workspace.home))}{missing}; --home names another place")
+    """Print that no session was found: the user may have meant another folder."""
+    missing = "" if is_home(str(workspace.home)) else f": it contains no {PROJECTS}/"
+    output.aside(f"No sessions in {one_line(str(workspace.home))}{missing}; --home names another folder.")
 
 
 def tell_partly(failure: StorageFailed | None, what: str) -> int:
-    """Say which folders could not be looked into; the exit code."""
+    """Print which folders could not be read; return the exit code."""
     if failure is None:
         return 0
     for folder in failure.details.get("folders", [failure.path]):
-        output.aside(
-            f"sessionary: {one_line(str(folder))} cannot be looked into: its sessions are not {what}"
-        )
+        output.aside(f"sessionary: {one_line(str(folder))} cannot be read: its sessions are not {what}")
     return PARTLY

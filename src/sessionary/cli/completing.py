@@ -1,6 +1,6 @@
-"""The ids that a shell offers where a session is named: the newest first, with their titles where it shows these.
+"""Completion of session ids in a shell: the newest first, with their titles where the shell shows these.
 
-Nothing is printed and nothing fails here: a shell that asks for words shows them in the middle of a line.
+Nothing is printed and nothing fails here: the shell shows the answer in the middle of a line.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TITLE = 60
 
 
 def sessions(kind: str | None = None, *, files: bool = False) -> Complete:
-    """Completes the ids of sessions.
+    """Completes session ids.
 
     Args:
         kind: only of this kind; None for all.
-        files: offer files, too, where no id begins so.
+        files: also offer files if no id matches.
     """
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem[str]]:
@@ -41,12 +41,12 @@ def sessions(kind: str | None = None, *, files: bool = False) -> Complete:
 
 
 def of_agents() -> Complete:
-    """Completes the ids of sessions of agents."""
+    """Completes the session ids of agents."""
     return sessions(AmplifierLayout.name)
 
 
 def ids(named: Callable[[click.Context], list[str]]) -> Complete:
-    """Completes ids of one kind, which `named` lists with the newest first."""
+    """Completes ids of one kind, which `named` lists newest first."""
 
     def complete(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem[str]]:
         try:
@@ -58,7 +58,7 @@ def ids(named: Callable[[click.Context], list[str]]) -> Complete:
 
 
 def _items(workspace: Workspace, kind: str | None, begun: str) -> Iterator[CompletionItem[str]]:
-    """What fits of the ids: short, unless more than that was typed already."""
+    """The matching ids, shortened unless more was typed already."""
     summaries = [
         summary
         for summary in _all(workspace)
@@ -76,7 +76,7 @@ def _items(workspace: Workspace, kind: str | None, begun: str) -> Iterator[Compl
 
 
 def _all(workspace: Workspace) -> Iterator[Summary]:
-    """Every summary that can be had: a folder that is closed hides no other."""
+    """Every summary that can be read; an unreadable folder does not hide the others."""
     try:
         yield from workspace.summaries()
     except SessionaryError:

@@ -1,4 +1,4 @@
-"""How `sessionary repair` shows the conflict copies of a file synchroniser that it has brought in."""
+"""How `sessionary repair` shows the conflict copies of a file synchroniser that it merged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessionary.workspace import Workspace
 
 
 def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | None:
-    """The session that a word names, if it is not one of an agent; else None."""
+    """The session that a word names, if it is not a session of an agent; else None."""
     try:
         if is_path(word):
             ref = workspace.ref_for_path(Path(os.path.abspath(os.path.expanduser(word))))
@@ -29,12 +29,12 @@ def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | Non
 
 
 def recipient_of(workspace: Workspace, ref: SessionRef) -> SyncLayout:
-    """The layout of a session, as one that can be written to."""
+    """The layout of a session, checked to be writable."""
     return next(layout for layout in workspace.sync_layouts() if layout.name == ref.kind)
 
 
 def lines(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:
-    """What was done with each copy, and where it lies now."""
+    """What was done with each copy, and where it is now."""
     for one in brought:
         name = os.path.basename(one.path)
         if one.done == LEFT:
@@ -49,11 +49,11 @@ def _words(one: BroughtIn, dry_run: bool) -> str:
     unit = "line" if one.path.endswith(".jsonl") else "field"
     more = formatting.count(one.more, unit)
     if one.done == CONTAINED:
-        return f"{one.original} has all that it holds; {'would be' if dry_run else 'was'} put away"
+        return f"adds nothing to {one.original}; {'would be' if dry_run else 'was'} set aside"
     if one.done == LEFT:
-        return f"has {more} that {one.original} lacks; compare the two, then delete the copy"
+        return f"has {more} missing from {one.original}; compare the two, then delete the copy"
     if one.done == SESSION:
         return f"{'would become' if dry_run else 'is now'} a session of its own, {one.session}"
     if one.done == MERGED:
         return f"{'would be' if dry_run else 'was'} merged into {one.original} ({more})"
-    return f"{'would take' if dry_run else 'has taken'} the place of {one.original}, with {more} more"
+    return f"{'would replace' if dry_run else 'replaced'} {one.original}, with {more} more"

@@ -14,12 +14,12 @@ NOT_AS_PROMISED = 1
 
 _TRY = """\
 Now your own sessions:
-   sessionary list            what there is, newest first
-   sessionary show ID         read one; the first characters of its id will do
+   sessionary list            all sessions, newest first
+   sessionary show ID         read one; the first characters of its id are enough
    sessionary search WORDS    find messages
-   sessionary check           find what is damaged
-   sessionary repair ID       put it right; with --dry-run, see how
-   sessionary undo            take the last change back"""
+   sessionary check           find damage
+   sessionary repair ID       repair it; --dry-run shows how
+   sessionary undo            undo the last change"""
 
 
 @click.command(
@@ -35,18 +35,18 @@ Examples:
     "parent",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
-    help="Make the scratch folder there, on another disk (default: where the system puts such).",
+    help="Create the scratch folder in DIR, for example on another disk (default: the system's temporary folder).",
 )
-@click.option("--keep", is_flag=True, help="Leave the scratch folder, to look at what the store has written.")
+@click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
 def demo_command(parent: Path | None, keep: bool) -> int:
-    """Watch saves being killed and sessions recovered, and every kind of session keep what was promised.
+    """Show saves being killed and sessions recovered, for every kind of session.
 
-    An agent saves a conversation in a scratch folder. It is killed for real, again and again, and each time all
-    that it was promised must be there. Then one bit of the file is flipped, words are looked for, and the session is
-    forked, rewound, damaged and repaired, with every byte compared. Messages are left in the mailbox of a work session
-    and applied, and both sides are killed: none may be lost or applied twice. Last, a brainstorm goes back and on, and
-    the state of a feature is destroyed and rebuilt. Ends with 0 if all was as promised, with 1 if anything was not.
-    Your own sessions are not touched.
+    An agent saves a conversation in a scratch folder. Its process is killed again and again, and each time
+    every acknowledged save must be there. Then one bit of the file is flipped, and the session is searched,
+    forked, rewound, damaged and repaired, with every byte compared. Messages are posted to the mailbox of a
+    work session and applied while sender and consumer are killed: none may be lost or applied twice. Last, a
+    brainstorm goes back and on, and the state of a feature is destroyed and rebuilt. Exit code 0: all checks
+    passed; 1: a check failed. Your own sessions are not touched.
     """
     from sessionary.disk.mounts import weakness
     from sessionary.layouts.maestro.names import ROOT
@@ -70,18 +70,18 @@ def demo_command(parent: Path | None, keep: bool) -> int:
             for line in chain.from_iterable(acts):
                 output.line(line)
         except BrokenPromise as error:
-            output.line(f"NOT AS PROMISED: {error}.")
+            output.line(f"FAILED: {error}.")
             return NOT_AS_PROMISED
         _conclude(time.monotonic() - began, weakness(folder))
         if keep:
-            output.line(f"What was written is left in {folder}: try `sessionary list --home` with it.")
+            output.line(f"The scratch folder is kept: {folder}. Try `sessionary list --home` with it.")
     output.line()
     output.line(_TRY)
     return 0
 
 
 def _conclude(seconds: float, caveat: str | None) -> None:
-    output.line(f"All as promised, in {seconds:.1f} s.")
-    output.line("A kill is not a power cut: `make test` goes through those (docs/durability.md).")
+    output.line(f"All checks passed in {seconds:.1f} s.")
+    output.line("A kill is not a power cut: `make test` simulates those (docs/durability.md).")
     if caveat is not None:
-        output.line(f"And mind where this ran: {caveat}.")
+        output.line(f"Limits of this run: {caveat}.")

@@ -1,8 +1,8 @@
-"""Markdown as a terminal shows it: what an agent writes between stars, hashes and fences, without these.
+"""Markdown for a terminal: rendered without its stars, hashes and fences.
 
-Nothing is left out but the name of the language of a block of code. What a browser would hide or fetch (tags, images,
-entities, definitions of links) stays as it was written, and so do the signs for struck-out text, which not every
-terminal can strike out. The text must be harmless already.
+Only the language of a code block is left out. What a browser would hide or fetch (tags, images, entities,
+link definitions) stays as it was written, and so do the marks of struck-out text, which not every terminal
+can show. The text must be harmless already.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import io
 from collections.abc import Iterator
 
 LONGEST = 100_000
-"""Characters up to which a text is drawn; a longer one is a file, not a message, and would take seconds."""
+"""Longest text that is rendered, in characters; longer texts are files rather than messages, and would take seconds."""
 
 _PLAIN = ("html_block", "reference")
 _PLAIN_INLINE = ("html_inline", "image", "entity", "autolink")
 
 
 def lines(text: str, width: int, *, colours: bool) -> Iterator[str]:
-    """The lines of a text that is Markdown, each of at most `width` cells."""
+    """Return the lines of a Markdown text, each of at most `width` cells."""
     from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown

@@ -1,6 +1,6 @@
-"""From exceptions to exit codes: the one place where a failure becomes something a shell can read.
+"""Map exceptions to exit codes.
 
-The codes stand on the error classes (docs/errors.md); usage is 2, an interrupt 130, anything that nobody foresaw 1.
+The codes are defined on the error classes (docs/errors.md); usage is 2, an interrupt 130, any unexpected exception 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BROKEN_PIPE = 141
 
 
 def run(arguments: Sequence[str], program: click.Command = cli, name: str = "sessionary") -> int:
-    """Run one command of a program, tell on standard error what went wrong, and return the exit code."""
+    """Run one command of a program, print its error on standard error, and return the exit code."""
     output.open_streams()
     try:
         return _run(arguments, program, name)
@@ -39,23 +39,25 @@ def _run(arguments: Sequence[str], program: click.Command, name: str) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.ClickException as error:
-        return _tell_usage(error, as_json)
+        return _print_usage(error, as_json)
     except (KeyboardInterrupt, click.Abort):
         output.aside("interrupted")
         return INTERRUPTED
     except (ReaderGone, BrokenPipeError):
         return _end_of_pipe()
     except SessionaryError as error:
-        return _tell(error, as_json)
-    except OSError as error:  # click prints the help itself; a stream that refuses has no name, as a file has
+        return _print(error, as_json)
+    except OSError as error:  # click prints the help itself; an error of a stream has no file name
         return (
-            _tell_bug(error, arguments, as_json) if error.filename else _tell(output.refused(error), as_json)
+            _print_bug(error, arguments, as_json)
+            if error.filename
+            else _print(output.refused(error), as_json)
         )
-    except Exception as error:  # noqa: BLE001 - nothing lies above this; the traceback is one flag away
-        return _tell_bug(error, arguments, as_json)
+    except Exception as error:  # noqa: BLE001 - the outermost handler; --debug prints the traceback
+        return _print_bug(error, arguments, as_json)
 
 
-def _tell(error: SessionaryError, as_json: bool) -> int:
+def _print(error: SessionaryError, as_json: bool) -> int:
     if as_json:
         output.problem(_document(error))
     else:
@@ -63,7 +65,7 @@ def _tell(error: SessionaryError, as_json: bool) -> int:
         for match in error.details.get("matches", ()):
             output.aside(harmless("  " + "  ".join(map(short_path, match.split("  ")))))
         faults = error.details.get("faults", ())
-        for fault in faults if len(faults) > 1 else ():  # a single one is in the message
+        for fault in faults if len(faults) > 1 else ():  # a single fault is in the message
             output.aside(harmless(f"  {fault}"))
         if error.hint:
             output.aside(harmless(f"  {error.hint}"))
@@ -71,7 +73,7 @@ def _tell(error: SessionaryError, as_json: bool) -> int:
 
 
 def _document(error: SessionaryError) -> dict[str, Any]:
-    """The error as docs/cli-json.md says, where every path is absolute."""
+    """The error as in docs/cli-json.md, with absolute paths."""
     document = error.as_dict() | {"exit_code": error.exit_code}
     context = document.get("error_context")
     if document.get("path"):
@@ -81,33 +83,33 @@ def _document(error: SessionaryError) -> dict[str, Any]:
     return document
 
 
-def _tell_usage(error: click.ClickException, as_json: bool) -> int:
+def _print_usage(error: click.ClickException, as_json: bool) -> int:
     if as_json:
         output.problem({"error": "Usage", "message": error.format_message(), "exit_code": error.exit_code})
     else:
         try:
             error.show()
-        except OSError:  # standard error takes nothing: there is nobody left to tell
+        except OSError:  # standard error is closed or full: nothing is left to report to
             pass
     return error.exit_code
 
 
-def _tell_bug(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
+def _print_bug(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
     message = f"{type(error).__name__}: {error}"
     if "--debug" in arguments:
-        import traceback  # here, as what else is not needed where all goes well
+        import traceback  # imported here: only needed after a bug
 
         traceback.print_exception(error)
     elif as_json:
         output.problem({"error": "Bug", "message": message, "exit_code": BUG})
     else:
-        output.aside(harmless(f"sessionary: this is a bug in Sessionary: {message}"))
-        output.aside("  `sessionary --debug ...` prints where it happened; please report that")
+        output.aside(harmless(f"sessionary: bug in Sessionary: {message}"))
+        output.aside("  `sessionary --debug ...` prints the traceback; please report it")
     return BUG
 
 
 def _end_of_pipe() -> int:
-    """The reader of our output has gone (`| head`): end as other filters do, without a word.
+    """The reader of our output has gone (`| head`): end silently, as other filters do.
 
     Restoring the default action and raising the signal keeps Python from flushing into the closed pipe again.
     """

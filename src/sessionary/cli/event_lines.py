@@ -1,4 +1,4 @@
-"""An event as one line: when, how grave, what, how long, how large, and the detail that tells most about it."""
+"""An event as one line: time, level, name, duration, size and its most important detail."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PATHS = (
     "data.agent",
     "data.sub_session_id",
 )
-"""The fields that `detail` looks at."""
+"""The fields that `detail` reads."""
 
 _SIGNS = {"ERROR": "✗", "CRITICAL": "✗", "WARNING": "!", "WARN": "!", "INFO": " ", "DEBUG": "·", None: "?"}
 _COLOURS = {"✗": "red", "!": "yellow"}
 
 
 class EventLines:
-    """Turns events into lines, with a line for each new day.
+    """Turns events into lines, with a heading for each new day.
 
     Args:
         room: cells per line; None: nothing is cut.
@@ -47,7 +47,7 @@ class EventLines:
         self._day: str | None = None
 
     def lines(self, head: EventHead, fields: Mapping[str, Any]) -> Iterator[str]:
-        """The line of an event, and that of its day if it is the first of it."""
+        """The line of an event, preceded by that of its day if it is the first of it."""
         time = "--:--:--"
         if head.ts is not None:
             time, day = formatting.clock(head.ts), formatting.stamp(head.ts, self._now).rpartition(" ")[0]
@@ -61,16 +61,16 @@ class EventLines:
         facts = f"{time} {sign} {name:{NAME}}"
         if self._room is None or self._room >= _WIDE:
             facts += f" {took:>7} {formatting.size(head.length):>6}"
-        said = detail(head, fields)
+        detail_text = detail(head, fields)
         if self._room is not None:
-            said = fit(said, max(self._room - cells(facts) - 2, 0))
-        line = f"{facts}  {said}".rstrip()
+            detail_text = fit(detail_text, max(self._room - cells(facts) - 2, 0))
+        line = f"{facts}  {detail_text}".rstrip()
         line = line if self._room is None else fit(line, self._room)
         yield output.paint(line, _COLOURS[sign]) if sign in _COLOURS else line
 
 
 def detail(head: EventHead, fields: Mapping[str, Any]) -> str:
-    """What tells most about an event, on one line of at most `DETAIL` characters."""
+    """The most important detail of an event, on one line of at most `DETAIL` characters."""
     parts = list(_parts(fields))
     if head.status is not None and head.status not in ("ok", "success"):
         parts.append(head.status)
@@ -95,19 +95,19 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
 def _error(error: Any) -> str:
     if not isinstance(error, dict):
         return str(error)
-    told = [error[key] for key in ("type", "msg", "message") if isinstance(error.get(key), str)]
-    return ": ".join(told) or "error"
+    parts = [error[key] for key in ("type", "msg", "message") if isinstance(error.get(key), str)]
+    return ": ".join(parts) or "error"
 
 
 def _usage(usage: Mapping[str, Any]) -> str:
-    told = [
+    parts = [
         f"{usage[name]:,} {word}"
         for name, word in (("input_tokens", "in"), ("output_tokens", "out"))
         if type(usage.get(name)) is int
     ]
     if isinstance(cost := usage.get("cost_usd"), str | int | float):
-        told.append(f"${cost}")
-    return " ".join(told)
+        parts.append(f"${cost}")
+    return " ".join(parts)
 
 
 def duration(milliseconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`sessionary events`: what happened in a session, from its audit log, and never a whole huge line unless asked."""
+"""`sessionary events`: the event log of a session, one line each; whole records only on request."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ Examples:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Only events of this name; * and ? stand for anything. May be repeated.",
+    help="Only events of this name; * and ? are wildcards. May be repeated.",
 )
 @click.option("--level", "levels", multiple=True, metavar="LEVEL", help="Only this level. May be repeated.")
-@click.option("--span", metavar="ID", help="Only this span, and the spans directly in it.")
+@click.option("--span", metavar="ID", help="Only this span and its direct children.")
 @options.since
 @options.until
-@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N of them.")
+@click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N events.")
 @click.option(
-    "--fields", metavar="PATHS", help="Print these fields instead, such as ts,data.usage.input_tokens."
+    "--fields", metavar="PATHS", help="Print only these fields, such as ts,data.usage.input_tokens."
 )
-@click.option("--summary", "summed", is_flag=True, help="Count the events instead, by name and level.")
-@click.option("--cost", is_flag=True, help="Sum up tokens and cost instead, by model.")
-@click.option("--raw", is_flag=True, help="Print whole lines as they are stored, however long.")
+@click.option("--summary", "summed", is_flag=True, help="Print counts by name and level instead.")
+@click.option("--cost", is_flag=True, help="Print tokens and cost by model instead.")
+@click.option("--raw", is_flag=True, help="Print the stored lines, unshortened.")
 @options.as_json("the events", "one event")
 def events_command(
     session: str,
@@ -77,11 +77,11 @@ def events_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """Show the events of a session, one line each, never a whole record.
+    """Show the events of a session, one line each.
 
-    A line has the time, the level (✗ error, ! warning, · debug), the name, the duration, the size of the record, and
-    what tells most about it. A log can have millions of lines, and single ones of megabytes: begin with --summary.
-    FILE is any event log.
+    A line has the time, the level (✗ error, ! warning, · debug), the name, the duration, the size of the
+    record, and its most important detail. A log can have millions of lines, some of several megabytes: begin
+    with --summary. FILE is any event log.
     """
     options.one_format(json_, jsonl)
     how = _one_way(summary=summed, cost=cost, raw=raw)
@@ -112,20 +112,20 @@ def events_command(
     else:
         paths = [path.strip() for path in fields.split(",")] if fields is not None else None
         _print_views(reader.views(paths or PATHS, last=tail, **wanted), paths, json_, jsonl)
-    _tell_damage(reader)
+    _print_damage(reader)
     return 0
 
 
 @contextmanager
 def counting(path: str) -> Iterator[EventReader]:
-    """A reader of a whole log, with a bar that shows how far it has come."""
+    """Read a whole log, with a progress bar."""
     log = EventReader(path).path
     with Progress("reading events", os.path.getsize(log) if os.path.exists(log) else 0) as progress:
         yield EventReader(path, passed=progress.reach)
 
 
 def _one_way(**ways: bool) -> str | None:
-    """The one that is asked for; None if none is."""
+    """The output option that was given; None if none was."""
     asked = [name for name, wanted in ways.items() if wanted]
     if len(asked) > 1:
         raise click.UsageError(f"--{asked[0]} and --{asked[1]} exclude each other")
@@ -136,14 +136,14 @@ def _check_usage(how: str | None, fields: str | None, tail: int | None, as_json:
     if how is not None and fields is not None:
         raise click.UsageError(f"--fields and --{how} exclude each other")
     if how in ("summary", "cost") and tail is not None:
-        raise click.UsageError(f"--tail and --{how} exclude each other; --since takes the newest ones")
+        raise click.UsageError(f"--tail and --{how} exclude each other; use --since for the newest events")
     if how == "raw" and as_json:
-        raise click.UsageError("--raw prints the lines as they are, which are JSON already")
+        raise click.UsageError("--raw already prints JSON: it cannot be combined with --json or --jsonl")
 
 
 def as_object(head: EventHead, fields: dict[str, Any], paths: Sequence[str] | None) -> dict[str, Any]:
     """An event with the field names of docs/cli-json.md."""
-    told: dict[str, Any] = {
+    fields_: dict[str, Any] = {
         "line": head.line,
         "byte": head.byte,
         "length": head.length,
@@ -157,8 +157,8 @@ def as_object(head: EventHead, fields: dict[str, Any], paths: Sequence[str] | No
         "parent_span": head.parent_span_id,
     }
     if paths is None:
-        return told | {"detail": detail(head, fields)}
-    return told | {"fields": fields}
+        return fields_ | {"detail": detail(head, fields)}
+    return fields_ | {"fields": fields}
 
 
 def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, jsonl: bool) -> None:
@@ -174,23 +174,23 @@ def _print_views(views: Iterable[View], paths: list[str] | None, json_: bool, js
                 count += 1
                 output.lines(draw.lines(head, fields) if paths is None else [_row(paths, fields)])
             if not count:
-                output.aside("no such events")
+                output.aside("No events match these filters.")
 
 
 def _row(paths: list[str], fields: dict[str, Any]) -> str:
-    """The values behind one another, with tabs between them; `-` where an event has none."""
+    """The values on one line, separated by tabs; `-` for a missing one."""
     return "\t".join(_value(fields[path]) if path in fields else "-" for path in paths)
 
 
 def _value(value: Any) -> str:
-    """A value on one line; of a long one the beginning, and how long it is."""
+    """A value on one line; a long one is cut, with its length."""
     text = value if isinstance(value, str) else codec.encode_line(value).decode().rstrip("\n")
     rest = len(text) - VALUE
     return one_line(text[:VALUE]) + (f"… ({rest:,} more characters)" if rest > 0 else "")
 
 
 def _print_raw(lines: Iterable[bytes]) -> None:
-    """The bytes as they are; a terminal gets them with everything that it might obey written as an escape."""
+    """The stored bytes; for a terminal, control characters are escaped."""
     if sys.stdout.isatty():
         with output.paged():
             for line in lines:
@@ -238,7 +238,7 @@ def _summary_lines(summary: EventSummary) -> Iterator[str]:
 
 
 def usage_object(usage: Usage) -> dict[str, Any]:
-    """Usage with the field names of docs/cli-json.md; the cost is text, as no digit of it may be lost."""
+    """Usage with the field names of docs/cli-json.md; the cost is text, so that no digit is lost."""
     return {
         "responses": usage.responses,
         "tokens": usage.tokens,
@@ -254,7 +254,7 @@ def _print_cost(totals: UsageTotals, as_json: bool) -> None:
         output.value({"total": usage_object(totals.total), "models": models})
         return
     if not totals.total.responses:
-        output.aside("no responses of a model in this log")
+        output.aside("No model responses in this log.")
         return
     output.lines(
         usage_table({model or "(not named)": usage for model, usage in totals.models.items()}, "MODEL")
@@ -263,7 +263,7 @@ def _print_cost(totals: UsageTotals, as_json: bool) -> None:
 
 
 def usage_table(usages: dict[str, Usage], what: str, *, by_name: bool = False) -> Iterator[str]:
-    """A table of usages, the dearest first (or the last by name), with a sum below if there are several."""
+    """A table of usages, the most expensive first (or by name), with a total if there are several."""
     rows = sorted(usages.items(), reverse=True)
     if not by_name:
         rows.sort(key=lambda one: (one[1].cost_usd or 0, one[1].responses), reverse=True)
@@ -282,9 +282,9 @@ def usage_table(usages: dict[str, Usage], what: str, *, by_name: bool = False) -
 
 def _cells(name: str, usage: Usage) -> tuple[str, ...]:
     tokens = [usage.tokens.get(f"{way}_tokens") for way in ("input", "output")]
-    told = ["-" if number is None else f"{number:,}" for number in tokens]
+    cells = ["-" if number is None else f"{number:,}" for number in tokens]
     cost = "-" if usage.cost_usd is None else f"${usage.cost_usd:,.4f}"
-    return one_line(name), f"{usage.responses:,}", *told, cost
+    return one_line(name), f"{usage.responses:,}", *cells, cost
 
 
 def _sum(usages: Iterable[Usage]) -> Usage:
@@ -295,18 +295,18 @@ def _sum(usages: Iterable[Usage]) -> Usage:
 
 
 def tell_silent(total: Usage) -> None:
-    """Say what the sums do not hold."""
+    """Print what the totals leave out."""
     if total.without_usage:
-        output.aside(f"{_tell(total.without_usage)} nothing of tokens")
+        output.aside(f"{_responses(total.without_usage)} without a token count")
     if total.without_cost:
-        output.aside(f"{_tell(total.without_cost)} no cost; nothing is guessed")
+        output.aside(f"{_responses(total.without_cost)} without a cost; costs are not estimated")
 
 
-def _tell(responses: int) -> str:
-    return f"{formatting.count(responses, 'response')} {'tells' if responses == 1 else 'tell'}"
+def _responses(responses: int) -> str:
+    return formatting.count(responses, "response")
 
 
-def _tell_damage(reader: EventReader) -> None:
+def _print_damage(reader: EventReader) -> None:
     if count := len(reader.problems):
         first = reader.problems[0]
         output.aside(

@@ -1,7 +1,7 @@
-"""Who comes from whom: sessions below the ones that they were forked from or begun by.
+"""Parents and children: sessions below the ones that they were forked from or started by.
 
-Both a fork and the session of a sub-agent name a parent. It may be gone, or in another project, and files that were
-edited or copied may name each other in a circle. Everything is shown all the same, each session once.
+Both a fork and the session of a sub-agent name a parent. The parent may be gone, or in another project, and
+edited or copied files may name each other in a circle. Every session is shown, once.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _OLDEST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class Kin:
-    """A session among its kin.
+    """A session with its parent and children.
 
     Attributes:
-        summary: what it is.
-        relation: ``root`` (a person began it), ``fork``, ``sub`` (a sub-agent's) or ``child`` (work within work).
-        parent: what it comes from, if that is there.
-        children: what comes from it, the oldest first.
-        orphan: True if it names a parent that is not there.
-        loop: True if its parent comes from itself; it is then shown as if it had none.
+        summary: its summary.
+        relation: ``root`` (started by the user), ``fork``, ``sub`` (a sub-agent's) or ``child`` (work within work).
+        parent: its parent, if that exists.
+        children: its children, oldest first.
+        orphan: True if it names a parent that is missing.
+        loop: True if it is its own ancestor; it is then shown as if it had no parent.
     """
 
     summary: Summary
@@ -38,12 +38,12 @@ class Kin:
 
     @property
     def ref(self) -> SessionRef:
-        """Where it lies."""
+        """The path of its folder."""
         return self.summary.ref
 
 
 def families(summaries: Iterable[Summary], is_nested: Callable[[SessionRef], bool]) -> list[Kin]:
-    """The sessions that come from no other, each with all that comes from it; the one that changed last first."""
+    """The sessions without a parent, each with its descendants; the one that changed last first."""
     kin = [Kin(summary, _relation(summary, is_nested)) for summary in summaries]
     kin.sort(key=_age)
     by_id: dict[str, list[Kin]] = {}
@@ -51,7 +51,7 @@ def families(summaries: Iterable[Summary], is_nested: Callable[[SessionRef], boo
         by_id.setdefault(one.ref.session_id, []).append(one)
     tops = [one for one in kin if not _joins_parent(one, by_id)]
     seen = {id(one) for top in tops for one, _ in descent(top)}
-    for one in reversed(kin):  # whoever is left comes from a circle
+    for one in reversed(kin):  # the rest are in a circle
         if id(one) not in seen:
             top = _loose_end(one)
             tops.append(top)
@@ -60,7 +60,7 @@ def families(summaries: Iterable[Summary], is_nested: Callable[[SessionRef], boo
 
 
 def descent(top: Kin) -> Iterator[tuple[Kin, list[bool]]]:
-    """A session and all that comes from it; for each level above whether more follows there. No session twice."""
+    """A session and its descendants; for each level above, whether more sessions follow there. No session twice."""
     todo: list[tuple[Kin, list[bool]]] = [(top, [])]
     seen: set[int] = set()
     while todo:
@@ -82,7 +82,7 @@ def _relation(summary: Summary, is_nested: Callable[[SessionRef], bool]) -> str:
 
 
 def _joins_parent(one: Kin, by_id: dict[str, list[Kin]]) -> bool:
-    """Put a session among the children of its parent, if that is there; of two of that id, the one in its project."""
+    """Add a session to the children of its parent, if that exists; of two with that id, the one in its project."""
     if one.summary.parent is None:
         return False
     parents = by_id.get(one.summary.parent, [])
@@ -96,11 +96,11 @@ def _joins_parent(one: Kin, by_id: dict[str, list[Kin]]) -> bool:
 
 
 def _loose_end(one: Kin) -> Kin:
-    """Open the circle that a session comes from, and give the one of it that has no parent any more."""
+    """Break the circle that a session is in; return the member that lost its parent."""
     passed: set[int] = set()
     while id(one) not in passed:
         passed.add(id(one))
-        assert one.parent is not None, "who has no parent is at the top already"
+        assert one.parent is not None, "a session without a parent is at the top already"
         one = one.parent
     assert one.parent is not None
     one.parent.children = [child for child in one.parent.children if child is not one]

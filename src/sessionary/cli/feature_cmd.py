@@ -43,7 +43,7 @@ Examples:
 """,
 )
 def feature_command() -> None:
-    """Features of a project: plan, state and history.
+    """Manage features of a project: plan, state and history.
 
-    They follow the contract of the orchestrator, and lie in .ai-session/ below the folder of the project.
+    They follow the contract of the orchestrator and are stored in .ai-session/ below the folder of the project.
     """

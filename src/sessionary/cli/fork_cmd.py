@@ -1,4 +1,4 @@
-"""`sessionary fork`: a new session that begins where a turn of another one ended."""
+"""`sessionary fork`: a new session that begins with the first turns of another one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.choice import all_refs
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import fit, one_line
@@ -24,7 +24,7 @@ from sessionary.workspace import Workspace
     "fork",
     epilog="""\b
 Examples:
-  sessionary fork 3f0c81d2                    all of it
+  sessionary fork 3f0c81d2                    all turns
   sessionary fork 3f0c81d2 --turn 3 --name 'Another way'
   sessionary fork 3f0c81d2 --turn 3 --dry-run
   sessionary fork 3f0c81d2 --json | jq -r .id
@@ -32,17 +32,17 @@ Examples:
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @options.home
-@click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to take.  [default: all]")
+@click.option("--turn", type=click.IntRange(1), metavar="N", help="The last turn to copy.  [default: all]")
 @click.option("--id", "new_id", metavar="NEW", help="The id of the new session.  [default: a new UUID]")
-@click.option("--name", metavar="TEXT", help="What the new session is called.  [default: as its parent]")
+@click.option("--name", metavar="TEXT", help="Name of the new session.  [default: that of its parent]")
 @click.option(
     "--on-incomplete",
     type=click.Choice(["complete", "remove", "error"]),
     default="complete",
     show_default=True,
-    help="Tool calls without a result: add one that says so, take the calls away, or refuse.",
+    help="Tool calls without a result: add one that says so, remove the calls, or refuse.",
 )
-@click.option("--no-events", is_flag=True, help="Leave the event log behind.")
+@click.option("--no-events", is_flag=True, help="Do not copy the event log.")
 @changing.dry_run
 @changing.as_json
 def fork_command(
@@ -56,12 +56,12 @@ def fork_command(
     dry_run: bool,
     json_: bool,
 ) -> int:
-    """Make a new session of the first turns of another one, which is left as it is.
+    """Create a new session from the first turns of another one, which stays unchanged.
 
-    The new one lies in the same project. Name, working directory and configuration go along, and so do the events of
-    those turns.
+    The new session lies in the same project. Name, working directory, configuration and the events of those
+    turns are copied.
 
-    Undo: move the new session to the trash. The line is printed.
+    Undo: move the new session to the trash; the command is printed.
     """
     if name is not None and not name.strip():
         raise click.UsageError("--name is empty")
@@ -89,19 +89,17 @@ def fork_command(
     output.line(one_line(made.session_id))
     output.lines(_told(parent, made))
     if not is_top_level_session(made.session_id):
-        output.aside(
-            "note: the original takes an id with an underscore for a sub-agent's and does not list it"
-        )
-    tell("show it", formatting.command(home, "show", word))
-    tell("undo", undo)
+        output.aside("note: amplifier reads an id with an underscore as a sub-agent's and does not list it")
+    print_command("show it", formatting.command(home, "show", word))
+    print_command("undo", undo)
     return 0
 
 
 def _refuse_known(workspace: Workspace, new_id: str) -> None:
-    """Refuse the id of a session of another project too: neither could be named by it any more.
+    """Refuse an id that a session of another project has: neither could then be named by it.
 
     Raises:
-        AlreadyExists: there is one.
+        AlreadyExists: a session has this id.
     """
     for ref in all_refs(workspace)[0]:
         if ref.session_id == new_id:
@@ -115,7 +113,7 @@ def _told(parent: Chosen, made: ForkResult) -> Iterator[str]:
     yield from changing.set_in(f"  the first {turns} of {_short(parent)}")
     yield f"  {formatting.count(made.message_count, 'message')}, {formatting.count(made.events_count, 'event')}"
     if made.problems:
-        yield "  could not be read, and did not come along:"
+        yield "  could not be read, and were not copied:"
         yield from changing.not_read(made.problems)
 
 
@@ -130,7 +128,7 @@ def _made(parent: Chosen, made: ForkResult, undo: str) -> dict[str, Any]:
 
 
 def _object(parent: Chosen, turn: int, messages: int) -> dict[str, Any]:
-    """What is known with and without a dry run, with the field names of docs/cli-json.md."""
+    """The facts known with and without a dry run, with the field names of docs/cli-json.md."""
     return {
         "id": None,
         "path": None,
@@ -145,15 +143,15 @@ def _object(parent: Chosen, turn: int, messages: int) -> dict[str, Any]:
 
 
 def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete: str, json_: bool) -> None:
-    """Tell what a fork would hold, and refuse what it would refuse."""
+    """Show what a fork would contain, and refuse what it would refuse."""
     if new_id is not None and os.path.lexists(os.path.join(parent.root, check_new_id(new_id))):
         raise AlreadyExists(f"Session '{new_id}' exists already", operation="fork", session=new_id)
     seen = get_fork_preview(parent.folder, turn)
     if on_incomplete == "error" and seen["has_orphaned_tools"]:
         raise Invalid(
-            f"{seen['orphaned_tool_count']} tool calls have no result at the end of turn {seen['turn']}",
+            f"{seen['orphaned_tool_count']} tool calls without a result at the end of turn {seen['turn']}",
             operation="fork",
-            hint="take another turn, or --on-incomplete complete",
+            hint="choose another turn, or use --on-incomplete complete",
         )
     if json_:
         output.value(
@@ -168,7 +166,7 @@ def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete
             }
         )
         return
-    output.line(f"Would make a new session of turns 1 to {seen['turn']} of {seen['max_turns']}")
+    output.line(f"Would create a new session from turns 1 to {seen['turn']} of {seen['max_turns']}")
     messages = formatting.count(seen["message_count"], "message")
     output.lines(changing.set_in(f"  of {_short(parent)}: {messages}"))
     for who, text in (("You", "last_user_message"), ("Agent", "last_assistant_message")):
@@ -178,7 +176,7 @@ def _preview(parent: Chosen, turn: int | None, new_id: str | None, on_incomplete
         what = {"complete": "would get one", "remove": "would be left out"}[on_incomplete]
         calls = formatting.count(seen["orphaned_tool_count"], "tool call")
         output.line(f"  {calls} without a result {what}")
-    output.aside("nothing was written")
+    output.aside("Nothing was written.")
 
 
 def _short(parent: Chosen) -> str:

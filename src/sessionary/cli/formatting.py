@@ -1,4 +1,4 @@
-"""Numbers, times and verdicts as short words."""
+"""Format numbers, times and health as short text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sessionary.model import Severity
 
 _WEEK = 7 * 24 * 60
 _TENTHS = tuple([f"{tenths // 10}.{tenths % 10} kB" for tenths in range(100)])
-"""Most sizes are among these, and a list has ten thousand."""
+"""Most sizes are below this, and a list has ten thousand of them: their texts are cached."""
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-# The sign is seen first and the word says what it means; the colour only repeats the sign.
+# The sign is seen first, the word states its meaning; the colour only repeats the sign.
 _VERDICTS = {
     "ok": ("✓ ok", "green"),
     Severity.note.name: ("✓ ok", "green"),
@@ -46,7 +46,7 @@ def size(count: int) -> str:
 
 
 def ago(when: datetime | None, now: datetime) -> str:
-    """How long ago that was; a date where it is more than a week, with the year where it is not this one."""
+    """How long ago a time was; a date after more than a week, with the year if it is not this one."""
     if when is None:
         return "?"
     past = now - when
@@ -59,14 +59,14 @@ def ago(when: datetime | None, now: datetime) -> str:
 
 
 def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime) -> list[str]:
-    """`ago` of each: of many that lie within few minutes, nearly for nothing.
+    """`ago` of many times; cheap when many of them lie within few minutes.
 
     Args:
         whens: the times.
-        times: the same in seconds since 1970; minus infinity where there is none.
+        times: the same in seconds since 1970; minus infinity if missing.
         now: the time.
     """
-    # Times are whole microseconds, and a float of one is off by less than half: no minute is told too early or late.
+    # Times are whole microseconds, and a float of one is off by less than half: no minute is rounded wrongly.
     since = now.timestamp() + 5e-7
     known: dict[float, str] = {}
     texts = []
@@ -75,7 +75,7 @@ def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime
         text = known.get(minutes)
         if text is None:
             text = ago(whens[place], now)
-            # Below a minute it is told in seconds, above a week by the day, which may change within a minute.
+            # Below a minute it is given in seconds, above a week as a date, which may change within a minute.
             if 0 < minutes < _WEEK:
                 known[minutes] = text
         texts.append(text)
@@ -83,7 +83,7 @@ def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime
 
 
 def day(when: datetime, now: datetime) -> str:
-    """A local date as people write it, with the year where it is not this one: ``Mar  4``, ``Nov 27 2025``."""
+    """A local date, with the year if it is not this one: ``Mar  4``, ``Nov 27 2025``."""
     date = f"{_MONTHS[when.month - 1]} {when.day:2}"
     return date if when.year == now.astimezone().year else f"{date} {when.year}"
 
@@ -99,7 +99,7 @@ def clock(when: datetime) -> str:
 
 
 def stamp(when: datetime, now: datetime) -> str:
-    """Day and time, local: ``Mar  4 14:02``, with the year where it is not this one."""
+    """Day and time, local: ``Mar  4 14:02``, with the year if it is not this one."""
     local = when.astimezone()
     year = "" if local.year == now.astimezone().year else f" {local.year}"
     return f"{_MONTHS[local.month - 1]} {local.day}{year} {local:%H:%M}"
@@ -121,6 +121,6 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def command(home: Path | None, name: str, *words: str) -> str:
-    """A command line that can be copied, for the same home."""
+    """A command line to copy, for the same home."""
     place = [] if home is None else ["--home", str(home)]
     return shell_line(["sessionary", name, *place, *words])

@@ -1,8 +1,8 @@
-"""Whoever keeps sessions inside of a git work tree is told once which lines keep our side files out of it.
+"""A hint, printed once, for users who keep sessions inside of a git work tree: the .gitignore lines for our side files.
 
-Told, not done: files that a person keeps under version control are theirs. That it was told is remembered for each
-work tree and each kind of session, among the person's state (`$XDG_STATE_HOME/sessionary`). A script that asks for
-JSON is no person: it is not told, and nothing is remembered.
+The hint changes no file: files under version control belong to the user. It is recorded per work tree and
+kind of session in the user's state (`$XDG_STATE_HOME/sessionary`). With --json or --jsonl the hint is neither
+printed nor recorded.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from sessionary.xdg import xdg_folder
 _FOLDER = "ignore-lines-told"
 
 
-def tell_afterwards(ctx: click.Context, kind: str, place: Path) -> None:
-    """When the command of a context has ended, tell of the one kind of session that its project may hold by then."""
+def print_afterwards(ctx: click.Context, kind: str, place: Path) -> None:
+    """When the command of a context has ended, print the hint for the one kind of session of its project."""
 
-    def tell() -> None:
+    def hint() -> None:
         if not ctx.params.get("json_") and work_tree(place) is not None:
-            tell_once([layout_in(place, kind)])
+            print_once([layout_in(place, kind)])
 
-    ctx.call_on_close(tell)
+    ctx.call_on_close(hint)
 
 
-def tell_once(layouts: Iterable[Layout]) -> None:
-    """Print the lines for every layout that has sessions inside of a work tree, unless that was done before."""
+def print_once(layouts: Iterable[Layout]) -> None:
+    """Print the lines for every layout that has sessions inside of a work tree, unless printed before."""
     for layout in layouts:
         tree = work_tree(layout.home)
         if tree is not None and layout.home.is_dir() and _is_first(tree, layout.name):
-            _tell(tree, layout.home, layout.side_files)
+            _print(tree, layout.home, layout.side_files)
 
 
 def work_tree(place: Path) -> str | None:
-    """The git work tree that a folder lies in: the nearest one above that has a `.git`; None if there is none."""
+    """The git work tree that contains a folder: the nearest parent that has a `.git`; None if there is none."""
     at = os.path.realpath(place)
     while not os.path.lexists(os.path.join(at, ".git")):
         at, below = os.path.dirname(at), at
@@ -55,24 +55,24 @@ def work_tree(place: Path) -> str | None:
 
 
 def _is_first(tree: str, layout: str) -> bool:
-    """True if nobody was told yet; from now on somebody was, as far as that can be remembered."""
+    """True the first time for a work tree, as far as that can be recorded."""
     state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if state is None:
         return True
-    told = os.path.join(state, _FOLDER, f"{layout}-{zlib.crc32(os.fsencode(tree)):08x}")
-    if os.path.exists(told):
+    marker = os.path.join(state, _FOLDER, f"{layout}-{zlib.crc32(os.fsencode(tree)):08x}")
+    if os.path.exists(marker):
         return False
     try:
-        make_dirs(OS_FS, os.path.dirname(told), durable=False)
-        replace(told, (os.fsencode(tree), b"\n"), durable=False)
+        make_dirs(OS_FS, os.path.dirname(marker), durable=False)
+        replace(marker, (os.fsencode(tree), b"\n"), durable=False)
     except (StorageFailed, OSError):
-        pass  # then it is told again: better twice than never
+        pass  # then it is printed again
     return True
 
 
-def _tell(tree: str, place: Path, lines: Sequence[str]) -> None:
-    output.aside(f"{one_line(str(place))} lies in the git work tree {one_line(tree)}.")
-    output.aside("To keep what Sessionary puts beside sessions out of it, add these lines to its .gitignore:")
+def _print(tree: str, place: Path, lines: Sequence[str]) -> None:
+    output.aside(f"{one_line(str(place))} is in the git work tree {one_line(tree)}.")
+    output.aside("To keep the side files of Sessionary out of git, add these lines to its .gitignore:")
     for line in lines:
         output.aside(f"  {line}")
-    output.aside("(This is said once.)")
+    output.aside("(This hint is printed once.)")

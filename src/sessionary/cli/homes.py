@@ -1,4 +1,4 @@
-"""Which home a command looks into: the one that `--home` names, that of `$SESSIONARY_HOME`, or the agent's own."""
+"""The home of a command: the one that `--home` names, that of `$SESSIONARY_HOME`, or the agent's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARIABLE = "SESSIONARY_HOME"
 
 
 def folder(home: Path | None) -> Path:
-    """The folder of the home, whether it is there or not."""
+    """The folder of the home, whether it exists or not."""
     return Path(os.path.expanduser(home or os.environ.get(VARIABLE) or HOME)).absolute()
 
 
@@ -29,8 +29,8 @@ def check_named(home: Path | None) -> None:
 def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     """The workspace of a command.
 
-    With `--home` all sessions are those of that folder. Otherwise the sessions of the project in the current folder
-    belong to it, too.
+    With `--home` all sessions are those of that folder. Otherwise the sessions of the project in the current
+    folder are included.
 
     Args:
         home: the value of `--home`.

@@ -1,7 +1,7 @@
-"""A group of commands whose modules are imported when one of them is called or listed, and not before.
+"""A group of commands whose modules are imported only when one of them is called or listed.
 
-Brainstorms and features are YAML, which takes longer to import than a whole `list` of sessions takes to print. So the
-group itself knows only names, and the module in which each lies.
+Brainstorms and features need YAML, which takes longer to import than a whole `list` takes to print. So the
+group itself holds only names, and the module of each.
 """
 
 from __future__ import annotations

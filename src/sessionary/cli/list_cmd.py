@@ -1,4 +1,4 @@
-"""`sessionary list`: what there is, newest first."""
+"""`sessionary list`: the sessions, newest first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HEALTHS = {
     "damaged": frozenset(severity.name for severity in Severity) - _WELL,
     **{severity.name: frozenset({severity.name}) for severity in Severity if severity > Severity.note},
 }
-"""What `--health` takes, and the healths that are meant."""
+"""The values of `--health`, and the healths that each selects."""
 
 _SORTS: dict[str, Callable[[Summary], Any]] = {
     "created": lambda one: -one.created.timestamp() if one.created else math.inf,
@@ -42,14 +42,14 @@ _SORTS: dict[str, Callable[[Summary], Any]] = {
     "title": lambda one: (one.title or "~").casefold(),
     "project": lambda one: one.ref.project or "~",
 }
-"""What `--sort` takes besides ``changed``: the largest and the newest first, words from A to Z."""
+"""The values of `--sort` besides ``changed``: largest and newest first, text from A to Z."""
 
 
 class _Wanted(NamedTuple):
-    """Which sessions are asked for.
+    """Which sessions to list.
 
     Attributes:
-        project, since, until: as the options of these names.
+        project, since, until: the options of these names.
         kinds, healths: any of these; empty for all.
         sort: their order.
         limit: how many at most; 0 for all.
@@ -87,23 +87,21 @@ Examples:
     "healths",
     type=click.Choice(list(_HEALTHS)),
     multiple=True,
-    help="Only this health; `damaged` is all but ok. May be repeated.",
+    help="Only this health; `damaged` is any except ok. May be repeated.",
 )
 @click.option(
     "--sort",
     type=click.Choice(["changed", *_SORTS]),
     default="changed",
     show_default=True,
-    help="The order: the newest or largest first, words from A to Z.",
+    help="Sort order: newest or largest first, text from A to Z.",
+)
+@click.option("--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="List at most N; 0: all.")
+@click.option(
+    "--all", "-a", "all_", is_flag=True, help="Also list the sessions of sub-agents, below their parents."
 )
 @click.option(
-    "--limit", "-n", type=click.IntRange(0), default=0, metavar="N", help="Only the first N; 0: all."
-)
-@click.option(
-    "--all", "-a", "all_", is_flag=True, help="Show the sessions of sub-agents too, below their parents."
-)
-@click.option(
-    "--top-level", is_flag=True, help="Leave the sessions of sub-agents out of --json and --jsonl too."
+    "--top-level", is_flag=True, help="Omit the sessions of sub-agents from --json and --jsonl too."
 )
 @options.as_json("the sessions", "one session")
 def list_command(
@@ -117,15 +115,16 @@ def list_command(
     jsonl: bool,
     **chosen_by: Any,
 ) -> int:
-    """List the sessions, the newest first.
+    """List sessions, newest first.
 
-    Sessions of sub-agents are only counted, unless --all shows them; --json holds them too, each with its parent.
-    WHEN is the newest message of a session; order, --since and --until go by it. Where no message bears a time, the
-    times of its files count. A time after the clock counts for nothing, and is a note of `sessionary check`. KIND
-    stands there if there are several kinds.
+    Sessions of sub-agents are only counted, unless --all lists them; --json includes them, each with its
+    parent. WHEN is the time of the newest message; order, --since and --until use it. If no message has a
+    time, the times of the files are used. A time in the future is ignored and reported as a note by
+    `sessionary check`. KIND is shown if there are several kinds.
 
-    HEALTH is the worst that was found: ok; stray (bytes that are no record); hides (data that other readers do not
-    show); stops (the agent cannot go on with it); lost (data is gone). `sessionary check` tells more.
+    HEALTH is the worst problem found: ok; stray (bytes that are not a record); hides (data that other readers
+    do not show); stops (the agent cannot resume the session); lost (data is gone). Run `sessionary check` for
+    details.
     """
     options.one_format(json_, jsonl)
     wanted = _Wanted(project, since, until, **chosen_by)
@@ -153,15 +152,15 @@ def list_command(
 
 
 class _Listed(NamedTuple):
-    """What is shown of the sessions that were found.
+    """The sessions to print.
 
     Attributes:
-        summaries: those that were asked for.
-        newest: their places, the newest first.
-        first: those of them that are no sessions of sub-agents.
-        lines: of the table, if that is wanted.
-        hidden: how many sessions of sub-agents are not in it.
-        cut: how many are not in it because of `--limit`.
+        summaries: the sessions that match.
+        newest: their indexes, newest first.
+        first: those of them that are not sessions of sub-agents.
+        lines: of the table, if one is printed.
+        hidden: number of sessions of sub-agents that are not in it.
+        cut: number of sessions left out because of `--limit`.
     """
 
     summaries: list[Summary]
@@ -181,7 +180,7 @@ def _listed(
     all_: bool,
     is_table: bool,
 ) -> _Listed:
-    """The order of the sessions that were chosen of all that were found, and the lines of their table."""
+    """The order of the sessions that match, and the lines of their table."""
     summaries = found if len(chosen) == len(found) else [found[place] for place in chosen]
     times = _times(summaries)
     newest = _newest(summaries, times)
@@ -209,10 +208,10 @@ def _listed(
 
 
 def _places(workspace: Workspace, found: list[Summary], wanted: _Wanted) -> Sequence[int]:
-    """The places of the summaries that are asked for.
+    """The indexes of the summaries that match.
 
     Raises:
-        NotFound: no project is called so.
+        NotFound: no project has this name.
     """
     if not any(wanted[:5]):
         return range(len(found))
@@ -231,7 +230,7 @@ def _places(workspace: Workspace, found: list[Summary], wanted: _Wanted) -> Sequ
 
 
 def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """A session whose last change nobody can tell is left out by neither."""
+    """A session without a known time of change passes both filters."""
     return when is None or ((since is None or when >= since) and (until is None or when < until))
 
 
@@ -257,17 +256,17 @@ def as_object(summary: Summary) -> dict[str, Any]:
 
 
 def _times(summaries: list[Summary]) -> list[float]:
-    """When each was last changed, in seconds since 1970; of what nobody can tell minus infinity.
+    """When each session last changed, in seconds since 1970; minus infinity if unknown.
 
-    Numbers are compared in a fraction of the time that dates take.
+    Numbers compare much faster than dates.
     """
     return [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
 
 
 def _newest(summaries: list[Summary], times: list[float]) -> list[int]:
-    """The places of the summaries, the newest first; of equal times the greater id, of equal ids the greater folder.
+    """The indexes of the summaries, newest first; of equal times the greater id, of equal ids the greater folder.
 
-    By these only where two times are equal: to compare pairs costs several times as much.
+    Ids and folders are compared only where two times are equal: comparing pairs costs several times as much.
     """
     places = sorted(range(len(times)), key=times.__getitem__, reverse=True)
     in_order = [times[place] for place in places]
@@ -284,7 +283,7 @@ def _newest(summaries: list[Summary], times: list[float]) -> list[int]:
 def _below_parents(
     summaries: list[Summary], newest: list[int], first: list[int]
 ) -> Iterator[tuple[int, int]]:
-    """The place of every session with its depth: sub-sessions behind their parents; those without one come last."""
+    """The index and depth of every session: sub-sessions behind their parents, those without a parent last."""
     children: dict[str | None, list[int]] = {}
     top = set(first)
     for place in newest:
@@ -308,9 +307,9 @@ def _below_parents(
 
 
 def _say_more(home: Path | None, result: _Listed, left_out: int) -> None:
-    """What a person should know of the sessions that are not shown, and of those that are damaged."""
+    """Print how many sessions are not shown and how many are damaged."""
     if result.cut:
-        output.aside(f"{formatting.count(result.cut, 'more session')}: a larger --limit shows them")
+        output.aside(f"{formatting.count(result.cut, 'more session')}: raise --limit to show them")
     if left_out:
         do = "session does" if left_out == 1 else "sessions do"
         output.aside(f"{left_out:,} {do} not match these filters")

@@ -1,4 +1,4 @@
-"""The table of `sessionary list`: one line for each session, as wide as there is room."""
+"""The table of `sessionary list`: one line for each session, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from sessionary.workspace import SHORT
 Value = TypeVar("Value")
 
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
-"""What is left out where there is too little room, in this order."""
+"""The columns that are left out when the terminal is narrow, in this order."""
 
 _TITLE = 10
-"""Cells that a title has at least, as long as there is another column to leave out."""
+"""Minimum width of a title, in cells, as long as another column can be left out."""
 
 
 class Table(NamedTuple):
-    """What a table is made of.
+    """The content of a table.
 
-    Attributes:
-        summaries: all sessions that were asked for.
+    summaries: the sessions that match.
+        times: when each last changed, in seconds since 1970.
         times: when each last changed, in seconds since 1970.
         short: the short id of each.
-        depths: the place in `summaries` of what is shown, in the order of the table, each with its depth.
-        projects: what each project is called.
+        depths: the index in `summaries` and the depth of each row, in the order of the table.
+        projects: the name under which each project is shown.
     """
 
     summaries: list[Summary]
@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """A column: its head, and the text of each line, all filled up to one width."""
+    """A column: its head, and the text of each line, all padded to one width."""
 
     name: str
     head: str
@@ -47,11 +47,11 @@ class _Column(NamedTuple):
 
 
 def lines(table: Table, now: datetime) -> list[str]:
-    """The lines of the table, the head first; only where there is a width is anything cut.
+    """The lines of the table, the head first; cells are cut only if there is a width.
 
-    They are made in the order in which the summaries came, and put into that of the table last: with ten thousand,
-    memory visited in random order takes its time. So does memory used for the first time: of what has few values, as
-    most counts have, each is written once.
+    Columns are computed in the order of `summaries` and permuted last: with ten thousand rows, random memory
+    access is slow. First use of memory is slow too, so a column with few different values stores each text
+    once.
     """
     room = output.room()
     places = [place for place in range(len(table.summaries)) if place in table.depths]
@@ -75,7 +75,7 @@ def lines(table: Table, now: datetime) -> list[str]:
 def _columns(
     table: Table, places: list[int], some: list[Summary], room: int | None, now: datetime
 ) -> list[_Column]:
-    """All columns but the last."""
+    """All columns except the last."""
     projects = {slug: one_line(name) for slug, name in table.projects.items()}
     if room is not None:
         longest = 14 if room < 100 else 28
@@ -104,7 +104,7 @@ def _column(name: str, texts: Sequence[str], *, right: bool = False) -> _Column:
 def _of_few(
     name: str, values: list[Value], text_of: Callable[[Value], str], *, right: bool = False
 ) -> _Column:
-    """A column with few different values: the text of each is made once."""
+    """A column with few different values: each text is made once."""
     different = list(set(values))
     filled = column([name, *map(text_of, different)], right=right)
     known = dict(zip(different, filled[1:], strict=True))
@@ -112,7 +112,7 @@ def _of_few(
 
 
 def _that_fit(columns: list[_Column], room: int) -> list[_Column]:
-    """The columns that leave room for a title."""
+    """The columns that fit beside the title."""
     for name in _GOES_FIRST:
         if sum(cells(one.head) + 2 for one in columns) + _TITLE <= room:
             break
@@ -121,7 +121,7 @@ def _that_fit(columns: list[_Column], room: int) -> list[_Column]:
 
 
 def _painted(drawn: list[str], some: list[Summary]) -> list[str]:
-    """The lines with their verdicts in colour, where colours are wanted."""
+    """The lines, with health in colour if colours are on."""
     if not output.has_colours():
         return drawn
     painted = []
@@ -132,7 +132,7 @@ def _painted(drawn: list[str], some: list[Summary]) -> list[str]:
 
 
 def _titles(some: list[Summary], depths: list[int]) -> list[str]:
-    """The titles, those of sub-sessions set in, those of forks with their origin."""
+    """The titles: sub-sessions indented, forks with their origin."""
     titles = one_lines(
         [
             f"{summary.title or '-'} (from {summary.parent[:SHORT]})"

@@ -1,4 +1,4 @@
-"""The program `maestro`: the commands of `sessionary work` under the names that the original has for them."""
+"""The program `maestro`: the commands of `sessionary work` under the names of the original program."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Examples:
 """,
 )
 @click.version_option(__version__, message="maestro (sessionary %(version)s)")
-@click.option("--debug", is_flag=True, help="On a bug in Sessionary, print where it happened.")
+@click.option("--debug", is_flag=True, help="Print the traceback of a bug in Sessionary.")
 def maestro(debug: bool) -> None:
-    """Work sessions of Maestro, as Sessionary keeps them. `sessionary work` has the same commands."""
+    """Manage work sessions of Maestro. `sessionary work` has the same commands."""
 
 
 @click.command(
     "wsession", cls=PlacedGroup, places=WORK, short=SHORT, called=("sessionary work", "maestro wsession")
 )
 def wsession_command() -> None:
-    """Look into work sessions, leave breadcrumbs, apply what comes."""
+    """List and show work sessions, leave breadcrumbs, apply messages."""
 
 
 @click.command(
@@ -57,15 +57,15 @@ def wsession_command() -> None:
     invoke_without_command=True,
     epilog="""\b
 Examples:
-  maestro work                           apply what comes to the latest session
+  maestro work                           apply messages to the latest session
   maestro work watch db5b5fab --exec './apply.sh'
 """,
 )
 @click.pass_context
 def work_command(ctx: click.Context) -> int | None:
-    """Apply what comes to the log of a work session, and do pieces of its work in sessions of their own.
+    """Apply messages to the log of a work session, and do sub-work in sessions of their own.
 
-    Without a command, it polls the mailbox of the latest session until Ctrl-C, as `watch latest` does.
+    Without a command, the mailbox of the latest session is polled until Ctrl-C, as by `watch latest`.
     """
     if ctx.invoked_subcommand is not None:
         return None

@@ -1,4 +1,4 @@
-"""`sessionary mv`: sessions follow a project folder that was renamed."""
+"""`sessionary mv`: move sessions after their project folder was renamed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 10
 
 
 class _Named(click.Command):
-    """Takes the folder name of a project for what it is: it begins with a hyphen, as an option does."""
+    """Accepts the folder name of a project as an argument although it begins with a hyphen, as an option does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         names: list[str] = []
@@ -54,19 +54,19 @@ Examples:
 @click.argument("project", metavar="PROJECT")
 @click.argument("newpath", metavar="NEWPATH")
 @options.home
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @click.option("--json", "json_", is_flag=True, help="Print what was done as one JSON document.")
 def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, json_: bool) -> int:
-    """Let the sessions of PROJECT follow its folder, which was renamed, or will be, to NEWPATH.
+    """Move the sessions of PROJECT to its renamed folder NEWPATH.
 
-    PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent looks for sessions
-    under a name made of the path, so both names are shown. What sessions say of their working directory is changed
-    where it names the old path or a folder in it. Your project itself is not touched.
+    PROJECT is the old path, the name of its folder below projects/, or the end of that. The agent finds
+    sessions by a folder name made from the path, so both names are shown. The working directory in the
+    sessions is changed where it is the old path or a folder in it. Your project folder itself is not touched.
 
-    If NEWPATH has sessions, they are joined; if two have one id, nothing is done. Interrupted, it is simply run again.
-    End the agents that work there first.
+    If NEWPATH has sessions, both are joined; if two sessions have the same id, nothing is done. If
+    interrupted, run it again. First close the agents that work there.
 
-    Undo: move back. The line is printed.
+    Undo: move back; the command is printed.
     """
     workspace = homes.workspace(home)
     slug, old = _named(workspace, project)
@@ -86,11 +86,11 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
 
 
 def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
-    """The folder name of the project that a word names, and the path that it had, if the word is that.
+    """The folder name of the project that a word names, and its path, if the word is a path.
 
     Raises:
-        NotFound: there is none.
-        AmbiguousId: there are several.
+        NotFound: no project matches.
+        AmbiguousId: several projects match.
     """
     path = os.path.abspath(os.path.expanduser(word))
     if os.sep in word or word.startswith((".", "~")):
@@ -104,29 +104,29 @@ def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:
         found = sorted(projects(workspace, refs, word))
     if len(found) > 1:
         raise AmbiguousId(
-            f"{len(found)} projects are called {word}",
+            f"{len(found)} projects are named {word}",
             details={"matches": found, "count": len(found)},
-            hint="give the path that it had",
+            hint="give the old path",
         )
     return found[0], None
 
 
 def _kept(move: Move) -> list[str]:
-    """Why sessions are where they were although they should have moved."""
+    """Print why sessions that should have moved are still in place."""
     return [problem.message for problem in move.problems if problem.code == "not_moved"]
 
 
 def _told(move: Move, dry_run: bool) -> Iterator[str]:
-    """Both paths with the folder names that come of them, and what happens to how many sessions."""
+    """Both paths with their folder names, and how many sessions move."""
     room = output.width()
-    yield f"from  {fit(harmless(move.old or '(a path that no session tells)'), room - 6, keep_end=True)}"
+    yield f"from  {fit(harmless(move.old or '(path unknown: no session names it)'), room - 6, keep_end=True)}"
     yield f"      sessions in {fit(one_line(move.old_slug), room - 18, keep_end=True)}"
     yield f"to    {fit(harmless(move.new), room - 6, keep_end=True)}"
     yield f"      sessions in {fit(one_line(move.new_slug), room - 18, keep_end=True)}"
     done = len(move.steps) - len(_kept(move))
     follow = "would move" if dry_run else "moved"
     if move.source == move.target:
-        follow = "would stay where they are" if dry_run else "stay where they are"
+        follow = "would stay in place" if dry_run else "stay in place"
     changed = sum(step.after is not None for step in move.steps)
     trashed = sum(step.trashed for step in move.steps)
     yield f"{formatting.count(done, 'session')} {follow}" + (
@@ -139,18 +139,18 @@ def _told(move: Move, dry_run: bool) -> Iterator[str]:
 def _remarks(move: Move, dry_run: bool, back: str) -> Iterator[str]:
     if move.there:
         there = formatting.count(move.there, "session")
-        yield f"{move.new_slug} had {there} already; moving back would take these along"
+        yield f"{move.new_slug} already had {there}; moving back would move these too"
     for session, path in move.staying[:_SHOWN]:
         yield f"{one_line(session)} stays: it belongs to {one_line(path)}, which has the same folder name"
     if len(move.staying) > _SHOWN:
         yield f"so do {len(move.staying) - _SHOWN:,} more"
     if move.left:
         names = one_line(", ".join(move.left[:_SHOWN]) + (", …" if len(move.left) > _SHOWN else ""))
-        yield f"not sessions, and left in {move.old_slug}: {names}"
+        yield f"left in {move.old_slug}, not sessions: {names}"
     for problem in move.problems:
         yield f"{one_line(problem.path)}: {one_line(problem.message)}"
     if not os.path.isdir(move.new):
-        yield f"there is no folder {one_line(move.new)} yet"
+        yield f"folder {one_line(move.new)} does not exist yet"
     if not dry_run:
         yield f"undo: {harmless(back)}"
 

@@ -1,4 +1,4 @@
-"""The options that several commands share, worded once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sessionary.cli.when import When
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _tell_of_side_files(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
-    """When the command has ended, tell whoever keeps sessions in a git work tree what to ignore there."""
+def _hint_side_files(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    """When the command has ended, print the .gitignore hint if sessions lie in a git work tree."""
 
-    def tell() -> None:
-        from sessionary.cli.gitignore_hint import tell_once
+    def hint() -> None:
+        from sessionary.cli.gitignore_hint import print_once
         from sessionary.cli.homes import workspace
 
         if not (ctx.params.get("json_") or ctx.params.get("jsonl")):
-            tell_once(workspace(value, must_exist=False).layouts)
+            print_once(workspace(value, must_exist=False).layouts)
 
-    if not ctx.resilient_parsing:  # a shell that asks for words is told none but these
-        ctx.call_on_close(tell)
+    if not ctx.resilient_parsing:  # completion in a shell prints nothing else
+        ctx.call_on_close(hint)
     return value
 
 
@@ -32,7 +32,7 @@ home = click.option(
     "--home",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    callback=_tell_of_side_files,
+    callback=_hint_side_files,
     help="The folder that holds projects/ (default: $SESSIONARY_HOME, else ~/.amplifier).",
 )
 
@@ -59,14 +59,17 @@ since = click.option(
     "--since",
     type=When(),
     metavar="TIME",
-    help="Nothing older: 3d, 1h30m, '2 weeks ago', yesterday, 2026-03-14.",
+    help="Only from this time on: 3d, 1h30m, '2 weeks ago', yesterday, 2026-03-14.",
 )
 until = click.option(
-    "--until", type=When(end=True), metavar="TIME", help="Nothing newer: the same words; the day is included."
+    "--until",
+    type=When(end=True),
+    metavar="TIME",
+    help="Only up to this time, in the same formats; a day is included.",
 )
 project = click.option(
     "--project",
     metavar="NAME | DIR",
-    help="Only this project: its path, its folder name, or the end of that.",
+    help="Only this project: its path, its folder name, or the end of that name.",
 )
-top_level = click.option("--top-level", is_flag=True, help="Leave the sessions of sub-agents out.")
+top_level = click.option("--top-level", is_flag=True, help="Omit the sessions of sub-agents.")

@@ -1,9 +1,8 @@
-"""The only place that prints.
+"""Printing: the only module that writes to the terminal.
 
-Results go to standard output and nothing else does, so that a pipe carries only them; what a person should know
-besides goes to standard error. Colour only repeats what a sign or a word says already, and only on a terminal.
-Every text that was stored by somebody passes `text.harmless` on its way here; JSON is made harmless by escapes,
-which change nothing for whoever decodes it.
+Only results go to standard output, so that a pipe carries nothing else; messages to the user go to standard
+error. Colour only repeats what a sign or a word states, and only on a terminal. Stored text passes
+`text.harmless` first; JSON is made harmless by escapes, which do not change the decoded value.
 """
 
 from __future__ import annotations
@@ -63,13 +62,13 @@ _ASCII = str.maketrans(
         **dict(zip("▁▂▃▄▅▆▇█", "_.-:=+*#", strict=True)),
     }
 )
-# What a terminal might obey although it stands in a JSON string: C1 controls, marks that reorder, halves of pairs.
+# Characters that a terminal may obey inside a JSON string: C1 controls, bidirectional marks, lone surrogates.
 _IN_JSON = "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 _encoder = msgspec.json.Encoder()
 
 
 class _Paging:
-    """Whether a result is being paged, and what is said to the person when that has ended."""
+    """Whether a result is being paged, and the messages to print after the pager has ended."""
 
     def __init__(self) -> None:
         self.page: pager.Pager | None = None
@@ -87,7 +86,7 @@ def line(text: str = "") -> None:
 def lines(texts: Iterable[str]) -> None:
     """Many lines of the result, or none.
 
-    In pieces, since each step on their way copies the text, and memory that is used for the first time is slow.
+    In pieces, since each step copies the text, and first use of memory is slow.
     """
     left = iter(texts)
     while some := list(islice(left, _PIECE)):
@@ -95,7 +94,7 @@ def lines(texts: Iterable[str]) -> None:
 
 
 def raw(stored: bytes) -> None:
-    """One line of the result, byte for byte as it is stored."""
+    """One line of the result, with its stored bytes."""
     with refusals():
         if (buffer := getattr(sys.stdout, "buffer", None)) is not None:
             buffer.write(stored + b"\n")
@@ -104,22 +103,22 @@ def raw(stored: bytes) -> None:
 
 
 def flush() -> None:
-    """Let the reader have what was printed so far, for results that come slowly."""
+    """Flush the result so far, for results that arrive slowly."""
     with refusals():
         _result().flush()
 
 
 def end() -> None:
-    """Nothing more will come: the result is where it was sent, or an error says that it is not."""
+    """End the result: it was written completely, or an error is raised."""
     with refusals():
         sys.stdout.flush()
 
 
 def open_streams() -> None:
-    """Put something in the place of a standard stream that the caller has closed (`>&-`): Python has None there.
+    """Replace a standard stream that the caller has closed (`>&-`), for which Python has None.
 
-    What a person would have been told goes nowhere then, as was wanted. A result that goes nowhere was not wanted by
-    anybody: its stream refuses, as the closed one would.
+    Messages are dropped then, as the caller asked. A result must not be dropped silently: its stream raises,
+    as a closed one would.
     """
     if sys.stderr is None:
         sys.stderr = _Nowhere()
@@ -130,10 +129,10 @@ def open_streams() -> None:
 
 
 class _Whole(io.TextIOWrapper):
-    """The standard output with a buffer below it, where Python was told to do without (PYTHONUNBUFFERED).
+    """Standard output with a buffer below it, where Python runs without one (PYTHONUNBUFFERED).
 
-    Without one it forgets what a full disk, or a reader who leaves, has not taken of a write, and nobody hears of it.
-    Each line is sent on at once all the same.
+    Without a buffer Python loses the rest of a partial write, on a full disk or a closed pipe, without an
+    error. Each line is still flushed at once.
     """
 
     def __init__(self, before: TextIO, stream: io.RawIOBase) -> None:
@@ -142,17 +141,17 @@ class _Whole(io.TextIOWrapper):
         self.before = before
 
     def leave(self) -> TextIO:
-        """What was there before, with nothing waiting here any more, and not closed when this goes."""
+        """The stream below, flushed and detached, so that it is not closed with this object."""
         self.detach()
         self._below.detach()
         return self.before
 
 
 def let_go() -> None:
-    """Leave a stream that refuses what still waits in it, once that has been told.
+    """Discard a stream that refuses its pending data, after the error was reported.
 
-    The interpreter flushes both streams when it ends. If one refuses again, it says so in words of its own and ends
-    with 120, whatever the exit code was to be.
+    The interpreter flushes both streams when it ends. If one refuses again, it prints a message of its own
+    and exits with 120, whatever the exit code was.
     """
     for name in ("stdout", "stderr"):
         try:
@@ -164,7 +163,7 @@ def let_go() -> None:
 
 
 class _Nowhere(io.TextIOBase):
-    """A stream that nobody opened or that takes nothing any more: what is told there is told to nobody."""
+    """A missing or failing standard error: what is written to it is dropped."""
 
     encoding = "utf-8"
 
@@ -173,7 +172,7 @@ class _Nowhere(io.TextIOBase):
 
 
 class _Closed(io.TextIOBase):
-    """A standard output that nobody opened: it refuses each write, as the system would."""
+    """A missing standard output: every write fails, as the system call would."""
 
     encoding = "utf-8"
 
@@ -183,10 +182,10 @@ class _Closed(io.TextIOBase):
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """A full disk under the result, or a closed stream, as the error that it is; a reader who left is none.
+    """Raise a full disk or a closed stream under the result as the error that it is; a closed pipe is no error.
 
     Raises:
-        StorageFailed: the result could not be printed, or not all of it.
+        StorageFailed: the result could not be printed completely.
     """
     try:
         yield
@@ -197,18 +196,18 @@ def refusals() -> Iterator[None]:
 
 
 def refused(error: OSError) -> StorageFailed:
-    """The error that says so."""
+    """The error to raise."""
     return StorageFailed(
         f"The result cannot be printed: {error.strerror or error}",
         operation="print",
         errno=error.errno,
         outcome="unknown",
-        hint="what reached standard output may be only a part; what was changed before is changed",
+        hint="standard output may be incomplete; changes made before are in effect",
     )
 
 
 def aside(text: str) -> None:
-    """One line for the person, beside the result; while that is paged, it waits for the end."""
+    """One line for the user on standard error; while a pager runs, it is held until the pager ends."""
     if _paging.page is not None:
         _paging.asides.append(text)
     else:
@@ -217,7 +216,7 @@ def aside(text: str) -> None:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """A block whose result a person may page through, if it goes to a terminal. Who quits the pager ends the block."""
+    """A block whose result is paged on a terminal. Quitting the pager ends the block."""
     words = pager.command() if sys.stdout.isatty() else None
     if words is None:
         yield
@@ -235,7 +234,7 @@ def paged() -> Iterator[None]:
 
 
 def is_on_screen() -> bool:
-    """True if a pager shows the result already, so that nothing else may be drawn there."""
+    """True while a pager shows the result, so that nothing else may be drawn."""
     return _paging.page is not None and _paging.page.started
 
 
@@ -246,14 +245,14 @@ def value(document: Any) -> None:
 
 
 class Growing:
-    """One JSON object on one line, with a list in it that is written out item by item, as they come."""
+    """One JSON object on one line, with a list in it whose items are written as they come."""
 
     def __init__(self, first: dict[str, Any], name: str) -> None:
         self._head = f'{_encode(first, sys.stdout)[:-1]},"{name}":['
         self._lead = self._head
 
     def add(self, item: Any) -> None:
-        """Write out one more item of the list. Flush it yourself."""
+        """Write one more item of the list. The caller flushes."""
         self._print(self._lead + _encode(item, sys.stdout))
         self._lead = ","
 
@@ -274,7 +273,7 @@ def values(documents: Iterable[Any]) -> None:
 
 
 def of_problem(found: Problem) -> dict[str, Any]:
-    """A problem with the field names of docs/cli-json.md, its path absolute however the file was named."""
+    """A problem with the field names of docs/cli-json.md; its path is absolute."""
     return found.as_dict() | {"path": os.path.abspath(found.path)}
 
 
@@ -300,22 +299,22 @@ def problem(document: Any) -> None:
 
 
 def paint(text: str, colour: str) -> str:
-    """The text in a colour (or bold, dim), where colours are wanted and can be seen."""
+    """The text in a colour (or bold, dim), if colours are on."""
     return painter()(text, colour)
 
 
 def is_terminal() -> bool:
-    """True if a person reads the result as it comes."""
+    """True if a user reads the result on a terminal."""
     return sys.stdout.isatty()
 
 
 def has_colours() -> bool:
-    """True where colours are wanted and can be seen."""
+    """True if colours are wanted and visible."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def painter() -> Callable[[str, str], str]:
-    """`paint` for many texts: whether colours are wanted is found out once."""
+    """`paint` for many texts: whether colours are on is determined once."""
     return _coloured if has_colours() else _plain
 
 
@@ -328,19 +327,19 @@ def _plain(text: str, _: str) -> str:
 
 
 def room() -> int | None:
-    """How many cells a line may take; None where the result goes elsewhere than to a terminal: nothing is cut then.
+    """The width of a line in cells; None without a terminal: nothing is cut then.
 
-    COLUMNS, where it is set, counts in both cases.
+    COLUMNS, if set, wins in both cases.
     """
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return None
-    import shutil  # here: what does not go to a terminal needs no width
+    import shutil  # imported here: only a terminal needs a width
 
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 40)
 
 
 def width() -> int:
-    """How wide text is set: as wide as there is room, but no wider than people read, and 80 where nobody says."""
+    """The width of wrapped text: that of the terminal up to a readable maximum; 80 if unknown."""
     return min(room() or WIDTH, WIDEST)
 
 
@@ -357,18 +356,18 @@ def _write(stream: TextIO | pager.Pager, text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if stream is not sys.stderr:  # of that there is nobody left to tell
+        if stream is not sys.stderr:  # a failure of standard error cannot be reported
             raise refused(error) from error
 
 
 def _encode(document: Any, stream: TextIO) -> str:
-    """JSON text without anything that a terminal obeys; plain ASCII where the stream is not UTF-8."""
+    """JSON text without characters that a terminal obeys; plain ASCII if the stream is not UTF-8."""
     try:
         text = _encoder.encode(document).decode()
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError):
-        import json  # here: hardly ever needed
+        import json  # imported here: rarely needed
 
-        # Half a surrogate pair, which JSON can escape and UTF-8 cannot hold; or an integer beyond 64 bits.
+        # A lone surrogate, which JSON can escape and UTF-8 cannot encode; or an integer beyond 64 bits.
         return json.dumps(msgspec.to_builtins(document), ensure_ascii=True)
     if not _is_utf8(stream):
         import json
@@ -380,8 +379,8 @@ def _encode(document: Any, stream: TextIO) -> str:
 def _indented(encoded: str) -> str:
     try:
         return msgspec.json.format(encoded, indent=2)
-    except msgspec.DecodeError:  # half a surrogate pair, of a file name that is no UTF-8
-        import json  # here: hardly ever needed
+    except msgspec.DecodeError:  # a lone surrogate, from a file name that is not valid UTF-8
+        import json  # imported here: rarely needed
 
         return json.dumps(json.loads(encoded), ensure_ascii=True, indent=2)
 
@@ -392,9 +391,9 @@ def _is_utf8(stream: TextIO | pager.Pager) -> bool:
 
 
 def _is_plain_terminal(stream: TextIO | pager.Pager) -> bool:
-    """True for a terminal whose user asks for the C locale. Python writes UTF-8 there, which it may not show.
+    """True for a terminal under the C locale. Python writes UTF-8 there, which the terminal may not show.
 
-    Into a pipe or a file go the bytes as they are: `LC_ALL=C` is set there for the order of `sort`.
+    A pipe or a file gets the bytes unchanged: there, `LC_ALL=C` is set for the order of `sort`.
     """
     return os.environ.get("LC_ALL") in ("C", "POSIX") and (isinstance(stream, pager.Pager) or stream.isatty())
 

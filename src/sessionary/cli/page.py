@@ -1,7 +1,7 @@
-"""A conversation as a page: turns under rules, each tool call on one line, with head and tail of what it brought.
+"""Render a conversation: turns under rules, each tool call on one line, with the first and last lines of its result.
 
-The page is made while the messages go by, so that the first turn of a huge session is there at once. A tool call
-waits for its result, which follows in a later message, and is shown with it; one that nobody answered says so.
+Lines are produced while messages are read, so that the first turn of a huge session appears at once. A tool
+call waits for its result in a later message and is printed with it; a call without a result is marked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNFOLDED = 20
 HEAD = 8
 TAIL = 4
 
-# The arguments that tell most about a call, the most telling first.
+# The most informative arguments of a call, best first.
 _TELLING = (
     "command", "pattern", "query", "agent", "file_path", "path", "url", "instruction", "prompt", "name", "description",
 )  # fmt: skip
@@ -36,13 +36,13 @@ _SPEAKERS = {
 }
 _BAR = "  │ "
 HUGE = 1_000_000
-"""Characters of a result up to which the lines that are folded away are counted."""
+"""Longest result, in characters, whose folded lines are counted."""
 BESIDE = 20_000
-"""Characters of a message that are shown beside the one that was asked for: one may hold a hundred megabytes."""
+"""Characters of a message shown beside the requested one: one message may have a hundred megabytes."""
 
 
 class Window(NamedTuple):
-    """Which messages to show, by their indexes: from `first` to `last`, and of these one marked and unfolded."""
+    """The messages to show, by index: from `first` to `last`, one of them marked and unfolded."""
 
     first: int
     marked: int
@@ -107,7 +107,7 @@ class Page:
         self._waiting = {call.call_id: call for call in message.calls}
 
     def _mark(self, message: Said) -> Iterator[str]:
-        """A line that tells which of the messages was asked for."""
+        """A line that marks the requested message."""
         self._speaker = None
         yield ""
         yield paint(f"▶ message {message.index}, line {message.line}", "yellow")
@@ -145,10 +145,10 @@ class Page:
         shown = text[:BESIDE] if beside else text
         yield from wrap(harmless(shown), self._width) if shown else ()
         if left := len(text) - len(shown):
-            yield paint(f"… {left:,} characters more; ask for this message to see them", "dim")
+            yield paint(f"… {left:,} more characters; show this message by its index to see them", "dim")
 
     def _drawn(self, text: str) -> Iterator[str]:
-        """What an agent says, which is Markdown; as it was written where no terminal shows it."""
+        """The text of an agent, rendered as Markdown on a terminal; unchanged elsewhere."""
         longest = drawn.LONGEST if self._window is None or self._full else BESIDE
         if self._draw and text.strip() and len(text) <= longest:
             yield from drawn.lines(harmless(text), self._width, colours=has_colours())
@@ -156,7 +156,7 @@ class Page:
             yield from self._words(text)
 
     def _folded(self, what: str, text: str) -> Iterator[str]:
-        """What nobody said aloud: one line of it, unless all is wanted."""
+        """Text of hooks and thinking: one line of it, or all with `full`."""
         if not self._full:
             yield self._aside(what, text)
         else:
@@ -170,15 +170,15 @@ class Page:
         """A call with its result."""
         text, verdict = _answer(result)
         yield self._call_line(
-            call or ToolCall(result.call_id, "?", "a result of a call that is not here"), verdict
+            call or ToolCall(result.call_id, "?", "the result of a call that is missing"), verdict
         )
         yield from (paint(_BAR + line, "dim") for line in self._result(text))
 
     def _result(self, text: str) -> list[str]:
-        """The lines of what a tool brought; unless all is wanted, only the first and the last of many."""
+        """The lines of a tool's result: with `full` all, else the first and last of many."""
         width = self._width - len(_BAR)
         if len(text) > HUGE and not self._full:
-            # Breaking a hundred megabytes into lines, to count them, would take minutes.
+            # Splitting a hundred megabytes into lines to count them would take minutes.
             head = islice(wrap(harmless(text[:BESIDE]), width), HEAD)
             tail = list(wrap(harmless(text[-BESIDE:]).rstrip("\n"), width))[-TAIL:]
             return [*head, f"… of {len(text):,} characters", *tail]
@@ -195,13 +195,13 @@ class Page:
     def _call_line(self, call: ToolCall, verdict: str) -> str:
         name = one_line(call.name)
         room = self._width - cells(name) - 4 - (cells(verdict) + 2 if verdict else 0)
-        said = fit(telling(call.arguments), max(room, 0))
-        parts = ["▸ " + paint(name, "magenta"), said, paint(verdict, "red") if verdict else ""]
+        shown = fit(telling(call.arguments), max(room, 0))
+        parts = ["▸ " + paint(name, "magenta"), shown, paint(verdict, "red") if verdict else ""]
         return "  ".join(filter(None, parts))
 
 
 def telling(arguments: Any) -> str:
-    """On one line, the two arguments that tell most."""
+    """The two most informative arguments, on one line."""
     if not isinstance(arguments, dict):
         return "" if arguments is None else one_line(str(arguments))
     words = [str(arguments[name]) for name in _TELLING if isinstance(arguments.get(name), str | int)]
@@ -213,7 +213,7 @@ def telling(arguments: Any) -> str:
 
 
 def _answer(result: ToolResult) -> tuple[str, str]:
-    """What a tool brought, and a verdict if it failed. What a shell printed is shown as it was printed."""
+    """The text of a result, and a verdict if the call failed. Shell output is shown unchanged."""
     text, verdict = result.text, "✗ failed" if result.is_error else ""
     if not text.startswith("{"):
         return text, verdict
@@ -240,11 +240,11 @@ def _thoughts(record: dict[str, Any]) -> Iterator[str]:
 
 
 def _blocks(record: dict[str, Any]) -> str:
-    """What a message without words is made of."""
+    """A description of a message without text."""
     content = record.get("content")
     kinds = (
         [str(block.get("type")) for block in content if isinstance(block, dict)]
         if isinstance(content, list)
         else []
     )
-    return " ".join(f"[{kind}]" for kind in kinds) or "(no words)"
+    return " ".join(f"[{kind}]" for kind in kinds) or "(no text)"

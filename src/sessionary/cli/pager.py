@@ -1,4 +1,4 @@
-"""The person's pager, started with the first line, so that nothing of a long result scrolls away."""
+"""The user's pager, started with the first line, so that a long result does not scroll away."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def command() -> list[str] | None:
-    """The words that start the pager: those of ``$PAGER``, else `less`; None where there is none, or none is wanted.
+    """The command line of the pager: ``$PAGER``, else `less`; None if there is none or paging is off.
 
-    An empty ``$PAGER``, or ``cat``, turns paging off. A terminal that can do nothing has no use for it, and of one that
-    does not say what it is (no ``$TERM``) `less` asks the person to press a key before anything is shown.
+    An empty ``$PAGER``, or ``cat``, turns paging off, and so does a dumb terminal. Without ``$TERM``, `less`
+    would ask the user to press a key before it shows anything.
     """
     if os.environ.get("TERM", "") in ("", "dumb") or sys.platform == "win32":
         return None
-    import shlex  # here and below: most results are not paged
+    import shlex  # imported here and below: most results are not paged
     import shutil
 
     wanted = os.environ.get("PAGER")
@@ -29,10 +29,10 @@ def command() -> list[str] | None:
 
 
 class Pager:
-    """Where the lines of a result go to be paged.
+    """A running pager.
 
     Args:
-        words: what starts the pager.
+        words: the command line of the pager.
         encoding: that of the terminal.
     """
 
@@ -43,19 +43,19 @@ class Pager:
 
     @property
     def started(self) -> bool:
-        """True from the first line on: the screen is then the pager's."""
+        """True from the first line on: the pager owns the screen then."""
         return self._process is not None
 
     def write(self, text: str) -> None:
-        """Hand on some text.
+        """Write text to the pager.
 
         Raises:
-            BrokenPipeError: the person has seen enough.
+            BrokenPipeError: the user has quit the pager.
         """
         if self._process is None:
             import subprocess
 
-            # F: end by itself where everything fits on the screen. R: colours. X: leave it on the screen.
+            # F: exit if everything fits on one screen. R: pass colours. X: leave the text on the screen.
             surroundings = {"LESS": "FRX", **os.environ}
             self._process = subprocess.Popen(self._words, stdin=subprocess.PIPE, env=surroundings)
         stream = self._process.stdin
@@ -63,12 +63,12 @@ class Pager:
         stream.write(text.encode(self.encoding, "backslashreplace"))
 
     def flush(self) -> None:
-        """Show what has come so far."""
+        """Flush what was written so far."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.flush()
 
     def close(self) -> None:
-        """Say that this was all, and wait until the person has read it."""
+        """Close the input of the pager and wait until the user quits it."""
         if self._process is None:
             return
         try:

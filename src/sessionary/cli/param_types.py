@@ -1,4 +1,4 @@
-"""Numbers of options. Python reads `nan` and `inf` as numbers too; no bound holds the first, no clock the second."""
+"""Finite numbers as options: Python also parses `nan` and `inf`, which no bound and no clock can handle."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import click
 
 
 class Finite(click.FloatRange):
-    """A number within bounds that one can count to."""
+    """A finite number within bounds."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number.
+        """Return the number.
 
         Raises:
-            BadParameter: it is none, or without the bounds.
+            BadParameter: it is not a finite number, or out of bounds.
         """
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
-            self.fail(f"{value} is no finite number", param, ctx)
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number

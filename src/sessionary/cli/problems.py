@@ -1,4 +1,4 @@
-"""A problem as a person reads it: how bad, what, where, and what to do about it."""
+"""Print a problem: severity, code, place, message and remedy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sessionary.cli.text import harmless, one_line, wrap
 from sessionary.model import Problem
 
 
-def told(problem: Problem, base: str, indent: str = "") -> Iterator[str]:
+def problem_lines(problem: Problem, base: str, indent: str = "") -> Iterator[str]:
     """The lines of a problem.
 
     Args:
         problem: what was found.
-        base: the folder or the file that was looked at; places are told as seen from there.
+        base: the folder or the file that was checked; paths are shown relative to it.
         indent: blanks before each line.
     """
     word = problem.severity.name.replace("_", " ")
@@ -28,7 +28,7 @@ def told(problem: Problem, base: str, indent: str = "") -> Iterator[str]:
 
 
 def item(lead: str, text: str) -> Iterator[str]:
-    """A text behind a lead, broken into lines under each other."""
+    """A text behind a label, wrapped and indented below it."""
     first, *rest = list(wrap(harmless(text), output.width() - len(lead))) or [""]
     yield lead + first
     yield from (" " * len(lead) + line for line in rest)

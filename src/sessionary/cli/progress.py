@@ -1,6 +1,6 @@
-"""How far a long work has come, for a person who waits for it.
+"""Progress bars for long operations.
 
-It is drawn on standard error, only on a terminal, only after a second, and not while results are being printed there.
+A bar is drawn on standard error, only on a terminal, only after a second, and not while results are printed there.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Item = TypeVar("Item")
 
 
 class Progress:
-    """A bar that appears if the work takes more than a second.
+    """A bar that appears if the operation takes more than a second.
 
     Args:
-        what: what is done, in a word.
-        total: how much there is to do, in any unit; None: nobody knows, and only what is done is shown.
+        what: the operation, in a word.
+        total: the amount of work in any unit; None if unknown: only the work done is shown.
         clock: seconds.
     """
 
@@ -50,7 +50,7 @@ class Progress:
         self.pause()
 
     def over(self, items: Iterable[Item]) -> Iterable[Item]:
-        """The items, each of them done when the next is asked for."""
+        """The items; each counts as done when the next one is requested."""
         return self._each(items) if self._wanted else items
 
     def _each(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -59,11 +59,11 @@ class Progress:
             self.advance()
 
     def advance(self, amount: int = 1) -> None:
-        """So much more is done."""
+        """Add to the work done."""
         self.reach(self._done + amount)
 
     def reach(self, done: int) -> None:
-        """So much is done in all."""
+        """Set the work done."""
         self._done = done
         if self._bar is None and self._wanted and self._clock() - self._quiet_since > PATIENCE:
             if output.is_on_screen():
@@ -74,7 +74,7 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self._done)
 
     def pause(self) -> None:
-        """Take the bar away, because something is printed now; it comes back after another second without any."""
+        """Remove the bar because something is printed; it comes back after another second without output."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -83,7 +83,7 @@ class Progress:
 
 @contextmanager
 def waiting(what: str, *, patience: float = PATIENCE) -> Iterator[None]:
-    """A bar without a measure, with the time since it appeared, for work in one piece that takes more than a second."""
+    """A bar without a total, with the time since it appeared, for one operation that takes more than a second."""
     if not _can_be_drawn():
         yield
         return
@@ -95,7 +95,7 @@ def waiting(what: str, *, patience: float = PATIENCE) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # if it has begun to draw, the bar is there now and can be taken away
+        timer.join()  # once it has drawn, the bar can be removed
         for bar in bars:
             bar.stop()
 

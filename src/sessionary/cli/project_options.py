@@ -1,4 +1,4 @@
-"""What the commands share that work on the sessions kept inside of a project: brainstorms and features."""
+"""Options and output that the commands for brainstorms and features share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 
 from sessionary.cli import formatting, output
-from sessionary.cli.gitignore_hint import tell_afterwards
-from sessionary.cli.problems import item, told
+from sessionary.cli.gitignore_hint import print_afterwards
+from sessionary.cli.problems import item, problem_lines
 from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
 from sessionary.errors import Corrupt, NotFound
 from sessionary.model import Problem, Severity
@@ -22,14 +22,14 @@ from sessionary.workspace import check_folder, check_store
 DAMAGED = Corrupt.exit_code
 
 KINDS = frozenset({"brainstorm", "feature"})
-"""The groups of commands that take these options, named as the kinds of their sessions."""
+"""The groups of commands that use these options, named as the kinds of their sessions."""
 _BEGINS = frozenset({"start", "create", "ack"})
 
 
 def _check_root(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
-    """Refuse a folder that was named and holds no store of the kind that the group of the command is for.
+    """Refuse a folder that was named but holds no store of the kind of the command group.
 
-    Commands that begin a store need only the folder of the project.
+    Commands that begin a store need only the project folder.
     """
     if ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE and ctx.parent is not None:
         place = Path(os.path.expanduser(value))
@@ -38,17 +38,17 @@ def _check_root(ctx: click.Context, param: click.Parameter, value: Path) -> Path
         else:
             check_store(place, ctx.parent.info_name, named_by="--root")
     if ctx.parent is not None and ctx.parent.info_name in KINDS:
-        tell_afterwards(ctx, ctx.parent.info_name, Path(os.path.expanduser(value)))
+        print_afterwards(ctx, ctx.parent.info_name, Path(os.path.expanduser(value)))
     return value
 
 
 def resolving(find: Callable[[Path, str], str]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """The callback of an argument that names a session: its id, the beginning of that, or `latest`.
 
-    What names none goes on as it is: the command itself reports that, in its own words.
+    A word that names no session is passed on unchanged: the command reports it.
 
     Args:
-        find: the id that a word means among the sessions of a project, or NotFound.
+        find: returns the id for a word among the sessions of a project, or raises NotFound.
     """
 
     def callback(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
@@ -67,32 +67,30 @@ root = click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
     callback=_check_root,
-    is_eager=True,  # what other parameters name is looked for in it
+    is_eager=True,  # other parameters are resolved in it
     default=Path(),
     metavar="DIR",
-    help="The folder of the project (default: the present one).",
+    help="Project folder (default: the current one).",
 )
 as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
-dry_run = click.option("--dry-run", is_flag=True, help="Tell what would be done, and write nothing.")
-notes = click.option(
-    "--notes", is_flag=True, help="Print the notes too: worth knowing, and nothing is wrong."
-)
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+notes = click.option("--notes", is_flag=True, help="Also show informational notes.")
 
 
 def may_ask(json_: bool) -> bool:
-    """True if somebody sits at a terminal who can be asked. The question goes to standard error."""
+    """True if a user at a terminal can be asked. The question goes to standard error."""
     return not json_ and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def command_line(group: str, place: Path, *words: str) -> str:
-    """A command line that can be copied, for the same project."""
+    """A command line to copy, for the same project."""
     where = [] if place == Path() else ["--root", str(place)]
     name, *rest = words
     return shell_line(["sessionary", group, name, *rest, *where])
 
 
 def label(name: str, text: str, width: int = 11) -> Iterator[str]:
-    """A named value, broken into lines under each other."""
+    """A named value, wrapped and indented below its name."""
     lines = [line for line in wrap(harmless(text), output.width() - width) if line] or [""]
     yield output.paint(f"{name:<{width}}", "dim") + lines[0]
     yield from (" " * width + line for line in lines[1:])
@@ -105,7 +103,7 @@ def heading(text: str) -> Iterator[str]:
 
 
 def warn(problems: Iterable[Problem], *, worse_than: Severity | None = None) -> None:
-    """Tell the person, beside the result, what is odd about what was read or done."""
+    """Print the problems that were found while reading or writing, on standard error."""
     for problem in problems:
         if worse_than is None or problem.severity > worse_than:
             sign = "✗ " if problem.severity >= Severity.stops_resume else "! "
@@ -118,46 +116,46 @@ def _said(problem: Problem) -> str:
 
 
 def findings(problems: list[Problem], base: str, *, with_notes: bool) -> Iterator[str]:
-    """What was found, the worst first, and one line over all."""
+    """The problems, worst first, and a summary line."""
     shown = [problem for problem in problems if with_notes or problem.severity > Severity.note]
     for problem in sorted(shown, key=lambda one: -one.severity):
-        yield from told(problem, base)
+        yield from problem_lines(problem, base)
     quiet = len(problems) - len(shown)
     hint = f" ({formatting.count(quiet, 'note')}: --notes prints them)" if quiet else ""
     worse = sum(problem.severity > Severity.note for problem in problems)
     if worse:
         yield f"✗ {formatting.count(worse, 'problem')}{hint}"
     else:
-        yield f"{output.paint('✓', 'green')} nothing is wrong{hint}"
+        yield f"{output.paint('✓', 'green')} no problems found{hint}"
 
 
 def exit_code(problems: Iterable[Problem]) -> int:
-    """That of a check: 13 if anything is worse than a note."""
+    """The exit code of a check: 13 if anything is worse than a note."""
     return DAMAGED if any(problem.severity > Severity.note for problem in problems) else 0
 
 
 def report(
     problems: list[Problem], base: str, *, checked: int, json_: bool, jsonl: bool, with_notes: bool
 ) -> int:
-    """Print what a check of so many sessions has found; its exit code."""
+    """Print the findings of a check of so many sessions; return its exit code."""
     if json_ or jsonl:
         found = [problem.as_dict() for problem in problems]
         document = {"ok": exit_code(problems) == 0, "checked": checked, "problems": found}
         output.holding(document, "problems", jsonl=jsonl)
     elif not checked and not problems:
-        output.aside(f"there is nothing to check in {one_line(base)}")
+        output.aside(f"Nothing to check in {one_line(base)}.")
     else:
         output.lines(findings(problems, base, with_notes=with_notes))
     return exit_code(problems)
 
 
 def short_path(path: str) -> str:
-    """The path from where the person is, if it leads down from there; else as it is."""
+    """The path relative to the current folder if it is below that; else unchanged."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near
 
 
 def lines_of(parts: Iterable[Iterable[str]]) -> Iterator[str]:
-    """All lines of several parts."""
+    """The lines of all parts."""
     for part in parts:
         yield from part

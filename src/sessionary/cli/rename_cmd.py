@@ -1,4 +1,4 @@
-"""`sessionary rename`: another name for a session."""
+"""`sessionary rename`: change the name of a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import chosen, tell
+from sessionary.cli.changing import chosen, print_command
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import SessionStore
 
@@ -20,23 +20,23 @@ _NAME = "name"
     epilog="""\b
 Examples:
   sessionary rename 3f0c81d2 'The login race'
-  sessionary rename latest --clear           what was said first is the title again
+  sessionary rename latest --clear           the title is the first message again
 """,
 )
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @click.argument("name", metavar="NAME", required=False)
 @options.home
-@click.option("--clear", is_flag=True, help="Take the name away.")
+@click.option("--clear", is_flag=True, help="Remove the name.")
 @changing.as_json
 def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
-    """Give a session another name, which lists show as its title. The id stays.
+    """Set the name of a session, which is its title in lists. The id does not change.
 
-    Undo: give the old name again. The line is printed.
+    Undo: set the old name again; the command is printed.
     """
     if clear == (name is not None):
         raise click.UsageError("give a NAME, or --clear")
     if name is not None and not name.strip():
-        raise click.UsageError("NAME is empty; --clear takes the name away")
+        raise click.UsageError("NAME is empty; --clear removes the name")
     target = chosen(homes.workspace(home), session, "rename")
     store, session_id = SessionStore(target.root), os.path.basename(target.folder)
     before = store.get_metadata(session_id).get(_NAME)
@@ -48,7 +48,7 @@ def rename_command(session: str, name: str | None, home: Path | None, clear: boo
             "id": target.session_id, "path": target.folder, "name": name, "before": before, "undo": undo,
         })  # fmt: skip
     else:
-        what = "has no name now" if name is None else f"is called {one_line(name)} now"
+        what = "has no name now" if name is None else f"is now named {one_line(name)}"
         output.lines(changing.done(f"{one_line(target.session_id)} {what}"))
-        tell("undo", undo)
+        print_command("undo", undo)
     return 0

@@ -1,4 +1,4 @@
-"""`sessionary repair`: a session that its agent takes again."""
+"""`sessionary repair`: repair a session so that its agent can resume it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, copies, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.progress import waiting
 from sessionary.cli.targets import of_an_agent
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
@@ -25,7 +25,7 @@ WHOLE = 200
 _SOURCES = {
     "backup": "its backup",
     "conflict": "both sides of the merge conflict; where they differ, from the first",
-    "nothing": "what is known: the id alone",
+    "nothing": "the id alone",
 }
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -47,17 +47,17 @@ Examples:
     type=click.Choice(["complete", "drop"]),
     default="complete",
     show_default=True,
-    help="Tool calls that nobody answered: add a result that says so, or take the calls away.",
+    help="Tool calls without a result: add one that says so, or remove the calls.",
 )
 @click.option(
-    "--close-last", is_flag=True, help="Add a closing text where the conversation ends with what a tool said."
+    "--close-last", is_flag=True, help="Add a closing message if the conversation ends with a tool result."
 )
 @click.option(
     "--bad-bytes",
     type=click.Choice(["replace", "drop"]),
     default="replace",
     show_default=True,
-    help="A message with bytes that are not UTF-8: keep it with U+FFFD in their place, or set it aside.",
+    help="Messages with invalid UTF-8: replace the bytes by U+FFFD, or set the message aside.",
 )
 @click.option(
     "--full", is_flag=True, help=f"Print lines of the diff whole, not their first {WHOLE} characters."
@@ -74,18 +74,18 @@ def repair_command(
     dry_run: bool,
     json_: bool,
 ) -> int:
-    """Put a session right that its agent or a model provider refuses; then check it again.
+    """Repair a session that its agent or a model provider refuses, then check it again.
 
-    Lines that can be read stay as they are, byte for byte. What can be read of damaged ones is saved, the rest is set
-    aside beside the transcript. A healthy session is left alone. Close the session in its agent before.
+    Readable lines stay unchanged, byte for byte. Readable parts of damaged lines are kept; the rest is set
+    aside beside the transcript. A healthy session is left unchanged. Close the session in its agent first.
 
-    Conflict copies of a file synchroniser are brought in first, of sessions of every kind: a copy that goes on where
-    the file ends takes its place, documents are merged, another conversation becomes a session of its own. What a
-    file held before, and the copy, stay beside it as *.before-*.
+    Conflict copies of a file synchroniser are merged first, for sessions of every kind: a copy that continues
+    the file replaces it, documents are merged, a different conversation becomes a session of its own. The
+    previous content and the copy are kept beside it as *.before-*.
 
-    Ends with 13 if something is still wrong afterwards.
+    Exit code 13: something is still wrong after the repair.
 
-    Undo: `sessionary undo ID`; the line is printed. It does not take back conflict copies that were brought in.
+    Undo: `sessionary undo ID`; the command is printed. Merged conflict copies are not undone.
     """
     workspace = homes.workspace(home)
     other = copies.session_of_another_kind(workspace, session)
@@ -108,14 +108,14 @@ def repair_command(
             if done.changed or done.remaining or not brought:
                 output.lines(_told(done, full))
         if undo is not None:
-            tell("undo", undo)
+            print_command("undo", undo)
         elif dry_run:
-            output.aside("nothing was written")
+            output.aside("Nothing was written.")
     return DAMAGED if done.remaining and not dry_run else 0
 
 
 def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json_: bool) -> int:
-    """Bring in the conflict copies of a session that no agent has written; there is nothing else to repair here."""
+    """Merge the conflict copies of a session of another kind; that is the only repair it has here."""
     layout = copies.recipient_of(workspace, ref)
     brought = bring_in(layout, ref, dry_run=dry_run)
     if not brought:
@@ -136,12 +136,12 @@ def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json
         if remaining and not dry_run:
             output.lines(["  still wrong:", *changing.not_read(remaining)])
         if dry_run:
-            output.aside("nothing was written")
+            output.aside("Nothing was written.")
     return DAMAGED if remaining and not dry_run else 0
 
 
 def _object(target: Chosen, done: Repaired, full: bool, undo: str | None) -> dict[str, Any]:
-    """What was done, with the field names of docs/cli-json.md."""
+    """The result, with the field names of docs/cli-json.md."""
     return {
         "id": done.session_id,
         "path": target.folder,
@@ -176,21 +176,21 @@ def _told(done: Repaired, full: bool) -> Iterator[str]:
     for change in done.mends:
         yield from _item(f"message {change.index:,}", change.code, f"{change.what}: {change.why}")
     yield from _besides(done)
-    told = f"{name} {'would be' if done.dry_run else 'is'} repaired"
-    yield from changing.done(told, *(("!", "yellow") if done.remaining else ()))
+    outcome = f"{name} {'would be' if done.dry_run else 'is'} repaired"
+    yield from changing.done(outcome, *(("!", "yellow") if done.remaining else ()))
     yield f"  {formatting.count(done.messages_after, 'message')}; {done.messages_before:,} could be read before"
     yield from _still_wrong(done)
     yield from _lost(done)
 
 
 def _lost(done: Repaired) -> Iterator[str]:
-    """What could not be brought back: the last line."""
+    """The last line: what could not be recovered."""
     yield from changing.lost([(fix.line, fix.lost) for fix in done.fixes if fix.lost])
 
 
 def _unchanged(name: str, done: Repaired) -> Iterator[str]:
     if done.remaining:
-        yield from changing.done(f"{name}: nothing that a repair could do", "✗", "red")
+        yield from changing.done(f"{name}: cannot be repaired", "✗", "red")
         yield from _still_wrong(done)
     else:
         yield from changing.done(f"{name}: nothing to repair")
@@ -208,18 +208,18 @@ def _item(place: str, code: str, words: str) -> Iterator[str]:
 
 
 def _besides(done: Repaired) -> Iterator[str]:
-    """What was done beside the lines of the transcript."""
+    """The changes outside of the lines of the transcript."""
     if done.set_aside:
         where = os.path.basename(done.set_aside_in) if done.set_aside_in else "a file beside the transcript"
         yield from changing.set_in(f"  set aside: {formatting.size(done.set_aside)}, in {where}")
     if done.metadata_from is not None:
-        yield from changing.set_in(f"  metadata.json is written anew from {_SOURCES[done.metadata_from]}")
+        yield from changing.set_in(f"  metadata.json is rebuilt from {_SOURCES[done.metadata_from]}")
     if done.event_sealed:
-        yield "  the last event was torn: it gets the end of its line"
+        yield "  the last event was truncated: its line end is added"
 
 
 def _diff(diff: str, full: bool) -> Iterator[str]:
-    """The lines of the diff, harmless. They may be megabytes long, so they are cut unless somebody wants them whole."""
+    """The lines of the diff, made harmless. They may be megabytes long, so they are cut unless --full is given."""
     paint = output.painter()
     room = min(output.room() or WHOLE, WHOLE)
     for line in diff.split("\n"):
@@ -229,7 +229,7 @@ def _diff(diff: str, full: bool) -> Iterator[str]:
 
 
 def _short(line: str, room: int) -> str:
-    """The beginning of a line, and how long it is."""
+    """The beginning of a line, and its length."""
     if len(line) <= room and cells(line) <= room:
         return line
     tail = f"… ({len(line):,} characters)"

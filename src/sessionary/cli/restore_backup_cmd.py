@@ -1,4 +1,4 @@
-"""`sessionary restore-backup`: the version before, put back by hand."""
+"""`sessionary restore-backup`: restore the previous version of a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import chosen, tell
+from sessionary.cli.changing import chosen, print_command
 from sessionary.cli.progress import waiting
 from sessionary.cli.text import one_line
 from sessionary.layouts.amplifier import Restored, restore_backup
@@ -32,11 +32,11 @@ Examples:
 def restore_backup_command(
     session: str, home: Path | None, metadata: bool, dry_run: bool, json_: bool
 ) -> int:
-    """Put the backup of the transcript in its place. The backup is older: it may lack the last messages.
+    """Replace the transcript by its backup, which is older and may lack the last messages.
 
-    Where a transcript is damaged, `sessionary repair` saves more of it.
+    If a transcript is damaged, `sessionary repair` keeps more of it.
 
-    Undo: `sessionary undo ID`; the line is printed.
+    Undo: `sessionary undo ID`; the command is printed.
     """
     target = chosen(homes.workspace(home), session, "restore-backup")
     with waiting("restoring"):
@@ -49,16 +49,16 @@ def restore_backup_command(
         return 0
     output.lines(_told(done))
     if undo is not None:
-        tell("undo", undo)
+        print_command("undo", undo)
     elif dry_run:
-        output.aside("nothing was written")
+        output.aside("Nothing was written.")
     return 0
 
 
 def _told(done: Restored) -> Iterator[str]:
     file = "metadata.json" if done.which == "metadata" else "transcript.jsonl"
     if not done.changed:
-        yield from changing.done(f"{file} is the same as its backup: nothing to do")
+        yield from changing.done(f"{file} equals its backup: nothing to do")
         return
     name = one_line(done.session_id)
     if done.dry_run:

@@ -1,4 +1,4 @@
-"""`sessionary rewind`: a session as it was when a turn had ended."""
+"""`sessionary rewind`: remove the last turns of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.progress import waiting
 from sessionary.cli.said import said
 from sessionary.cli.text import fit, one_line
@@ -25,7 +25,7 @@ _SHOWN = 12
     "rewind",
     epilog="""\b
 Examples:
-  sessionary rewind 3f0c81d2 3 --dry-run     what would go
+  sessionary rewind 3f0c81d2 3 --dry-run     show what would be removed
   sessionary rewind 3f0c81d2 3
   sessionary undo 3f0c81d2                   bring it back
 """,
@@ -36,12 +36,13 @@ Examples:
 @changing.dry_run
 @changing.as_json
 def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, json_: bool) -> int:
-    """Take a session back to the end of TURN; 0 is the session before its first turn.
+    """Rewind a session to the end of TURN; 0 is the state before its first turn.
 
-    Messages and events of the later turns go, and are kept for `sessionary undo`. Nothing is asked: look with --dry-run
-    first. Close the session in its agent before, and resume it afterwards. Sessions of sub-agents stay.
+    Messages and events of later turns are removed, and kept for `sessionary undo`. There is no confirmation:
+    use --dry-run first. Close the session in its agent before, and resume it afterwards. Sessions of
+    sub-agents stay.
 
-    Undo: `sessionary undo ID`; the line is printed.
+    Undo: `sessionary undo ID`; the command is printed.
     """
     workspace = homes.workspace(home)
     target = chosen(workspace, session, "rewind")
@@ -54,14 +55,14 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
         return 0
     output.lines(_told(done, going))
     if undo is not None:
-        tell("undo", undo)
+        print_command("undo", undo)
     elif dry_run:
-        output.aside("nothing was written")
+        output.aside("Nothing was written.")
     return 0
 
 
 def _going(workspace: Workspace, target: Chosen, turn: int) -> Iterator[dict[str, Any]]:
-    """The turns that would go, each by what a person said."""
+    """The turns that would be removed, each by what the user said."""
     ref = workspace.ref_for_path(Path(target.folder))
     for message in said(workspace.layout_of(ref).entries(ref)):
         if message.person and message.turn > turn:
@@ -70,7 +71,7 @@ def _going(workspace: Workspace, target: Chosen, turn: int) -> Iterator[dict[str
 
 
 def _object(target: Chosen, done: Rewound, going: list[dict[str, Any]], undo: str | None) -> dict[str, Any]:
-    """What was done, with the field names of docs/cli-json.md."""
+    """The result, with the field names of docs/cli-json.md."""
     fields = asdict(done)
     named = {"id": fields.pop("session_id"), "path": target.folder}
     return named | fields | ({"would_go": going} if done.dry_run else {}) | {"undo": undo}
@@ -78,21 +79,21 @@ def _object(target: Chosen, done: Rewound, going: list[dict[str, Any]], undo: st
 
 def _told(done: Rewound, going: list[dict[str, Any]]) -> Iterator[str]:
     if not done.changed:
-        yield from changing.done(f"it ends with turn {done.to_turn} already: nothing to do")
+        yield from changing.done(f"already ends with turn {done.to_turn}: nothing to do")
         return
     turns = formatting.count(done.turns_before - done.to_turn, "turn")
     counts = f"{formatting.count(done.messages_dropped, 'message')}, {formatting.count(done.events_dropped, 'event')}"
     if done.dry_run:
-        yield from changing.set_in(f"Would take {one_line(done.session_id)} back to turn {done.to_turn}")
-        yield f"  {turns} of {done.turns_before} would go: {counts}"
+        yield from changing.set_in(f"Would rewind {one_line(done.session_id)} to turn {done.to_turn}")
+        yield f"  {turns} of {done.turns_before} would be removed: {counts}"
         yield from _listed(going)
     else:
-        yield from changing.done(f"{one_line(done.session_id)} ends with turn {done.to_turn} now")
-        yield f"  {turns} of {done.turns_before} went: {counts}"
+        yield from changing.done(f"{one_line(done.session_id)} now ends with turn {done.to_turn}")
+        yield f"  {turns} of {done.turns_before} removed: {counts}"
     if done.events_dropped_by_time:
-        yield f"  {done.events_dropped_by_time:,} of the events are known by their time alone"
+        yield f"  {done.events_dropped_by_time:,} of the events were matched by time alone"
     if not done.events_told:
-        yield "  nothing tells which turns the events belong to: the event log stays whole"
+        yield "  the events cannot be matched to turns: the event log is unchanged"
     yield f"  {formatting.count(done.messages_kept, 'message')} {'would stay' if done.dry_run else 'stay'}"
 
 

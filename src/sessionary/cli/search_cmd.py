@@ -52,7 +52,7 @@ Examples:
     type=click.Choice(_ROLES),
     multiple=True,
     metavar="ROLE",
-    help="Only messages of this role; `person` is what a person wrote. May be repeated.",
+    help="Only messages of this role; `person`: what the user wrote. May be repeated.",
 )
 @click.option(
     "--in",
@@ -60,33 +60,33 @@ Examples:
     type=click.Choice(PARTS),
     multiple=True,
     metavar="PART",
-    help="Look only into: text, thinking, call (what a tool is given) or result. May be repeated.",
+    help="Search only: text, thinking, call (input of a tool) or result. May be repeated.",
 )
 @click.option(
     "--tool",
     "tools",
     multiple=True,
     metavar="NAME",
-    help="Look only into calls of this tool. May be repeated.",
+    help="Search only calls of this tool. May be repeated.",
 )
 @options.project
 @click.option(
     "--session",
     metavar="ID | DIR",
     shell_complete=completing.sessions(),
-    help="Only this session: its id or the beginning of that, its name, or the path of its folder.",
+    help="Only this session: its id, the beginning of that, its name, or the path of its folder.",
 )
 @options.top_level
 @options.since
 @options.until
-@click.option("--case", is_flag=True, help="Tell upper from lower case.")
+@click.option("--case", is_flag=True, help="Match case.")
 @click.option(
     "--limit",
     type=click.IntRange(0),
     default=LIMIT,
     show_default=True,
     metavar="N",
-    help="Stop after so many hits, and say so; 0: never.",
+    help="Stop after N hits; 0: no limit.",
 )
 @options.as_json("the hits", "one hit")
 def search_command(
@@ -105,18 +105,18 @@ def search_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """Find messages by their words, in all sessions, those of sub-agents too; the newest sessions come first.
+    """Search messages in all sessions, including those of sub-agents; newest sessions first.
 
-    A message is found if it holds all WORDS, each anywhere in it; quote a phrase to find it as a whole. Case and the
-    kind of blanks between words do not matter. Looked into is the text as it was said, called and answered, never the
-    JSON around it. A message without a time has that of the last one before it. Of a brainstorm these are questions,
-    answers, ideas and rounds, of a feature the commands of its history.
+    A message matches if it contains all WORDS, each anywhere in it; quote a phrase to match it as a whole.
+    Case and the kind of white space are ignored. Text, tool calls and results are searched, never the JSON
+    around them. A message without a time has that of the last one before it. In brainstorms, questions,
+    answers, ideas and rounds are searched; in features, the commands of the history.
 
-    Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Without a hit the exit code is 1.
+    Each hit begins with ID:INDEX, which `sessionary show` opens at that message. Exit code 1: no hit.
     """
     options.one_format(json_, jsonl)
     if not words and not tools:
-        raise click.UsageError("give words to look for, or --tool")
+        raise click.UsageError("give words to search for, or --tool")
     workspace = homes.workspace(home)
     needles = tuple(Needle(word, case=case) for word in words)
     query = Query(needles, frozenset(roles), frozenset(tools), frozenset(parts), since, until)
@@ -345,19 +345,17 @@ def _report(found: list[Hit], hits: _Hits, told: SearchStats) -> dict[str, Any]:
 def _tell(hits: _Hits, told: SearchStats, places: int) -> None:
     """How much was found in how much."""
     if hits.stopped:
-        output.aside(
-            f"stopped after {formatting.count(hits.count, 'hit')}; there are more, and --limit 0 shows them all"
-        )
+        output.aside(f"Stopped after {formatting.count(hits.count, 'hit')}; --limit 0 shows all.")
         return
     left_out = f", {told.older:,} of them older than --since" if told.older else ""
     where = f"{formatting.count(places, 'session')} ({formatting.size(told.bytes)} read{left_out})"
     if hits.count:
         output.aside(f"{formatting.count(hits.count, 'hit')} in {len(hits.sessions):,} of {where}")
     else:
-        output.aside(f"nothing found in {where}")
+        output.aside(f"No hits in {where}.")
     if told.undated:
         what = formatting.count(told.undated, "message")
-        output.aside(f"{what} with these words left out: neither they nor any before them bear a time")
+        output.aside(f"{what} with these words left out: no time in them or in any message before")
 
 
 def _tell_problems(told: SearchStats, home: Path | None) -> None:
@@ -365,4 +363,4 @@ def _tell_problems(told: SearchStats, home: Path | None) -> None:
     for session_id, places in Counter(ref.session_id for ref, _ in told.damaged).items():
         what = formatting.count(places, "damaged place")
         look = formatting.command(home, "check", session_id)
-        output.aside(f"{what} not searched; `{one_line(look)}` tells more")
+        output.aside(f"{what} not searched; run `{one_line(look)}` for details")

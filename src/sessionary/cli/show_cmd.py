@@ -52,7 +52,7 @@ Examples:
   sessionary show 3f0c81d2 --turns 3..7 --full | less -R
   sessionary show latest --turns -1  the last turn
   sessionary show latest --tail 5
-  sessionary show 3f0c81d2:14        the message that a search has found
+  sessionary show 3f0c81d2:14        the message of a search hit
   sessionary show ~/backup/session.jsonl
   sessionary show 3f0c81d2 --json | jq -r '.messages[] | select(.role == "user") | .text'
 """,
@@ -63,17 +63,17 @@ Examples:
     "--turns",
     type=TurnRange(),
     metavar="M..N",
-    help="Only these turns; a turn begins where a person speaks. -1 is the last one, -3.. are the last three.",
+    help="Only these turns; a turn begins with a user message. -1 is the last turn, -3.. the last three.",
 )
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the last N messages.")
 @click.option(
     "--around",
     type=click.IntRange(0),
     metavar="N",
-    help=f"With ID:INDEX, show so many messages before and after it.  [default: {AROUND}]",
+    help=f"With ID:INDEX, show N messages before and after it.  [default: {AROUND}]",
 )
 @click.option(
-    "--full", is_flag=True, help="Fold nothing: whole tool results, thinking, and what hooks added."
+    "--full", is_flag=True, help="Show everything: whole tool results, thinking, and text added by hooks."
 )
 @options.as_json("the messages", "one message")
 def show_command(
@@ -88,14 +88,14 @@ def show_command(
 ) -> int:
     """Show the conversation of a session, or of any JSON Lines file of messages.
 
-    ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, which `sessionary search` prints, shows
-    that message, whole, and those around it.
+    ID may be the beginning of an id; DIR is the folder of a session. ID:INDEX, as printed by `sessionary
+    search`, shows that message in full with the messages around it.
     """
     options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
     found, index = _resolved(workspace, target)
     if index is None and around is not None:
-        raise click.UsageError("--around goes with ID:INDEX")
+        raise click.UsageError("--around needs ID:INDEX")
     if sum(one is not None for one in (index, turns, tail)) > 1:
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.layout_of(found).summary(found)
@@ -181,9 +181,7 @@ def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
     if count <= window.marked:
         what = formatting.count(count, "message")
         hint = "indexes are counted from 0; `sessionary search` prints them"
-        raise Invalid(
-            f"there is no message {window.marked}: the session has {what}", operation="show", hint=hint
-        )
+        raise Invalid(f"no message {window.marked}: the session has {what}", operation="show", hint=hint)
 
 
 def _from_the_end(turns: Turns, messages: Iterable[Said]) -> Turns:
@@ -199,7 +197,7 @@ def _from_the_end(turns: Turns, messages: Iterable[Said]) -> Turns:
     assert first is not None, "a range begins somewhere"
     if first < 1 and turns[0] < 0 and turns[1] == turns[0]:
         raise Invalid(
-            f"there is no turn {turns[0]}: the session has {formatting.count(count, 'turn')}",
+            f"no turn {turns[0]}: the session has {formatting.count(count, 'turn')}",
             operation="show",
         )
     return max(first, 0), last
@@ -256,9 +254,7 @@ def _chosen(messages: Iterable[Said], turns: Turns | None) -> Iterator[Said]:
     if none:
         for message in messages:  # to say how many there are
             turn = message.turn
-        raise Invalid(
-            f"there is no turn {first}: the session has {formatting.count(turn, 'turn')}", operation="show"
-        )
+        raise Invalid(f"no turn {first}: the session has {formatting.count(turn, 'turn')}", operation="show")
 
 
 def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
@@ -289,4 +285,4 @@ def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:
     if count:
         name = str(found) if isinstance(found, Path) else found.session_id
         look = one_line(formatting.command(home, "check", name))
-        output.aside(f"{formatting.count(count, 'problem')} found; `{look}` tells more")
+        output.aside(f"{formatting.count(count, 'problem')} found; run `{look}` for details")

@@ -17,7 +17,7 @@ from sessionary.cli.choice import all_summaries, tell_partly
 from sessionary.cli.text import column, fit, one_line
 
 _LONGEST = 60
-"""Cells of a column in a table on a terminal; `--csv` and `--json` cut nothing."""
+"""Width of a table column on a terminal, in cells; `--csv` and `--json` cut nothing."""
 
 
 @click.command(
@@ -32,18 +32,18 @@ Examples:
 )
 @click.argument("statement", metavar="STATEMENT", required=False)
 @options.home
-@click.option("--schema", "schema_", is_flag=True, help="Print the tables and what their columns mean.")
-@click.option("--csv", "csv_", is_flag=True, help="Print the rows as CSV, the names of the columns first.")
+@click.option("--schema", "schema_", is_flag=True, help="Print the tables and the meaning of their columns.")
+@click.option("--csv", "csv_", is_flag=True, help="Print the rows as CSV, with column names first.")
 @options.as_json("the rows", "one row")
 def sql_command(
     statement: str | None, home: Path | None, schema_: bool, csv_: bool, json_: bool, jsonl: bool
 ) -> int:
     """Query the catalogue of sessions with SQL.
 
-    The catalogue is the SQLite file in which lists keep what they have read. It is brought up to date first, for the
-    sessions that `list` shows; it may hold those of other folders too (see the column `home`). It holds no messages.
+    The catalogue is the SQLite file that caches what lists have read. It is refreshed first, for the sessions
+    that `list` shows; it may also hold sessions of other homes (see the column `home`). It holds no messages.
 
-    STATEMENT can only read: SELECT, WITH and VALUES. Times are UTC in ISO 8601. Nothing is changed.
+    STATEMENT can only read: SELECT, WITH and VALUES. Times are in UTC, ISO 8601. Nothing is changed.
     """
     if (statement is None) != schema_:
         raise click.UsageError("give a statement, or --schema")
@@ -81,7 +81,7 @@ def _csv(found: Rows) -> Iterator[str]:
 
 
 def _table(found: Rows) -> Iterator[str]:
-    """The rows in columns; numbers stand at the right."""
+    """The rows in columns; numbers are aligned right."""
     columns = []
     for at, name in enumerate(found.names):
         values = [row[at] for row in found.rows]

@@ -55,10 +55,10 @@ def stats_command(
     events: bool,
     json_: bool,
 ) -> int:
-    """Count sessions, messages, turns and bytes; say how healthy they are; with --events, what they have cost.
+    """Count sessions, messages, turns and bytes, with their health; with --events, tokens and cost.
 
-    --since and --until take sessions by their last change, and responses of models by their own time. Days are local.
-    A response that a fork has copied from its parent counts once. What a log does not tell is not guessed.
+    --since and --until filter sessions by their last change, and model responses by their own time. Days are
+    local. A response that a fork copied from its parent counts once. Missing figures are not estimated.
     """
     workspace = homes.workspace(home)
     summaries, failure = all_summaries(workspace)
@@ -281,7 +281,7 @@ def _names(workspace: Workspace, slugs: Iterable[str]) -> dict[str, str]:
 def _print_costs(workspace: Workspace, costs: _Costs) -> None:
     output.line()
     if not costs.total.responses:
-        output.aside(f"no responses of a model in {formatting.count(costs.logs, 'event log')}")
+        output.aside(f"No model responses in {formatting.count(costs.logs, 'event log')}")
         return
     output.lines(usage_table(costs.models, "MODEL"))
     names = _names(workspace, costs.projects)

@@ -1,4 +1,4 @@
-"""The base of all groups of commands: what is mistyped is answered, and text that is no text is refused."""
+"""Base of all command groups: suggests a command for a mistyped one, and refuses text that is not valid UTF-8."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sessionary.cli.arguments import text_only
 
 
 class SuggestingGroup(click.Group):
-    """A group that names similar commands where one is unknown."""
+    """A group that suggests similar commands for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names; see `click.Group.resolve_command`.
+        """Return the command that the first word names; see `click.Group.resolve_command`.
 
         Raises:
             UsageError: no command has that name.
@@ -26,7 +26,7 @@ class SuggestingGroup(click.Group):
 
 
 def _meant(word: str, commands: list[str]) -> str:
-    from difflib import get_close_matches  # only needed here, and not quick to import
+    from difflib import get_close_matches  # imported here: slow to import and rarely needed
 
     near = get_close_matches(word.casefold(), commands)
     return f" Did you mean {' or '.join(near)}?" if near else ""

@@ -37,7 +37,7 @@ Examples:
 """,
 )
 def sync_command() -> None:
-    """Carry sessions between machines, through a database or an object store.
+    """Share sessions between machines, through a database or an object store.
 
-    Sessions stay the files that they are; a remote holds copies. Two machines that continue one session keep both.
+    Sessions stay ordinary files; a remote holds copies. If two machines continue one session, both versions are kept.
     """

@@ -1,4 +1,4 @@
-"""What a word on the command line names: a session by its id, a session's folder, any file, or a whole home."""
+"""Resolve an argument: a session by its id, a session's folder, a file, or a whole home."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ AGENTS = AmplifierLayout.name
 
 
 def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Target:
-    """The session, or the path of the file, that a word names. What is there as a file or folder wins over an id.
+    """Return the session, or the path of the file, that a word names. An existing file or folder wins over an id.
 
     Args:
         workspace: where to look.
-        word: what a person typed.
-        kind: for `latest`, the kind of session that is meant; None for any.
+        word: the argument.
+        kind: for `latest`, the kind of session; None for any.
 
     Raises:
-        NotFound: there is nothing of that name.
+        NotFound: no session and no file matches.
         AmbiguousId: it is the beginning of several ids, or the name of several sessions.
     """
     path = os.path.expanduser(word)
@@ -34,12 +34,12 @@ def resolve(workspace: Workspace, word: str, *, kind: str | None = None) -> Targ
     if os.path.exists(path):
         return _of_yaml(workspace, Path(path).absolute()) if path.endswith(".yaml") else Path(path)
     if os.sep in word or (os.altsep and os.altsep in word):
-        raise NotFound(f"there is no file or folder {word}", path=word)
+        raise NotFound(f"no file or folder {word}", path=word)
     return workspace.find(word, kind=kind)
 
 
 def session(workspace: Workspace, word: str) -> SessionRef:
-    """The session that a word names.
+    """Return the session that a word names.
 
     Raises:
         NotFound, AmbiguousId: as `resolve`.
@@ -52,10 +52,10 @@ def session(workspace: Workspace, word: str) -> SessionRef:
 
 
 def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
-    """The session that is this one file, or that it is a part of.
+    """Return the session that is stored in this file, or that it is a part of.
 
     Raises:
-        Invalid: it belongs to none; read as lines of JSON it would count as damaged.
+        Invalid: it belongs to no session; read as JSON Lines it would count as damaged.
     """
     for place in (file, file.parent):
         try:
@@ -63,9 +63,9 @@ def _of_yaml(workspace: Workspace, file: Path) -> SessionRef:
         except NotFound:
             continue
     raise Invalid(
-        f"{file} is YAML, and no session that is known",
+        f"{file} is YAML but not a known session",
         path=file,
-        hint="name a session or a file of JSON Lines; `brainstorm list` and `feature list` tell what lies in YAML",
+        hint="name a session or a file of JSON Lines; `brainstorm list` and `feature list` list those in YAML",
     )
 
 
@@ -77,24 +77,24 @@ _OWN_COMMANDS = {
 
 
 def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
-    """The session itself, if it is one that an agent has written and not of another kind.
+    """Return the session itself, if an agent wrote it and it is not of another kind.
 
     Raises:
-        Unsupported: it is of another kind, which knows no such operation or has a command of its own for it.
+        Unsupported: it is of another kind, which lacks the operation or has a command of its own for it.
     """
     if ref.kind in _OWN_COMMANDS:
         raise Unsupported(
             f"`sessionary {doing}` is for sessions of agents; {ref.session_id} is of kind {ref.kind}",
             session=ref.session_id,
             path=ref.folder,
-            hint=f"`{_OWN_COMMANDS[ref.kind]} -h` tells what can be done with it",
+            hint=f"`{_OWN_COMMANDS[ref.kind]} -h` lists its commands",
         )
     return ref
 
 
 def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:
-    """The session whose history a file is, if that is one of another kind than an agent's; else None."""
-    from sessionary.layouts.orchestrator.names import HISTORY  # here, since a list does not need it
+    """Return the session of another kind whose history a file is; else None."""
+    from sessionary.layouts.orchestrator.names import HISTORY  # imported here: a list does not need it
 
     if file.name != HISTORY:
         return None

@@ -1,10 +1,10 @@
-r"""Text that others wrote, made fit for a terminal: made harmless, measured, cut and wrapped.
+r"""Prepare stored text for a terminal: escape, measure, cut and wrap it.
 
-A transcript holds whatever a web page or a program put into it. Printed as it is, it may clear the screen, retitle
-the window, write the clipboard, or show words in another order than they are stored. So every character that acts
-instead of being seen is shown by its number, as in Python: ``\x1b``, ``\u202e``.
+A transcript contains whatever a web page or a program put into it. Printed unchanged, it could clear the
+screen, change the window title, write the clipboard, or reorder words. So every control character is escaped
+as in Python: ``\x1b``, ``\u202e``.
 
-Widths are counted in terminal cells, not characters: 日 takes two, an accent none.
+Widths are counted in terminal cells, not characters: 日 takes two, a combining accent none.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 
-# Controls but newline, C1 controls, bidirectional overrides and marks, invisible separators, halves of surrogate
-# pairs, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
-# Patterns are compiled when they are first needed, by `re` itself: a list of plain titles needs none.
+# Controls except newline, C1 controls, bidirectional overrides and marks, invisible separators, lone
+# surrogates, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
+# `re` compiles patterns when they are first used: a list of plain titles needs none.
 _ACTS = (
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -32,8 +32,8 @@ _WORDS = r"\S+|\s+"
 
 
 def harmless(text: str) -> str:
-    """The text with every acting character shown by its number; newlines stay, tabs become blanks."""
-    if text.isprintable():  # quick, and right for nearly every title and line
+    """The text with control characters escaped; newlines stay, tabs become blanks."""
+    if text.isprintable():  # fast path for nearly every title and line
         return text
     return re.sub(_ACTS, _shown, text.replace("\r\n", "\n"))
 
@@ -44,17 +44,17 @@ def one_line(text: str) -> str:
 
 
 def one_lines(texts: list[str]) -> list[str]:
-    """`one_line` of each; of many texts that need nothing done, nearly for nothing."""
+    """`one_line` of each text; fast if most need no change."""
     return texts if "".join(texts).isprintable() else [one_line(text) for text in texts]
 
 
 def shell_line(words: Sequence[str]) -> str:
-    """A command line that can be copied. A word that is not UTF-8 is written by its bytes, as bash and zsh read it."""
+    """A command line to copy. A word that is not valid UTF-8 is written as escaped bytes, as bash and zsh read it."""
     return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:
-    import shlex  # here, as most results need none
+    import shlex  # imported here: most results need none
 
     if not re.search("[\udc80-\udcff]", word):
         return shlex.quote(word)
@@ -91,7 +91,7 @@ def _is_narrow(text: str) -> bool:
 
 
 def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:
-    """The text in at most `width` cells; where something was cut stands the ellipsis."""
+    """The text in at most `width` cells; an ellipsis marks a cut."""
     if len(text) <= 4 * width and cells(text) <= width:
         return text
     room = max(width - len(ellipsis), 0)
@@ -103,12 +103,12 @@ def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False)
 
 
 def pad(text: str, width: int) -> str:
-    """The text followed by blanks up to `width` cells."""
+    """The text padded with blanks to `width` cells."""
     return text + " " * (width - cells(text))
 
 
 def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
-    """The texts, filled up with blanks to the width of the widest; `right`: from the left."""
+    """The texts padded to the width of the widest; `right`: aligned right."""
     fill = str.rjust if right else str.ljust
     if "".join(texts).isascii():
         return list(map(fill, texts, repeat(max(map(len, texts), default=0))))
@@ -119,7 +119,7 @@ def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
 
 
 def beside(first: Sequence[str], others: list[list[str]], room: int) -> list[list[str]]:
-    """Those of the other columns that have room beside the first one, which is never cut; the last ones go first."""
+    """The columns that fit beside the first one, which is never cut; the last ones are dropped first."""
     kept = list(others)
     widest = max(map(cells, first), default=0)
     while len(kept) > 1 and widest + sum(cells(column[0]) + 2 for column in kept) > room:
@@ -128,9 +128,9 @@ def beside(first: Sequence[str], others: list[list[str]], room: int) -> list[lis
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The lines of the text, each at most `width` cells; broken at blanks where there are any.
+    """The lines of the text, each at most `width` cells; broken at blanks if possible.
 
-    The blanks at the start of a line stay, for code and its like, unless they leave no room for what follows.
+    Indentation is kept, for code, unless it leaves no room for the text.
     """
     for line in map(str.rstrip, text.split("\n")):
         if cells(line) <= width:
@@ -163,7 +163,7 @@ def _broken(line: str, width: int) -> Iterator[str]:
 
 def _pieces(word: str, room: int, width: int) -> Iterator[str]:
     """A word cut into pieces of at most `width` cells, the first of at most `room`; one piece if it fits."""
-    start = 0  # a place, not a shorter word each time: a word may be megabytes of base64
+    start = 0  # an index instead of slices: a word may be megabytes of base64
     while len(word) - start > 4 * room or cells(word[start:]) > room:
         piece = _head(word[start : start + 4 * room], room) or word[start]
         yield piece
@@ -172,8 +172,8 @@ def _pieces(word: str, room: int, width: int) -> Iterator[str]:
 
 
 def _head(text: str, width: int) -> str:
-    """The longest beginning of the text that fits into `width` cells, no character split."""
-    text = text[: 4 * width]  # more of it fits only where marks are heaped upon letters
+    """The longest prefix of the text that fits into `width` cells, no character split."""
+    text = text[: 4 * width]  # more fits only with many combining marks
     if _is_narrow(text):
         return text[:width]
     from rich.cells import split_graphemes

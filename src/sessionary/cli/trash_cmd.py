@@ -1,4 +1,4 @@
-"""`sessionary trash`: sessions taken away, and what lies in the trash."""
+"""`sessionary trash`: move sessions to the trash, list it, empty it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import Chosen, chosen, tell
+from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.choice import joined, stores, tell_partly
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.cli.when import When
@@ -28,7 +28,7 @@ PARTLY = 3
 
 
 class _Row(NamedTuple):
-    """A session in the trash, and of which project."""
+    """A session in the trash, and its project."""
 
     project: str
     root: str
@@ -42,17 +42,20 @@ Examples:
   sessionary trash 3f0c81d2 77aa99bb
   sessionary trash --list
   sessionary undo 3f0c81d2                   back from the trash
-  sessionary trash --empty --older-than 30d  for good
+  sessionary trash --empty --older-than 30d  delete permanently
 """,
 )
 @click.argument("sessions", nargs=-1, metavar="[ID | DIR]...", shell_complete=completing.of_agents())
 @options.home
-@click.option("--list", "list_", is_flag=True, help="Show what is in the trash, of all projects.")
-@click.option("--empty", is_flag=True, help="Destroy what is in the trash, for good.")
+@click.option("--list", "list_", is_flag=True, help="List the trash of all projects.")
+@click.option("--empty", is_flag=True, help="Delete the trash permanently.")
 @click.option(
-    "--older-than", type=When(), metavar="TIME", help="With --list or --empty: trashed before that: 30d."
+    "--older-than",
+    type=When(),
+    metavar="TIME",
+    help="With --list or --empty: only sessions trashed before this time: 30d.",
 )
-@click.option("--yes", is_flag=True, help="With --empty: do not ask.")
+@click.option("--yes", is_flag=True, help="With --empty: do not ask for confirmation.")
 @click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one session per line.")
 @changing.as_json
 def trash_command(
@@ -65,16 +68,16 @@ def trash_command(
     jsonl: bool,
     json_: bool,
 ) -> int:
-    """Move sessions to the trash, from where `sessionary undo` brings them back.
+    """Move sessions to the trash; `sessionary undo` restores them.
 
-    Their forks and the sessions of their sub-agents stay. Nothing leaves the trash by itself.
+    Their forks and the sessions of their sub-agents stay. The trash is never emptied automatically.
 
-    Undo: `sessionary undo ID`; the line is printed. There is no undo of --empty.
+    Undo: `sessionary undo ID`; the command is printed. There is no undo of --empty.
     """
     _one_job(sessions, list_, empty, older_than, yes)
     options.one_format(json_, jsonl)
     if jsonl and not list_:
-        raise click.UsageError("--jsonl goes with --list")
+        raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)
     if sessions:
         return _trash(workspace, sessions, home, json_)
@@ -88,7 +91,7 @@ def trash_command(
         with output.paged():
             output.lines(_listed(rows))
         if not rows:
-            output.aside("nothing is in the trash" + (" that is older" if older_than else ""))
+            output.aside("The trash is empty" + (" of sessions that old." if older_than else "."))
     return tell_partly(joined(closed), "shown")
 
 
@@ -96,18 +99,18 @@ def _one_job(
     sessions: tuple[str, ...], list_: bool, empty: bool, older_than: datetime | None, yes: bool
 ) -> None:
     if bool(sessions) + list_ + empty != 1:
-        raise click.UsageError("name sessions, or say --list or --empty: one of the three")
+        raise click.UsageError("give exactly one of: sessions, --list, --empty")
     if older_than is not None and sessions:
-        raise click.UsageError("--older-than goes with --list or --empty")
+        raise click.UsageError("--older-than needs --list or --empty")
     if yes and not empty:
-        raise click.UsageError("--yes goes with --empty")
+        raise click.UsageError("--yes needs --empty")
 
 
-# -- into the trash
+# -- move to the trash
 
 
 def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_: bool) -> int:
-    """All of the words are resolved before anything moves: a mistyped one moves nothing."""
+    """All words are resolved before anything moves: a mistyped one moves nothing."""
     found = {target.folder: target for target in (chosen(workspace, word, "trash") for word in words)}
     moved: list[tuple[Chosen, str]] = []
     failed: SessionaryError | None = None
@@ -134,8 +137,8 @@ def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_:
         ])  # fmt: skip
     else:
         for target, _ in moved:
-            output.lines(changing.done(f"{one_line(target.session_id)} is in the trash"))
-            tell("undo", formatting.command(home, "undo", target.word))
+            output.lines(changing.done(f"{one_line(target.session_id)} moved to the trash"))
+            print_command("undo", formatting.command(home, "undo", target.word))
     return PARTLY if failed is not None else 0
 
 
@@ -145,7 +148,7 @@ def _move(target: Chosen) -> str:
     return os.path.join(os.path.realpath(target.root), trash.TRASH, *there) if there else ""
 
 
-# -- what is in it
+# -- list the trash
 
 
 def _rows(workspace: Workspace, closed: list[StorageFailed]) -> list[_Row]:
@@ -199,7 +202,7 @@ def _listed(rows: list[_Row]) -> Iterator[str]:
         yield output.paint(line, "bold") if not number else line
 
 
-# -- for good
+# -- empty the trash
 
 
 def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
@@ -207,8 +210,8 @@ def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
     what = f"{formatting.count(len(rows), 'session')}, {formatting.size(size)}"
     if rows and not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("--empty destroys sessions for good; where nobody can be asked, say --yes")
-        if not changing.confirmed(f"Destroy {what} for good?"):
+            raise click.UsageError("--empty deletes sessions permanently; without a terminal, add --yes")
+        if not changing.confirmed(f"Permanently delete {what}?"):
             return changing.DECLINED
     gone = []
     for root in {row.root: None for row in rows}:
@@ -216,7 +219,7 @@ def _empty(rows: list[_Row], yes: bool, json_: bool) -> int:
     if json_:
         output.value({"destroyed": [one.session_id for one in gone], "size": size})
     elif gone:
-        output.lines(changing.done(f"destroyed for good: {what}"))
+        output.lines(changing.done(f"permanently deleted: {what}"))
     else:
-        output.aside("there is nothing to destroy")
+        output.aside("Nothing to delete.")
     return 0

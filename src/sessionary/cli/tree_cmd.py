@@ -15,7 +15,7 @@ from sessionary.cli.family import Kin, descent, families
 from sessionary.cli.text import cells, fit, one_line, pad
 
 _ROOMY = 60
-"""Cells from which on the messages are counted."""
+"""Minimum width, in cells, at which messages are counted."""
 
 
 @click.command(
@@ -34,10 +34,10 @@ Examples:
 def tree_command(
     session: str | None, home: Path | None, project: str | None, json_: bool, jsonl: bool
 ) -> int:
-    """Show which session comes from which: sub-agents and forks below the session that they come from.
+    """Show sessions as a tree: sub-agents and forks below their parents.
 
-    With ID, only the family of that session, which is marked with ▶. A session whose parent is gone stands at the left
-    and says so, and so does one that comes from itself, as edited files may have it.
+    With ID, only the family of that session, which is marked with ▶. A session whose parent is missing is
+    shown at the left with a note, and so is one that is its own ancestor, which can result from edited files.
     """
     options.one_format(json_, jsonl)
     workspace = homes.workspace(home)
@@ -66,7 +66,7 @@ def tree_command(
 
 
 def _objects(tops: Iterable[Kin]) -> Iterator[dict[str, Any]]:
-    """The sessions with the field names of docs/cli-json.md, each behind its parent."""
+    """The sessions with the field names of docs/cli-json.md, each after its parent."""
     for top in tops:
         for one, levels in descent(top):
             yield {
@@ -104,7 +104,7 @@ def _drawn(
 
 
 def _place_of(one: Kin, tops: list[Kin]) -> int:
-    """Where a family stands so that those of a project stand together, in the order of the newest of each."""
+    """Sort key that keeps the families of a project together, projects with the newest family first."""
     return next(at for at, top in enumerate(tops) if top.ref.project == one.ref.project)
 
 
@@ -126,14 +126,14 @@ def _line(
 
 
 def _branch(levels: list[bool]) -> str:
-    """The lines that lead from the sessions above to this one."""
+    """The lines that connect a session to its ancestors."""
     if not levels:
         return ""
     return "".join("│ " if more else "  " for more in levels[:-1]) + ("├ " if levels[-1] else "└ ")
 
 
 def _title(one: Kin) -> str:
-    """What it is, in words: how it came to be, what is odd about that, and its title."""
+    """A description: relation to its parent, what is odd about that, and its title."""
     summary = one.summary
     words = []
     if one.relation == "sub":

@@ -1,4 +1,4 @@
-"""`sessionary undo`: the way back from whatever displaced something."""
+"""`sessionary undo`: undo the last change of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import changing, completing, formatting, homes, options, output
-from sessionary.cli.changing import tell
+from sessionary.cli.changing import print_command
 from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
 from sessionary.cli.targets import AGENTS, of_an_agent
 from sessionary.cli.text import column, fit, harmless, one_line
@@ -25,7 +25,7 @@ from sessionary.workspace import Workspace
 
 
 class _Place(NamedTuple):
-    """A session, there or in the trash: of which project, in which folder, what it is called."""
+    """A session, in place or in the trash: its project, folder and name."""
 
     project: str | None
     root: str
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Something that could be undone, and where."""
+    """A change that can be undone, and where."""
 
     place: _Place
     one: Undoable
@@ -44,34 +44,32 @@ class _Row(NamedTuple):
     "undo",
     epilog="""\b
 Examples:
-  sessionary undo                            names the last change of all, and asks
+  sessionary undo                            show the last change of all, and ask
   sessionary undo 3f0c81d2                   the last change of this session
-  sessionary undo --list                     what could be undone
+  sessionary undo --list                     all changes that can be undone
   sessionary undo --list 3f0c81d2 --json
 """,
 )
 @click.argument("session", metavar="[ID | DIR]", required=False, shell_complete=completing.of_agents())
 @options.home
-@click.option(
-    "--list", "list_", is_flag=True, help="Show what could be undone, the newest first, and do nothing."
-)
+@click.option("--list", "list_", is_flag=True, help="List the changes that can be undone, newest first.")
 @click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one change per line.")
 @changing.as_json
 def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:
-    """Take back the last rewind, repair, restored backup, undo or conflict, or bring a session back from the trash.
+    """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
 
-    A conflict is what a save did that displaced what another program had stored: both versions are kept, and undo puts
-    the other one in place. What was added to the session meanwhile is kept.
+    A conflict is a save that replaced what another program had stored: both versions are kept, and undo
+    restores the other one. Messages added to the session since then are kept.
 
-    Without an ID the last change of all sessions is named, and on a terminal it is asked whether to take it back;
+    Without an ID the last change of all sessions is shown and, on a terminal, undone after confirmation;
     elsewhere an ID is needed.
 
-    Undo: a second `sessionary undo ID` of the same session leads back to where one was. A session that came back from
-    the trash goes there again by `sessionary trash ID`. The line is printed.
+    Undo: a second `sessionary undo ID` of the same session redoes the change. A restored session goes back to
+    the trash by `sessionary trash ID`. The command is printed.
     """
     options.one_format(json_, jsonl)
     if jsonl and not list_:
-        raise click.UsageError("--jsonl goes with --list")
+        raise click.UsageError("--jsonl needs --list")
     workspace = homes.workspace(home)
     closed: list[StorageFailed] = []
     rows = _rows(workspace, None if session is None else _named(workspace, session), closed)
@@ -82,14 +80,14 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
             with output.paged():
                 output.lines(_listed(rows))
             if not rows:
-                output.aside("there is nothing to undo")
+                output.aside("Nothing to undo.")
         return tell_partly(joined(closed), "shown")
-    if failure := joined(closed):  # the last change of all may be there
-        failure.hint = "`sessionary undo ID` takes back the last change of one session"
+    if failure := joined(closed):  # the last change of all may be in a folder that could not be read
+        failure.hint = "`sessionary undo ID` undoes the last change of one session"
         raise failure
     if not rows:
         whose = "" if session is None else f" of {session}"
-        raise NotFound(f"there is nothing to undo{whose}", hint="`sessionary undo --list` shows all")
+        raise NotFound(f"nothing to undo{whose}", hint="`sessionary undo --list` shows all changes")
     if session is None and not _agreed(workspace, rows[0], home, json_):
         return changing.DECLINED
     _undo(rows[0], home, json_)
@@ -97,39 +95,39 @@ def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: boo
 
 
 def _agreed(workspace: Workspace, row: _Row, home: Path | None, json_: bool) -> bool:
-    """Name the last change of all sessions, and ask whether to take it back: it may be of another one than is meant.
+    """Show the last change of all sessions and ask for confirmation: it may be of another session than meant.
 
     Raises:
-        UsageError: nobody can be asked.
+        UsageError: there is no terminal to ask on.
     """
     what = f"{row.one.operation}{_about(row.one)} of {row.one.session_id}"
     if json_ or not sys.stdin.isatty():
         back = formatting.command(home, "undo", row.one.session_id)
         raise click.UsageError(
-            f"give an ID where nobody can be asked; the last change is the {what}, taken back by `{one_line(back)}`"
+            f"without a terminal, give an ID; the last change is the {what}, undone by `{one_line(back)}`"
         )
     project = project_names(workspace, [row.place.project])[row.place.project]
-    output.aside(harmless(f"the last change: {what}"))
+    output.aside(harmless(f"Last change: {what}"))
     output.aside(harmless(f"  {changing.at(row.one.when)}, in {project}"))
-    return changing.confirmed("Take it back?")
+    return changing.confirmed("Undo it?")
 
 
 # -- which
 
 
 def _named(workspace: Workspace, word: str) -> _Place:
-    """The session that a word names, which may lie in the trash.
+    """Return the session that a word names, which may be in the trash.
 
     Raises:
-        NotFound: there is none.
-        AmbiguousId: there are several; one in the trash counts like any other.
+        NotFound: no session matches.
+        AmbiguousId: several sessions match, including those in the trash.
     """
     if changing.is_path(word):
         path = os.path.abspath(os.path.expanduser(word))
         root, session_id = os.path.split(path)
         if os.path.isdir(path) or trash.newest(OS_FS, root, session_id) is not None:
             return _Place(None, root, session_id, path)
-        raise NotFound(f"there is no session in {word}, nor in the trash beside it", path=path)
+        raise NotFound(f"no session in {word}, nor in the trash beside it", path=path)
     closed: list[StorageFailed] = []
     if word == LATEST and (trashed := _trashed_last(workspace, closed)) is not None:
         return trashed
@@ -139,7 +137,7 @@ def _named(workspace: Workspace, word: str) -> _Place:
         names = project_names(workspace, {one.project for one in found if one.project is not None})
         matches = sorted(f"{one.session_id}  {names.get(one.project, '')}".rstrip() for one in found)
         raise AmbiguousId(
-            f"{len(found)} sessions, there or in the trash, are called {word} or begin so",
+            f"{len(found)} sessions, in place or in the trash, match {word}",
             session=word,
             details={"matches": matches, "count": len(matches)},
             hint="give more of the id",
@@ -148,7 +146,7 @@ def _named(workspace: Workspace, word: str) -> _Place:
 
 
 def _trashed_last(workspace: Workspace, closed: list[StorageFailed]) -> _Place | None:
-    """The session that was trashed last, if none that is there has changed since: `latest` means that one."""
+    """The session that was trashed last, if no session in place has changed since: `latest` means that one."""
     rows = [row for row in _rows(workspace, None, closed) if row.one.operation == TRASH and row.one.when]
     if not rows:
         return None
@@ -158,7 +156,7 @@ def _trashed_last(workspace: Workspace, closed: list[StorageFailed]) -> _Place |
 
 
 def _is_begun(workspace: Workspace, word: str) -> bool:
-    """True if a session that lies in its place wins over those of sub-agents, whose ids may begin with its own."""
+    """True if a session in place wins over those of sub-agents, whose ids may begin with its own."""
     return any(
         ref.session_id.casefold().startswith(word.casefold())
         and (len(ref.session_id) == len(word) or not workspace.is_nested(ref))
@@ -169,7 +167,7 @@ def _is_begun(workspace: Workspace, word: str) -> bool:
 def _found(
     workspace: Workspace, word: str, gone: list[_Place], failure: StorageFailed | None
 ) -> list[_Place]:
-    """What a word may mean of what lies in its place, and of what is gone."""
+    """The sessions in place and in the trash that match a word."""
     begun = [one for one in gone if is_top_level_session(one.session_id)]
     if begun and not _is_begun(workspace, word):
         return begun
@@ -188,7 +186,7 @@ def _found(
 
 
 def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> list[_Place]:
-    """The sessions in the trash that are called so; else those whose ids begin so."""
+    """The sessions in the trash with this name; else those whose ids begin with it."""
     found = {
         _Place(project, root, one.session_id, one.session_id): None
         for project, root in stores(workspace, closed)
@@ -199,7 +197,7 @@ def _in_trash(workspace: Workspace, word: str, closed: list[StorageFailed]) -> l
 
 
 def _rows(workspace: Workspace, place: _Place | None, closed: list[StorageFailed]) -> list[_Row]:
-    """What could be undone, the newest first; among `closed` what kept the rest from being found."""
+    """The changes that can be undone, newest first; errors of unreadable folders are added to `closed`."""
     if place is not None:
         return [_Row(place, one) for one in undoable(place.root, place.session_id)]
     rows = [
@@ -214,7 +212,7 @@ def _rows(workspace: Workspace, place: _Place | None, closed: list[StorageFailed
 
 
 def _object(row: _Row) -> dict[str, Any]:
-    """Something that could be undone, with the field names of docs/cli-json.md."""
+    """A change that can be undone, with the field names of docs/cli-json.md."""
     return {
         "id": row.one.session_id,
         "project": row.place.project,
@@ -254,7 +252,7 @@ def _about(one: Undoable) -> str:
     return ""
 
 
-# -- and back
+# -- undo
 
 
 def _undo(row: _Row, home: Path | None, json_: bool) -> None:
@@ -285,15 +283,15 @@ def _undo(row: _Row, home: Path | None, json_: bool) -> None:
         })  # fmt: skip
         return
     output.lines(_told(one, undone))
-    tell("undo", back)
+    print_command("undo", back)
 
 
 def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:
     name = one_line(one.session_id)
     words = {
-        TRASH: " is back from the trash",
-        CONFLICT: " has the version again that a save had displaced",
-    }.get(one.operation, f": the {one.operation}{_about(one)} of {changing.at(one.when)} is taken back")
+        TRASH: " is restored from the trash",
+        CONFLICT: " has the version again that a save replaced",
+    }.get(one.operation, f": the {one.operation}{_about(one)} of {changing.at(one.when)} is undone")
     yield from changing.done(name + words)
     if undone is None:
         return
@@ -305,6 +303,6 @@ def _told(one: Undoable, undone: Undone | None) -> Iterator[str]:
     if undone.metadata_since:
         since.append("a change of metadata.json")
     if since:
-        yield from changing.set_in(f"  set aside, since it came after that: {', '.join(since)}")
+        yield from changing.set_in(f"  set aside, since it is newer than the change: {', '.join(since)}")
     if undone.events_left:
-        yield "  the event log was replaced since, and was left as it is"
+        yield "  the event log was replaced since then, and is unchanged"

@@ -1,8 +1,7 @@
-"""Times as people say them: ``3d``, ``1h30m``, ``2 weeks ago``, ``yesterday``, ``last week``, ``2026-03``, or ISO 8601.
+"""Parse times: ``3d``, ``1h30m``, ``2 weeks ago``, ``yesterday``, ``last week``, ``2026-03``, or ISO 8601.
 
-A word is a stretch of time: a day, a week, a month. ``--since`` takes its beginning and ``--until`` its end, so that
-both of ``--since monday`` and ``--until monday`` hold the whole day, as they do when people talk. Without an offset a
-time is local.
+A word is a range of time: a day, a week, a month. ``--since`` uses its beginning and ``--until`` its end, so
+that ``--since monday`` and ``--until monday`` both include the whole day. A time without an offset is local.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ _DAY = timedelta(days=1)
 
 
 class Stretch(NamedTuple):
-    """From `start` up to `end`; equal where a moment is meant."""
+    """A range from `start` up to `end`; equal for a moment."""
 
     start: datetime
     end: datetime
 
 
 def stretch(words: str, now: datetime) -> Stretch:
-    """What the words mean.
+    """Return the range of time that the words name.
 
     Raises:
-        ValueError: they mean no time.
+        ValueError: they are not a time.
     """
     text = " ".join(words.lower().split())
     if re.fullmatch(_AGO, text):
@@ -50,7 +49,7 @@ def stretch(words: str, now: datetime) -> Stretch:
 
 
 def _seconds(number: str, unit: str) -> int:
-    """How long ``2 weeks`` are."""
+    """The length of ``2 weeks``."""
     return (1 if number.startswith("a") else int(number)) * _UNITS["mo" if unit.startswith("mo") else unit[0]]
 
 
@@ -69,7 +68,7 @@ def _dated(text: str) -> tuple[date, date] | None:
 def _named(text: str, today: date) -> tuple[date, date] | None:
     """A day, week, month or year by its name, as seen from today."""
     monday, month, year = today - today.weekday() * _DAY, today.replace(day=1), today.replace(month=1, day=1)
-    if text in _WEEKDAYS:  # the last one that has begun
+    if text in _WEEKDAYS:  # the most recent one
         day = today - (today.weekday() - _WEEKDAYS.index(text)) % 7 * _DAY
         return day, day + _DAY
     named = {
@@ -98,7 +97,7 @@ class When(click.ParamType[datetime]):
     """An option that is a time.
 
     Args:
-        end: take the end of the stretch that is named.
+        end: use the end of the range.
     """
 
     name = "time"

@@ -6,7 +6,7 @@ import click
 
 from sessionary.cli.work.groups import PlacedGroup
 
-# In the order of the help: a command, and the module in which it lies.
+# In the order of the help: each command and its module.
 _MODULES = {
     "list": "list_cmd",
     "show": "show_cmd",
@@ -47,8 +47,8 @@ Examples:
 """,
 )
 def work_command() -> None:
-    """Begin work sessions, look into them, and apply what comes.
+    """Start work sessions, show them, and apply their messages.
 
-    They lie in docs/sessions of a project. The same commands are there as `maestro wsession` and `maestro work`,
-    unless another program of that name has taken their place.
+    They are stored in docs/sessions of a project. `maestro wsession` and `maestro work` have the same
+    commands, unless another program of that name is installed.
     """

@@ -104,7 +104,7 @@ def test_what_nobody_said_aloud_is_one_line_each_unless_all_is_wanted() -> None:
 
 def test_a_person_without_words_is_shown_by_what_was_sent() -> None:
     assert page({"role": "user", "content": [{"type": "image"}, {"type": "file"}]})[-1] == "[image] [file]"
-    assert page({"role": "user"})[-1] == "(no words)"
+    assert page({"role": "user"})[-1] == "(no text)"
 
 
 def test_other_speakers_are_named() -> None:

@@ -25,6 +25,6 @@ def test_a_hundred_years_are_taken() -> None:
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "inf", "Infinity"])
 def test_a_number_without_an_upper_bound_is_finite_too(word: str) -> None:
-    with pytest.raises(click.BadParameter, match="no finite number"):
+    with pytest.raises(click.BadParameter, match="not a finite number"):
         Finite(0).convert(word, None, None)
     assert Finite(0).convert("1e6", None, None) == 1e6

@@ -65,7 +65,7 @@ def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
     assert pairs([layout]) == ([], [])
 
 
-DAMAGED = "metadata.json cannot be trusted to say where it comes from: no JSON document"
+DAMAGED = "metadata.json cannot be read, so its origin is unknown: no JSON document"
 
 
 def test_a_session_whose_metadata_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path.write_text("session: [\n")
     known, (one,) = pairs([layout])
     assert (known, one.what, one.kind, one.session_id) == ([], UNKNOWN, "brainstorm", DERIVED[0])
-    assert one.note.startswith(f"{path.name} cannot be trusted")
+    assert one.note.startswith(f"{path.name} cannot be read")
 
 
 def test_a_whole_id_names_a_pair_though_others_begin_so(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_lies_here_is_listed_though_the_remote_cannot_be_opened(
         (row,) = json.loads(done.stdout)
         assert (row["id"], row["sibling"]) == ("shop", DERIVED[0])
     else:
-        assert f"mine: {DERIVED[0]}, which gave way" in done.stdout
+        assert f"mine: {DERIVED[0]}, the sibling" in done.stdout
         assert f"sync resolve {DERIVED[0]} --keep theirs" in done.stdout
 
 

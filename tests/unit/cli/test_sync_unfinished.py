@@ -45,7 +45,7 @@ def test_what_cannot_be_read_is_told_and_stops_nothing(
     folder = Path(places.removed(settings).folder)
     os.makedirs(folder / "open")  # no file
     places.finish_removal(settings, remote())
-    assert "a removal that was cut off is not finished" in capsys.readouterr().err
+    assert "an interrupted removal is not finished" in capsys.readouterr().err
 
 
 def test_a_watch_that_is_told_to_end_leaves_it_to_the_next(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""A brainstorm session as it is printed: as JSON, as a short state, as a whole."""
+"""Print a brainstorm session: as JSON, as a short state, or in full."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from sessionary.layouts.brainstorm.texts import ago, say, sparkline, words
 def as_object(session: Brainstorm, *, whole: bool = False) -> dict[str, Any]:
     """The session with the field names of docs/cli-json.md; `whole`: with its document."""
     names = "id slug path status phase mode persona ems iteration tip ems_line weak_axes suggested_phase questions"
-    told: dict[str, Any] = {name: getattr(session, name) for name in names.split()}
-    told["ems_axes"] = session.session.get("ems_axes")
-    told["last_question"] = session.session.get("last_question")
-    told["duration_minutes"] = session.session.get("duration_minutes")
-    told |= {"created": session.created, "updated": session.updated}
-    told["problems"] = [problem.as_dict() for problem in session.problems]
-    return told | ({"document": session.document} if whole else {})
+    fields: dict[str, Any] = {name: getattr(session, name) for name in names.split()}
+    fields["ems_axes"] = session.session.get("ems_axes")
+    fields["last_question"] = session.session.get("last_question")
+    fields["duration_minutes"] = session.session.get("duration_minutes")
+    fields |= {"created": session.created, "updated": session.updated}
+    fields["problems"] = [problem.as_dict() for problem in session.problems]
+    return fields | ({"document": session.document} if whole else {})
 
 
 def found_object(row: Row, now: datetime) -> dict[str, Any]:
-    """A session that a launch has found, with the field names of docs/cli-json.md."""
-    told = {name: getattr(row, name) for name in ("slug", "path", "status", "phase", "ems", "iteration")}
-    return told | {
+    """A session that `start` has found, with the field names of docs/cli-json.md."""
+    fields = {name: getattr(row, name) for name in ("slug", "path", "status", "phase", "ems", "iteration")}
+    return fields | {
         "updated": None if row.updated is None else write_time(row.updated),
         "age": ago(row.updated, now),
     }
@@ -40,14 +40,14 @@ def found_object(row: Row, now: datetime) -> dict[str, Any]:
 
 def jump_object(slug: str, jump: Jump, *, restored: bool) -> dict[str, Any]:
     """A step with the field names of docs/cli-json.md."""
-    told: dict[str, Any] = {"slug": slug, "steps": jump.steps, "restored": restored}
+    fields: dict[str, Any] = {"slug": slug, "steps": jump.steps, "restored": restored}
     for name in ("iteration", "ems", "phase"):
-        told[name] = dict(zip(("from", "to"), getattr(jump, name), strict=True))
-    return told | {"questions": jump.questions}
+        fields[name] = dict(zip(("from", "to"), getattr(jump, name), strict=True))
+    return fields | {"questions": jump.questions}
 
 
 def state(session: Brainstorm, now: datetime | None = None, lang: str = "en") -> Iterator[str]:
-    """Where a session stands: score and axes, phase, iteration, what is asked."""
+    """The state of a session: score and axes, phase, iteration, open questions."""
     now = now or datetime.now(UTC)
     table = words(lang)
     status = fit(one_line(table.get(session.status, session.status)), 20)
@@ -79,8 +79,8 @@ def _axes(session: Brainstorm, lang: str) -> Iterator[str]:
     axes = session.session.get("ems_axes")
     if not isinstance(axes, dict):
         return
-    told = [f"{name} {axes[name]}" for name in AXES if is_whole(axes.get(name), 0, 100)]
-    yield from label(words(lang)["axes"], "  ".join(told))
+    scores = [f"{name} {axes[name]}" for name in AXES if is_whole(axes.get(name), 0, 100)]
+    yield from label(words(lang)["axes"], "  ".join(scores))
     if session.weak_axes:
         yield from label(words(lang)["weak"], ", ".join(session.weak_axes))
 
@@ -92,7 +92,7 @@ def page(session: Brainstorm) -> Iterator[str]:
         yield from _entry(entry, session)
     if session.superseded:
         yield ""
-        yield f"{formatting.count(len(session.superseded), 'entry', 'entries')} given up for a branch (--json has them)"
+        yield f"{formatting.count(len(session.superseded), 'entry', 'entries')} superseded (--json has them)"
     yield from _ideas(session)
     yield from _techniques(session)
     yield from _rounds(session, "party")
@@ -145,12 +145,14 @@ def _rounds(session: Brainstorm, mode: str) -> Iterator[str]:
 
 
 def _contributions(found: dict[str, Any]) -> Iterator[str]:
-    for said in list_in(found, "contributions"):
-        if not isinstance(said, dict):
+    for contribution in list_in(found, "contributions"):
+        if not isinstance(contribution, dict):
             continue
-        who = str(said.get("persona") or said.get("expert") or "?")
-        who += f" ({said['framework']})" if said.get("framework") else ""
-        points = [str(point) for point in list_in(said, "key_points")] or [str(said.get("position", ""))]
+        who = str(contribution.get("persona") or contribution.get("expert") or "?")
+        who += f" ({contribution['framework']})" if contribution.get("framework") else ""
+        points = [str(point) for point in list_in(contribution, "key_points")] or [
+            str(contribution.get("position", ""))
+        ]
         yield from item("  - ", f"{who}: " + "; ".join(point for point in points if point))
 
 

@@ -1,4 +1,4 @@
-"""The commands that save a session, end it, and open it again."""
+"""The commands that save, finish and reopen a session."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Examples:
 @given.lang
 @project_options.as_json
 def save_command(slug: str, root: Path, lang: str, json_: bool, **options: Any) -> int:
-    """Store a session, and print where it stands and how to resume it.
+    """Store a session, and print its state and how to resume it.
 
-    Every command stores what it does; this one also stores the time worked since, and what is set by an option. A
-    file of an older version is migrated. There is no undo, but that of `update` for the options.
+    Every command stores its result; this one also stores the time worked since, and the given options. A file
+    of an older version is migrated. There is no undo, except `update` for the options.
     """
     store = given.store_in(root)
     settings = given.set_by(options)
-    store.load(slug)  # which stores a migration
+    store.load(slug)  # this stores a migration
     session = store.update(slug, **settings) if settings else store.checkpoint(slug)
     resume = project_options.command_line("brainstorm", root, "start", slug, "--resume")
     if json_:
@@ -58,11 +58,11 @@ Examples:
 )
 @given.slug
 @project_options.root
-@click.option("--abandon", is_flag=True, help="Give it up instead of completing it.")
+@click.option("--abandon", is_flag=True, help="Abandon the session instead of completing it.")
 @given.lang
 @project_options.as_json
 def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
-    """Complete a session, or give it up. Undo: `reopen`, whose line is printed."""
+    """Complete or abandon a session. Undo: `reopen`; the command is printed."""
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))
     session = store.abandon(slug) if abandon else store.finish(slug)
@@ -72,7 +72,7 @@ def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool)
         output.aside(say(lang, "low_score", ems=session.ems, least=LOW_SCORE))
     changed = before is not None and before.status != session.status
     undo = project_options.command_line("brainstorm", root, "reopen", slug) if changed else ""
-    return given.told(session, lang, json_, undo)
+    return given.print_outcome(session, lang, json_, undo)
 
 
 @click.command(
@@ -87,9 +87,9 @@ Example:
 @given.lang
 @project_options.as_json
 def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
-    """Go on with a session that was completed or given up.
+    """Reopen a session that was completed or abandoned.
 
-    One in archive/ is brought back first: `restore --archived`. Undo: `finish`, whose line is printed.
+    Restore an archived one first: `restore --archived`. Undo: `finish`; the command is printed.
     """
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))
@@ -97,4 +97,4 @@ def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
     changed = before is not None and before.status != session.status
     undo = project_options.command_line("brainstorm", root, "finish", slug, *ended) if changed else ""
-    return given.told(session, lang, json_, undo)
+    return given.print_outcome(session, lang, json_, undo)

@@ -1,4 +1,4 @@
-"""The options that several commands on brainstorms share, and how pairs on the command line are read."""
+"""Options that several commands on brainstorms share, and the parsing of pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ named = project_options.resolving(lambda root, word: store_in(root).find(word))
 
 
 def _slugs(ctx: click.Context) -> list[str]:
-    """The slugs of the project, the newest first."""
+    """The slugs of the project, newest first."""
     rows = [*store_in(ctx.params["root"]).list()]
     rows.sort(key=lambda row: row.updated.timestamp() if row.updated else 0.0, reverse=True)
     return [row.slug for row in rows]
@@ -35,10 +35,10 @@ def _slugs(ctx: click.Context) -> list[str]:
 complete = completing.ids(_slugs)
 slug = click.argument("slug", metavar="SLUG", callback=named, shell_complete=complete)
 lang = click.option(
-    "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="The language of what is said."
+    "--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], help="Language of the output."
 )
 questions = click.option("-q", "--question", "questions", multiple=True, help="A question; may be repeated.")
-ems = click.option("--ems", type=click.IntRange(0, 100), help="The score as it is now.")
+ems = click.option("--ems", type=click.IntRange(0, 100), help="The current score.")
 axis = click.option(
     "--axis",
     "axes",
@@ -46,9 +46,9 @@ axis = click.option(
     metavar="NAME=N",
     help=f"An axis of the score, 0 to 100; give all of {', '.join(AXES)}.",
 )
-phase = click.option("--phase", type=click.Choice(PHASES), help="The phase as it is now.")
-persona = click.option("--persona", type=click.Choice(PERSONAS), help="Who leads it from now on.")
-mode = click.option("--mode", type=click.Choice(MODES), help="How it is led from now on.")
+phase = click.option("--phase", type=click.Choice(PHASES), help="The current phase.")
+persona = click.option("--persona", type=click.Choice(PERSONAS), help="Facilitator from now on.")
+mode = click.option("--mode", type=click.Choice(MODES), help="Facilitation mode from now on.")
 
 
 def scores(command: Command) -> Command:
@@ -66,13 +66,13 @@ def settings(command: Command) -> Command:
 
 
 def set_by(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options of `scores` and `settings` say, with the axes read; what was not given is left out.
+    """The values of the options of `scores` and `settings`, with the axes parsed; missing ones are left out.
 
     Raises:
-        Invalid: an axis is no whole number.
+        Invalid: an axis is not a whole number.
     """
-    told = {**options, "axes": axes_of(options["axes"])}
-    return {name: value for name, value in told.items() if value is not None}
+    values = {**options, "axes": axes_of(options["axes"])}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def store_in(root: Path) -> BrainstormStore:
@@ -81,10 +81,10 @@ def store_in(root: Path) -> BrainstormStore:
 
 
 def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None:
-    """Print what is odd about sessions beside the result.
+    """Print problems of sessions, on standard error.
 
-    Problems are worded in English, and no screen is in two languages: in another one it is said how many there are,
-    and which command prints them.
+    Problems are worded in English, and a screen has one language: in another language only their number is
+    printed, with the command that prints them.
     """
     if lang == LANGUAGES[0] or not problems:
         project_options.warn(problems)
@@ -94,28 +94,28 @@ def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None
 
 
 def before(read: Callable[[], T]) -> T | None:
-    """What there was before a write, for its undo line; None if it cannot be read: the write then says why."""
+    """The state before a write, for its undo line; None if it cannot be read: the write then reports why."""
     with suppress(SessionaryError):
         return read()
     return None
 
 
-def told(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:
-    """Print that a session is stored, and where; and the command that undoes that, if there is one."""
+def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:
+    """Print that a session is stored, and where; and the command that undoes it, if there is one."""
     if json_:
         output.value(drawn.as_object(session) | {"undo": undo or None})
         return 0
     output.line(harmless(saved(project_options.short_path(session.path), lang)))
     if undo:
-        changing.tell(say(lang, "undo"), undo)
+        changing.print_command(say(lang, "undo"), undo)
     return 0
 
 
 def axes_of(given: Sequence[str]) -> dict[str, int] | None:
-    """The axes that were given, by name in any case; None if none was.
+    """The axes that were given, by name in any case; None if there are none.
 
     Raises:
-        Invalid: a value is no whole number.
+        Invalid: a value is not a whole number.
     """
     if not given:
         return None
@@ -125,12 +125,12 @@ def axes_of(given: Sequence[str]) -> dict[str, int] | None:
         try:
             found[names.get(name.casefold(), name)] = int(value)
         except ValueError:
-            raise Invalid(f"the axis {name} is {value!r}", hint="give a whole number from 0 to 100") from None
+            raise Invalid(f"axis {name} is {value!r}", hint="give a whole number from 0 to 100") from None
     return found
 
 
 def pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
-    """``NAME=VALUE`` words as pairs.
+    """Parse ``NAME=VALUE`` words.
 
     Raises:
         click.UsageError: one of them has no name or no ``=``.
@@ -139,6 +139,6 @@ def pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
     for word in given:
         name, sign, value = word.partition("=")
         if not sign or not name.strip():
-            raise click.UsageError(f"{option} wants NAME=VALUE, not {word!r}")
+            raise click.UsageError(f"{option} takes NAME=VALUE, not {word!r}")
         found.append((name.strip(), value.strip()))
     return found

@@ -1,6 +1,6 @@
-"""`sessionary brainstorm start`: look what there is to resume, ask which of two, begin or go on.
+"""`sessionary brainstorm start`: find sessions to resume, ask which one, start or resume it.
 
-Whoever cannot be asked has to say it: a session in progress is neither resumed nor archived by guess.
+Without a terminal an option must decide: a session in progress is neither resumed nor archived by default.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ _RESUME, _NEW = "1", "2"
     epilog="""\b
 Examples:
   sessionary brainstorm start feature-auth -q "Who signs in?"
-  sessionary brainstorm start                     what is in progress?
+  sessionary brainstorm start                     list what is in progress
   sessionary brainstorm start feature-auth --resume
-  sessionary brainstorm start feature-auth --new   archives the present one
+  sessionary brainstorm start feature-auth --new   archives the current one
 """,
 )
 @click.argument("slug", required=False, metavar="[SLUG]", shell_complete=given.complete)
 @project_options.root
 @given.questions
-@click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Who leads it.")
-@click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="How it is led.")
+@click.option("--persona", type=click.Choice(PERSONAS), default=PERSONAS[0], help="Facilitator.")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], help="Facilitation mode.")
 @given.scores
-@click.option("--progressive", is_flag=True, help="Keep note of the phases that are done.")
-@click.option("--resume", is_flag=True, help="Go on with the session that is there.")
-@click.option("--new", is_flag=True, help="Begin anew; a session of that name goes to archive/.")
+@click.option("--progressive", is_flag=True, help="Record the phases that are done.")
+@click.option("--resume", is_flag=True, help="Resume the existing session.")
+@click.option("--new", is_flag=True, help="Start a new session; an existing one moves to archive/.")
 @click.option(
     "--days",
     type=click.IntRange(0),
     default=DAYS_KEPT,
-    help="After how many days old sessions are cleaned up.",
+    help="Age in days after which ended sessions are cleaned up.",
 )
 @given.lang
 @project_options.as_json
 def start_command(
     slug: str | None, root: Path, resume: bool, new: bool, days: int, lang: str, json_: bool, **fields: Any
 ) -> int:
-    """Begin a session, or go on with one that is in progress.
+    """Start a session, or resume one that is in progress.
 
-    On a terminal it is asked which of the two; elsewhere --resume or --new says it (else the exit code is 11, and
-    what was found is printed). Sessions that ended more than 30 days ago are moved to .trash/. There is no undo for
-    a new session; the one it has replaced comes back with `restore --archived --replace`.
+    On a terminal you are asked which; elsewhere --resume or --new decides (otherwise the sessions found are
+    printed, with exit code 11). Sessions that ended more than 30 days ago are moved to .trash/. A new session
+    has no undo; the one that it replaced is restored by `restore --archived --replace`.
     """
     if resume and new:
         raise click.UsageError("--resume and --new exclude each other")
     store = given.store_in(root)
     found, cleaned = store.launch(slug, days=days)
-    _tell_cleaned(cleaned, lang)
+    _print_cleaned(cleaned, lang)
     present = _present(found, root, slug, lang)
     if _wants_to_resume(present, resume=resume, new=new, lang=lang, json_=json_):
         assert present is not None
@@ -76,7 +76,7 @@ def start_command(
 
 
 def _present(found: Found, root: Path, slug: str | None, lang: str) -> Row | None:
-    """The session that could be resumed; of several the one that changed last, the others are told."""
+    """The session to resume; of several the one that changed last; the others are printed."""
     if not found.sessions:
         return None
     if slug is None:
@@ -90,8 +90,8 @@ def _present(found: Found, root: Path, slug: str | None, lang: str) -> Row | Non
 def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, json_: bool) -> bool:
     if row is None or row.status != IN_PROGRESS:
         if resume:
-            told = "there is no session in progress" if row is None else f"session {row.slug} is {row.status}"
-            raise TransitionError(told, hint="start one without --resume")
+            reason = "no session in progress" if row is None else f"session {row.slug} is {row.status}"
+            raise TransitionError(reason, hint="start one without --resume")
         return False
     if resume or new:
         return resume
@@ -115,7 +115,7 @@ def _wants_to_resume(row: Row | None, *, resume: bool, new: bool, lang: str, jso
 
 def _ask_name(*, new: bool, found: bool, json_: bool) -> str:
     if not project_options.may_ask(json_) or not (new or found):
-        raise click.UsageError("name the session that is to begin: sessionary brainstorm start SLUG")
+        raise click.UsageError("name the session to start: sessionary brainstorm start SLUG")
     name: str = click.prompt("SLUG", err=True)
     return name
 
@@ -141,9 +141,9 @@ def _begin(
     *,
     agreed: bool,
 ) -> int:
-    """Begin a session. One of that name makes room if it has ended, or if it was `agreed` that it may go.
+    """Start a session. An existing one of that name is moved if it has ended, or if the user `agreed` to it.
 
-    Somebody else may have begun it since we looked: then nobody has agreed to anything.
+    Another process may have started it in the meantime: then the user has agreed to nothing.
     """
     before = store.detect(slug).sessions
     ended = bool(before) and before[0].status != IN_PROGRESS
@@ -160,10 +160,10 @@ def _begin(
         output.aside(harmless(say(lang, "archived", id=archived)))
     output.line(harmless(saved(project_options.short_path(session.path), lang)))
     if undo:
-        changing.tell(say(lang, "undo"), undo)
+        changing.print_command(say(lang, "undo"), undo)
     return 0
 
 
-def _tell_cleaned(cleaned: list[Cleaned], lang: str) -> None:
+def _print_cleaned(cleaned: list[Cleaned], lang: str) -> None:
     for one in cleaned:
         output.aside(harmless(say(lang, "not_cleaned" if one.problem else "cleaned", slug=one.row.slug)))

@@ -1,4 +1,4 @@
-"""The commands that move a session: answers, the next iteration, steps back."""
+"""The commands that move a session: answer, continue, update, back."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sessionary.layouts.brainstorm.texts import jump_summary, say
     epilog="""\b
 Examples:
   sessionary brainstorm answer feature-auth "developers and admins" --ems 38
-  sessionary brainstorm answer feature-auth          asks, on a terminal
+  sessionary brainstorm answer feature-auth          asks on a terminal
 """,
 )
 @given.slug
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @project_options.root
 @given.settings
-@click.option("--minutes", type=click.IntRange(0), help="How long these answers took.")
+@click.option("--minutes", type=click.IntRange(0), help="Time spent on these answers.")
 @given.lang
 @project_options.as_json
 def answer_command(
@@ -40,20 +40,20 @@ def answer_command(
     json_: bool,
     **options: Any,
 ) -> int:
-    """Record answers to the questions of the present iteration.
+    """Record answers to the questions of the current iteration.
 
-    After a step back they begin a branch; what was answered there before is kept. Without a TEXT each question is
-    asked, on a terminal. There is no undo: no answer is ever dropped.
+    After a step back they start a branch; the previous answers there are kept. Without TEXT each question is
+    asked on a terminal. There is no undo: no answer is ever dropped.
     """
     store = given.store_in(root)
-    settings = given.set_by(options)  # what cannot be meant is refused before anybody is asked
+    settings = given.set_by(options)  # invalid options are refused before the questions
     answers = list(texts) or _asked(store, slug, lang, json_)
     session = store.answer(slug, answers, duration=minutes, **settings)
-    return given.told(session, lang, json_)
+    return given.print_outcome(session, lang, json_)
 
 
 def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[str]:
-    """What the person answers to each question; nothing of it is stored before all are answered."""
+    """The user's answers to the questions; nothing is stored until all are answered."""
     questions = store.load(slug, store_migration=False).questions
     if not project_options.may_ask(json_):
         raise click.UsageError("give the answers: sessionary brainstorm answer SLUG TEXT...")
@@ -66,7 +66,7 @@ def _asked(store: BrainstormStore, slug: str, lang: str, json_: bool) -> list[st
 Examples:
   sessionary brainstorm continue feature-auth -q "How long does it live?"
   sessionary brainstorm continue feature-auth -q "What if it fails?" --persona sparring
-  sessionary brainstorm continue feature-auth    forward again after `back`
+  sessionary brainstorm continue feature-auth    go forward after `back`
 """,
 )
 @given.slug
@@ -83,10 +83,10 @@ def continue_command(
     json_: bool,
     **options: Any,
 ) -> int:
-    """Go on to the next iteration.
+    """Go to the next iteration.
 
-    After a step back that is the one that is stored, else a new one. Undo: `back`, whose line is printed; it leaves
-    persona and mode as they are then.
+    After a step back that is the stored one, else a new one. Undo: `back`; the command is printed. It does
+    not change persona and mode back.
     """
     store = given.store_in(root)
     before = store.load(slug, store_migration=False)
@@ -99,7 +99,9 @@ def continue_command(
     else:
         output.lines(drawn.state(store.load(slug), lang=lang))
     if not json_:
-        changing.tell(say(lang, "undo"), project_options.command_line("brainstorm", root, "back", slug))
+        changing.print_command(
+            say(lang, "undo"), project_options.command_line("brainstorm", root, "back", slug)
+        )
     return 0
 
 
@@ -120,35 +122,33 @@ Examples:
     "summary",
     multiple=True,
     metavar="NAME=TEXT",
-    help="What there is at the middle of it (transition_summary); may be repeated.",
+    help="An entry of the mid-session summary (transition_summary); may be repeated.",
 )
 @given.lang
 @project_options.as_json
 def update_command(
     slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
 ) -> int:
-    """Set score, phase, persona or mode, without an answer or another iteration.
+    """Set score, phase, persona or mode, without an answer or a new iteration.
 
-    A summary has no undo but another one.
+    A summary is undone only by another one.
     """
     settings = given.set_by(options)
     if summary:
         settings["transition_summary"] = dict(given.pairs(summary, "--summary"))
     if not settings:
-        raise click.UsageError(
-            "say what is to be set: --phase, --persona, --mode, --ems, --axis or --summary"
-        )
+        raise click.UsageError("give at least one of --phase, --persona, --mode, --ems, --axis or --summary")
     store = given.store_in(root)
     before = given.before(lambda: store.load(slug, store_migration=False))
     session = store.update(slug, **settings)
     undo = _back_to(before, session)
-    return given.told(
+    return given.print_outcome(
         session, lang, json_, project_options.command_line("brainstorm", root, *undo) if undo else ""
     )
 
 
 def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
-    """The words that set what `update` has changed back; none if it changed nothing that can be set back."""
+    """The words that revert an `update`; none if nothing can be reverted."""
     if before is None:
         return []
     words = []
@@ -169,7 +169,7 @@ def _back_to(before: Brainstorm | None, now: Brainstorm) -> list[str]:
 Examples:
   sessionary brainstorm back feature-auth
   sessionary brainstorm back feature-auth 2 --lang fr
-  sessionary brainstorm continue feature-auth        forward again
+  sessionary brainstorm continue feature-auth        go forward again
 """,
 )
 @given.slug
@@ -180,13 +180,15 @@ Examples:
 def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> int:
     """Go back N iterations, 1 to 5 (default 1).
 
-    No answer is lost: `continue` goes forward again, and a new answer begins a branch.
-    Undo: the line of `continue` that is printed.
+    No answer is lost: `continue` goes forward again, and a new answer starts a branch.
+    Undo: `continue`; the command is printed.
     """
     jump = given.store_in(root).back(slug, steps)
     if json_:
         output.value(drawn.jump_object(slug, jump, restored=True))
         return 0
     output.line(harmless(jump_summary(jump, lang)))
-    changing.tell(say(lang, "go_forward"), project_options.command_line("brainstorm", root, "continue", slug))
+    changing.print_command(
+        say(lang, "go_forward"), project_options.command_line("brainstorm", root, "continue", slug)
+    )
     return 0

@@ -1,4 +1,4 @@
-"""The commands that note a technique or an idea."""
+"""The commands that record a technique or an idea."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Examples:
 @given.slug
 @click.argument("technique", metavar="TECHNIQUE")
 @project_options.root
-@click.option("--applied", is_flag=True, help="It was applied, not only suggested.")
+@click.option("--applied", is_flag=True, help="Record it as applied, not only suggested.")
 @click.option("--category", default=UNKNOWN_CATEGORY, help="The kind of technique, for example creative.")
-@click.option("--reason", default="", help="Why it was suggested.")
+@click.option("--reason", default="", help="Reason for the suggestion.")
 @click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
 @click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
 @project_options.as_json
@@ -41,9 +41,9 @@ def technique_command(
     weak_axes: tuple[str, ...],
     json_: bool,
 ) -> int:
-    """Note that a technique was suggested, or applied.
+    """Record that a technique was suggested, or applied.
 
-    Applied after it was suggested, it stays one entry. There is no undo.
+    If it was suggested before, the entry is updated. There is no undo.
     """
     session = given.store_in(root).technique(
         slug,
@@ -73,21 +73,21 @@ Examples:
 @given.slug
 @click.argument("text", required=False, metavar="[TEXT]")
 @project_options.root
-@click.option("--score", type=click.IntRange(0, 10), help="How good it is.")
-@click.option("--number", type=click.IntRange(1), help="Score the idea of this number instead of noting one.")
+@click.option("--score", type=click.IntRange(0, 10), help="Score of the idea.")
+@click.option("--number", type=click.IntRange(1), help="Score the existing idea with this number.")
 @project_options.as_json
 def idea_command(
     slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
 ) -> int:
-    """Note an idea, or give one another score.
+    """Record an idea, or change the score of one.
 
-    There is no undo for a new one.
+    There is no undo of a new idea.
     """
     store = given.store_in(root)
     undo = ""
     if number is not None:
         if text is not None or score is None:
-            raise click.UsageError("--number goes with --score, and with no TEXT")
+            raise click.UsageError("--number needs --score, and no TEXT")
         before = given.before(lambda: store.load(slug, store_migration=False))
         store.score_idea(slug, number, score)
         undo = _back_to(before, root, number, score)
@@ -98,15 +98,15 @@ def idea_command(
     if json_:
         output.value({"slug": slug, "idea": number, "score": score, "undo": undo or None})
         return 0
-    told = "" if score is None else f", score {score}"
-    output.lines(changing.done(f"idea {number} of {slug}{told}"))
+    scored = "" if score is None else f", score {score}"
+    output.lines(changing.done(f"idea {number} of {slug}{scored}"))
     if undo:
-        changing.tell("undo", undo)
+        changing.print_command("undo", undo)
     return 0
 
 
 def _back_to(before: Brainstorm | None, root: Path, number: int, score: int) -> str:
-    """The command that gives an idea its old score; empty if it had none, or the same."""
+    """The command that sets the old score of an idea; empty if it had none, or the same."""
     was = (
         next((idea.get("score") for idea in before.ideas if idea.get("id") == number), None)
         if before

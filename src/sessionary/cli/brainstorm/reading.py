@@ -1,4 +1,4 @@
-"""The commands that only read brainstorms: list, show, status."""
+"""The commands that read brainstorms: list, show, status."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Examples:
 @given.lang
 @project_options.as_json
 def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
-    """Where a session stands, and what is asked.
+    """Show the state of a session and its open questions.
 
-    Score, axes, phase, iteration, questions.
+    Prints score, axes, phase, iteration and questions.
     """
     session = given.store_in(root).load(slug, store_migration=False)
     if json_:
@@ -60,9 +60,9 @@ Examples:
 @project_options.root
 @project_options.as_json
 def show_command(slug: str, root: Path, json_: bool) -> int:
-    """Show the whole session; nothing is changed.
+    """Show a whole session; nothing is changed.
 
-    Questions and answers, ideas, techniques, rounds.
+    Prints questions and answers, ideas, techniques and rounds.
     """
     session = given.store_in(root).load(slug, store_migration=False)
     if json_:
@@ -84,13 +84,13 @@ Examples:
 """,
 )
 @project_options.root
-@click.option("--status", type=click.Choice(STATUSES), help="Only those of this status.")
-@click.option("--archived", is_flag=True, help="Those in archive/ instead, by the name that `restore` takes.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only this status.")
+@click.option("--archived", is_flag=True, help="List archive/ instead, with the names that `restore` takes.")
 @options.as_json("the sessions", "one session")
 def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
-    """List the sessions of the project, the newest first.
+    """List the sessions of the project, newest first.
 
-    The bars are its score over the iterations.
+    The bars show the score over the iterations.
     """
     options.one_format(json_, jsonl)
     store = given.store_in(root)
@@ -102,9 +102,9 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
         return 0
     if not rows:
         output.aside(
-            "no archived brainstorm sessions here"
+            "No archived brainstorm sessions."
             if archived
-            else "no brainstorm sessions here; `sessionary brainstorm start SLUG` begins one"
+            else "No brainstorm sessions. Start one: `sessionary brainstorm start SLUG`"
         )
         return 0
     with output.paged():
@@ -113,13 +113,13 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
 
 
 def _object(row: Row, *, archived: bool) -> dict[str, Any]:
-    told = row._asdict() | {"archived": archived, "name": _name(row)}
-    told["problems"] = [problem.as_dict() for problem in row.problems]
-    return {**told, "health": row.health}
+    fields = row._asdict() | {"archived": archived, "name": _name(row)}
+    fields["problems"] = [problem.as_dict() for problem in row.problems]
+    return {**fields, "health": row.health}
 
 
 def _name(row: Row) -> str:
-    """The name of the file: the slug, in the archive the id."""
+    """The name of the file: the slug; in the archive, the id."""
     return os.path.basename(row.path).removesuffix(SUFFIX)
 
 

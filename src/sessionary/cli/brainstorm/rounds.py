@@ -1,4 +1,4 @@
-"""The commands that note a round of the party or of the panel, and leave either."""
+"""The commands that record a round of the party or of the panel, and leave either mode."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sessionary.layouts.brainstorm.constants import PANEL_PHASES
 from sessionary.layouts.brainstorm.store import BrainstormStore
 
 _topic = click.argument("topic", required=False, metavar="[TOPIC]")
-_exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; what was noted stays.")
+_exit = click.option("--exit", "leave", is_flag=True, help="Leave the mode; recorded rounds stay.")
 _refers = click.option(
-    "--refers", multiple=True, metavar="NAME=OTHER", help="Whom somebody refers to; may be repeated."
+    "--refers", multiple=True, metavar="NAME=OTHER", help="NAME refers to OTHER; may be repeated."
 )
 
 
@@ -35,10 +35,10 @@ Examples:
 @click.option("--says", multiple=True, metavar="NAME=POINT", help="A point of a persona; may be repeated.")
 @_refers
 @click.option(
-    "--persona", "who", multiple=True, metavar="NAME", help="Who took part (default: who says anything)."
+    "--persona", "who", multiple=True, metavar="NAME", help="A participant (default: all who have a point)."
 )
-@click.option("--synthesis", default="", help="What came of it.")
-@click.option("--ask", default="", metavar="QUESTION", help="What is put to the user.")
+@click.option("--synthesis", default="", help="Synthesis of the round.")
+@click.option("--ask", default="", metavar="QUESTION", help="A question to the user.")
 @_exit
 @project_options.as_json
 def party_command(
@@ -53,23 +53,23 @@ def party_command(
     leave: bool,
     json_: bool,
 ) -> int:
-    """Note a round of the party.
+    """Record a round of the party.
 
-    That enters its mode, and leaves the panel. There is no undo: rounds stay.
+    This enters party mode, and leaves panel mode. There is no undo: rounds stay.
     """
     store = given.store_in(root)
     if _left(store, slug, topic, "party", leave=leave, json_=json_):
         return 0
-    said = _gathered(given.pairs(says, "--says"), "persona", "key_points")
+    contributions = _gathered(given.pairs(says, "--says"), "persona", "key_points")
     number = store.party(
         slug,
         str(topic),
-        _referring(said, "persona", refers),
+        _referring(contributions, "persona", refers),
         synthesis=synthesis,
         user_question=ask,
         personas=who or None,
     )
-    return _tell_round(slug, "party", number, json_)
+    return _print_round(slug, "party", number, json_)
 
 
 @click.command(
@@ -85,15 +85,15 @@ Examples:
 @_topic
 @project_options.root
 @click.option(
-    "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="How it was discussed."
+    "--phase", type=click.Choice(PANEL_PHASES), default=PANEL_PHASES[0], help="Phase of the discussion."
 )
 @click.option(
     "--says", multiple=True, metavar="NAME=POSITION", help="The position of an expert; may be repeated."
 )
-@click.option("--framework", multiple=True, metavar="NAME=FRAMEWORK", help="What an expert goes by.")
+@click.option("--framework", multiple=True, metavar="NAME=FRAMEWORK", help="Framework of an expert.")
 @_refers
 @click.option(
-    "--expert", "who", multiple=True, metavar="NAME", help="Who took part (default: who says anything)."
+    "--expert", "who", multiple=True, metavar="NAME", help="A participant (default: all who have a position)."
 )
 @click.option("--agrees", multiple=True, metavar="TEXT", help="A point of agreement; may be repeated.")
 @click.option(
@@ -115,40 +115,40 @@ def panel_command(
     leave: bool,
     json_: bool,
 ) -> int:
-    """Note a round of the panel.
+    """Record a round of the panel.
 
-    That enters its mode, and leaves the party. There is no undo: rounds stay.
+    This enters panel mode, and leaves party mode. There is no undo: rounds stay.
     """
     store = given.store_in(root)
     if _left(store, slug, topic, "panel", leave=leave, json_=json_):
         return 0
-    said = _gathered(given.pairs(says, "--says"), "expert", "positions")
+    contributions = _gathered(given.pairs(says, "--says"), "expert", "positions")
     frameworks = dict(given.pairs(framework, "--framework"))
-    for one in said:
+    for one in contributions:
         one["framework"] = frameworks.get(one["expert"], "")
         one["position"] = "; ".join(one.pop("positions"))
     number = store.panel(
         slug,
         str(topic),
-        _referring(said, "expert", refers),
+        _referring(contributions, "expert", refers),
         phase=phase,
         convergent=agrees,
         tensions=tensions,
         experts=who or None,
     )
-    return _tell_round(slug, "panel", number, json_)
+    return _print_round(slug, "panel", number, json_)
 
 
 def _left(
     store: BrainstormStore, slug: str, topic: str | None, mode: str, *, leave: bool, json_: bool
 ) -> bool:
-    """True if the mode was to be left, and was: that of a session in the other mode is left already."""
+    """True if --exit was given and the mode was left; also true if the session is in the other mode."""
     if not leave:
         if topic is None:
             raise click.UsageError(f"give the topic: sessionary brainstorm {mode} SLUG TOPIC")
         return False
     if topic is not None:
-        raise click.UsageError("--exit goes with no TOPIC")
+        raise click.UsageError("--exit takes no TOPIC")
     if store.load(slug).mode == mode:
         store.update(slug, mode="standard")
     now = store.load(slug).mode
@@ -159,27 +159,27 @@ def _left(
     return True
 
 
-def _gathered(said: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
-    """The contributions, one for each who says anything, in the order of their first words."""
+def _gathered(contributions: Sequence[tuple[str, str]], who: str, what: str) -> list[dict[str, Any]]:
+    """The contributions, one per participant, in the order of their first points."""
     found: dict[str, dict[str, Any]] = {}
-    for name, text in said:
+    for name, text in contributions:
         found.setdefault(name, {who: name, what: []})[what].append(text)
     return list(found.values())
 
 
-def _referring(said: list[dict[str, Any]], who: str, refers: Sequence[str]) -> list[dict[str, Any]]:
-    """The contributions with whom they refer to."""
-    by_name = {one[who]: one for one in said}
+def _referring(contributions: list[dict[str, Any]], who: str, refers: Sequence[str]) -> list[dict[str, Any]]:
+    """The contributions with their references."""
+    by_name = {one[who]: one for one in contributions}
     for name, other in given.pairs(refers, "--refers"):
         if name not in by_name:
-            raise click.UsageError(f"--refers names {name}, who says nothing")
+            raise click.UsageError(f"--refers names {name}, who has no point")
         by_name[name].setdefault("references", []).append(other)
-    return said
+    return contributions
 
 
-def _tell_round(slug: str, mode: str, number: int, json_: bool) -> int:
+def _print_round(slug: str, mode: str, number: int, json_: bool) -> int:
     if json_:
         output.value({"slug": slug, "mode": mode, "round": number})
     else:
-        output.lines(changing.done(f"round {number} of the {mode} of {slug}"))
+        output.lines(changing.done(f"recorded round {number} of the {mode} of {slug}"))
     return 0

@@ -1,4 +1,4 @@
-"""The commands on many brainstorms at once: check, clean up, bring back, migrate."""
+"""The commands on many brainstorms: validate, cleanup, restore, migrate."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Examples:
 )
 @click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
 @project_options.root
-@click.option("--strict", is_flag=True, help="Want all that the format calls required, and no strange word.")
+@click.option("--strict", is_flag=True, help="Require all mandatory fields, and only known values.")
 @project_options.notes
 @options.as_json("the findings", "one problem")
 def validate_command(
     slug: str | None, root: Path, strict: bool, notes: bool, json_: bool, jsonl: bool
 ) -> int:
-    """Find what is wrong with sessions; nothing is changed.
+    """Check sessions; nothing is changed.
 
-    The exit code is 13 if anything is found that is worse than a note.
+    Exit code 13: something worse than a note was found.
     """
     options.one_format(json_, jsonl)
     store = given.store_in(root)
@@ -58,16 +58,16 @@ Examples:
 )
 @project_options.root
 @click.option(
-    "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="How old they must be."
+    "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="Minimum age in days."
 )
-@click.option("--erase", is_flag=True, help="Delete them for good instead of moving them to .trash/.")
+@click.option("--erase", is_flag=True, help="Delete them permanently instead of moving them to .trash/.")
 @project_options.dry_run
 @project_options.as_json
 def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
-    """Move sessions that ended long ago to .trash/.
+    """Move ended sessions to .trash/.
 
-    Those that have not changed for more than so many days of 24 hours; what is in progress stays.
-    Undo: `restore`, whose line is printed; there is no undo of --erase.
+    Only sessions unchanged for more than this many days of 24 hours; sessions in progress stay. Undo:
+    `restore`; the command is printed. There is no undo of --erase.
     """
     done = given.store_in(root).cleanup(days, dry_run=dry_run, erase=erase)
     failed = [one.problem for one in done if one.problem]
@@ -75,7 +75,7 @@ def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bo
         output.value({"dry_run": dry_run, "erased": erase, "sessions": [_cleaned(one) for one in done]})
     else:
         project_options.warn(failed)
-        _tell_cleaned([one for one in done if not one.problem], root, dry_run=dry_run, erase=erase)
+        _print_cleaned([one for one in done if not one.problem], root, dry_run=dry_run, erase=erase)
     return PARTLY if failed else 0
 
 
@@ -86,21 +86,23 @@ def _cleaned(one: Cleaned) -> dict[str, Any]:
     return named | {"moved_to": one.moved_to, "problem": problem}
 
 
-def _tell_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool) -> None:
+def _print_cleaned(done: list[Cleaned], root: Path, *, dry_run: bool, erase: bool) -> None:
     if not done:
         output.lines(changing.done("nothing to clean up"))
         return
-    verb = "would go" if dry_run else "erased" if erase else "moved to .trash/"
+    verb = "would be moved" if dry_run else "erased" if erase else "moved to .trash/"
     for one in done:
         output.lines(item("  ", f"{one.row.slug}  {one.row.status}, {changing.at(one.row.updated)}"))
     output.lines(changing.done(f"{formatting.count(len(done), 'session')} {verb}", "·" if dry_run else "✓"))
     if not dry_run and not erase:
         for one in done:
-            changing.tell("undo", project_options.command_line("brainstorm", root, "restore", one.row.slug))
+            changing.print_command(
+                "undo", project_options.command_line("brainstorm", root, "restore", one.row.slug)
+            )
 
 
 def _ended(ctx: click.Context) -> list[str]:
-    """What can be restored."""
+    """The names that can be restored."""
     store = given.store_in(ctx.params["root"])
     return [_name(row.path) for row in store.archived()] if ctx.params.get("archived") else store.trashed()
 
@@ -116,19 +118,21 @@ Examples:
 )
 @click.argument("slug", metavar="NAME", shell_complete=completing.ids(_ended))
 @project_options.root
-@click.option("--archived", is_flag=True, help="From archive/ instead of .trash/; NAME may be the id.")
 @click.option(
-    "--replace", is_flag=True, help="Move the session that has its name to archive/ (with --archived)."
+    "--archived", is_flag=True, help="Restore from archive/ instead of .trash/; NAME may be the id."
+)
+@click.option(
+    "--replace", is_flag=True, help="Move an existing session of that name to archive/ (with --archived)."
 )
 @project_options.as_json
 def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_: bool) -> int:
-    """Bring a session back that was cleaned up, or replaced by a new one.
+    """Restore a session that was cleaned up, or replaced by a new one.
 
-    Of several of one name the last. It comes back as it was stored: `reopen` goes on with it. Where no session was
-    replaced there is no undo.
+    Of several with one name, the last. It is restored as it was stored: `reopen` resumes it. If no session
+    was replaced, there is no undo.
     """
     if replace and not archived:
-        raise click.UsageError("--replace goes with --archived")
+        raise click.UsageError("--replace needs --archived")
     store = given.store_in(root)
     slug = store.find_ended(slug, archived=archived)
     before = {row.path for row in store.archived()} if replace else set()
@@ -139,12 +143,12 @@ def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_:
     if json_:
         output.value({"slug": slug, "path": path, "undo": undo or None})
         return 0
-    output.lines(changing.done(f"{slug} is back: {harmless(project_options.short_path(path))}"))
+    output.lines(changing.done(f"{slug} is restored: {harmless(project_options.short_path(path))}"))
     back = given.before(lambda: store.load(slug, store_migration=False))
     if back is not None and back.status in (COMPLETED, ABANDONED):
-        changing.tell("go on", project_options.command_line("brainstorm", root, "reopen", slug))
+        changing.print_command("resume", project_options.command_line("brainstorm", root, "reopen", slug))
     if undo:
-        changing.tell("undo", undo)
+        changing.print_command("undo", undo)
     return 0
 
 
@@ -169,10 +173,10 @@ Examples:
 @project_options.dry_run
 @project_options.as_json
 def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
-    """Store older files in the present version.
+    """Store older files in the current version.
 
-    The old bytes stay beside them in a .bak, which is the only undo. A file of an unknown version is left untouched,
-    and told; the exit code is 3 then.
+    The old bytes are kept beside them in a .bak file, which is the only undo. A file of an unknown version is
+    reported and left unchanged; the exit code is 3 then.
     """
     done = given.store_in(root).migrate(slug, dry_run=dry_run)
     failed = [one.problem for one in done if one.problem]
@@ -182,7 +186,7 @@ def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) ->
         project_options.warn(failed)
         output.lines(project_options.lines_of(_told(one, dry_run) for one in done if not one.problem))
         if not done:
-            output.lines(changing.done("every session has the present version"))
+            output.lines(changing.done("every session has the current version"))
     return PARTLY if failed else 0
 
 

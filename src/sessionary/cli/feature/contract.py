@@ -1,4 +1,4 @@
-"""`sessionary feature ack`: who has promised to follow which text of the contract."""
+"""`sessionary feature ack`: which agents have acknowledged which text of the contract."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ Examples:
 )
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
 @project_options.root
-@click.option("--verify", is_flag=True, help="Only tell whether the acknowledgment holds.")
+@click.option("--verify", is_flag=True, help="Only show whether the acknowledgment is valid.")
 @project_options.as_json
 @click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
 def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, jsonl: bool) -> int:
-    """Acknowledge the contract for an agent.
+    """Record that an agent has acknowledged the contract.
 
-    It is written down that AGENT has read CONTRACT, with the checksum of its bytes. With --verify the exit code
-    is 12 if an acknowledgment is missing, or is of another text. There is no undo: acknowledging again replaces it.
+    The record says that AGENT has read CONTRACT, with the checksum of its bytes. With --verify, exit code 12:
+    an acknowledgment is missing, or is of another text. There is no undo: acknowledging again replaces it.
     """
     agent, contract = (None, words[0]) if len(words) == 1 else words if len(words) == 2 else ("", "")
     if not contract or (agent is None and not verify):
         raise click.UsageError("give AGENT and CONTRACT")
     options.one_format(json_, jsonl)
     if jsonl and not verify:
-        raise click.UsageError("--jsonl goes with --verify")
+        raise click.UsageError("--jsonl needs --verify")
     if verify:
         return _verify(root, agent, contract, json_, jsonl)
     assert agent is not None
     store = given.store_in(root)
     place = str(store.acknowledge(agent, contract))
     document: dict[str, object] = {"agent": agent, "contract": os.path.abspath(contract), "path": place}
-    return given.told(
+    return given.print_outcome(
         store, f"{one_line(agent)} has acknowledged {one_line(contract)}", document, json_=json_
     )
 
@@ -64,5 +64,5 @@ def _verify(root: Path, agent: str | None, contract: str, json_: bool, jsonl: bo
             sign, words = ("✓ ", "holds") if verdict.holds else ("✗ ", str(verdict.reason))
             output.lines(item(sign, f"{verdict.agent} {words}"))
         if not verdicts:
-            output.aside("nobody has acknowledged a contract here")
+            output.aside("No contract has been acknowledged.")
     return 0 if all(verdict.holds for verdict in verdicts) else Invalid.exit_code

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands on features share."""
+"""Arguments and options that several commands on features share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ archived = click.argument(
     ),
 )
 agent = click.option(
-    "--agent", default=DEFAULT_AGENT, show_default=True, help="Who does it, for the history."
+    "--agent", default=DEFAULT_AGENT, show_default=True, help="The agent, as recorded in the history."
 )
 require_ack = click.option(
     "--require-ack",
@@ -48,7 +48,7 @@ require_ack = click.option(
 
 
 def writing(command: Callable[..., int]) -> Callable[..., int]:
-    """The options of a command that writes; it is given the store, which knows for whom it writes."""
+    """The options of a command that writes; it is given the store, which knows the agent."""
 
     @functools.wraps(command)
     def called(root: Path, agent: str, require_ack: Path | None, **rest: Any) -> int:
@@ -65,16 +65,16 @@ def store_in(root: Path, agent: str = DEFAULT_AGENT, require_ack: Path | None = 
 
 
 def before(read: Callable[[], T]) -> T | None:
-    """What there was before a write, for its undo line; None if it cannot be read: the write then says why."""
+    """The state before a write, for its undo line; None if it cannot be read: the write then reports why."""
     with suppress(SessionaryError):
         return read()
     return None
 
 
-def told(
+def print_outcome(
     store: FeatureStore, text: str, document: dict[str, object], *, json_: bool, undo: Sequence[str] = ()
 ) -> int:
-    """Print what was done, its problems, and the command that undoes it, if `undo` has its words."""
+    """Print the outcome, its problems, and the command that undoes it, if there is one."""
     if json_:
         problems = [problem.as_dict() for problem in store.last_report.problems]
         output.value({**document, "undo": command_line(store, *undo) if undo else None, "problems": problems})
@@ -82,12 +82,12 @@ def told(
     project_options.warn(store.last_report.problems)
     output.lines(changing.done(text))
     if undo:
-        changing.tell("undo", command_line(store, *undo))
+        changing.print_command("undo", command_line(store, *undo))
     return 0
 
 
 def command_line(store: FeatureStore, *words: str) -> str:
-    """A command on the features of the same project, to be copied."""
+    """A command to copy on the features of the same project."""
     project = store.home.parent
     return project_options.command_line(
         "feature", Path() if project.resolve() == Path.cwd() else project, *words

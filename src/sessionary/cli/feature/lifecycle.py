@@ -1,4 +1,4 @@
-"""The commands that move a whole feature: pause, resume, complete, archive, unarchive."""
+"""The commands that change the status of a feature: pause, resume, complete, archive, unarchive."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sessionary.layouts.orchestrator.rules import COMPLETED
 from sessionary.layouts.orchestrator.store import FeatureStore
 
 
-def _tell(
+def _print_status(
     store: FeatureStore, feature_id: str, status: str, undo: list[str], *, changed: bool, json_: bool
 ) -> int:
     text = f"{feature_id} is {status}" + ("" if changed else " already: nothing to do")
     document = {"feature_id": feature_id, "status": status, "changed": changed}
-    return given.told(store, text, document, json_=json_, undo=undo if changed else ())
+    return given.print_outcome(store, text, document, json_=json_, undo=undo if changed else ())
 
 
 @click.command(
@@ -29,9 +29,9 @@ Example:
 @given.feature
 @given.writing
 def pause_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Let a feature rest. Undo: `resume`, whose line is printed."""
+    """Pause a feature. Undo: `resume`; the command is printed."""
     undo = ["resume", feature_id]
-    return _tell(store, feature_id, "paused", undo, changed=store.pause(feature_id), json_=json_)
+    return _print_status(store, feature_id, "paused", undo, changed=store.pause(feature_id), json_=json_)
 
 
 @click.command(
@@ -43,17 +43,17 @@ Examples:
 """,
 )
 @given.feature
-@click.option("--reopen", is_flag=True, help="Go on with a completed feature.")
+@click.option("--reopen", is_flag=True, help="Reopen a completed feature.")
 @given.writing
 def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
-    """Go on with a feature that rests, or with --reopen with one that is completed.
+    """Resume a paused feature, or with --reopen a completed one.
 
-    Undo: `pause` or `complete`, whose line is printed.
+    Undo: `pause` or `complete`; the command is printed.
     """
     before = given.before(lambda: {row.feature_id: row.status for row in store.list_features()})
     changed = store.resume(feature_id, reopen=reopen)
     undo = ["complete" if (before or {}).get(feature_id) == COMPLETED else "pause", feature_id]
-    return _tell(store, feature_id, "active", undo, changed=changed, json_=json_)
+    return _print_status(store, feature_id, "active", undo, changed=changed, json_=json_)
 
 
 @click.command(
@@ -68,10 +68,12 @@ Example:
 def complete_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
     """Mark a feature as completed.
 
-    Undo: `resume --reopen`, whose line is printed; it makes the feature active, also if it rested.
+    Undo: `resume --reopen`; the command is printed. It makes the feature active, even if it was paused.
     """
     undo = ["resume", feature_id, "--reopen"]
-    return _tell(store, feature_id, "completed", undo, changed=store.complete(feature_id), json_=json_)
+    return _print_status(
+        store, feature_id, "completed", undo, changed=store.complete(feature_id), json_=json_
+    )
 
 
 @click.command(
@@ -84,14 +86,14 @@ Example:
 @given.feature
 @given.writing
 def archive_command(store: FeatureStore, feature_id: str, json_: bool) -> int:
-    """Put a completed feature away, whole, under .archive/. Its row stays in the list.
+    """Move a completed feature to .archive/. Its row stays in the list.
 
-    Undo: `unarchive`, whose line is printed.
+    Undo: `unarchive`; the command is printed.
     """
     place = str(store.archive(feature_id))
-    text = f"{feature_id} lies in {harmless(project_options.short_path(place))}"
+    text = f"{feature_id} is now in {harmless(project_options.short_path(place))}"
     document: dict[str, object] = {"feature_id": feature_id, "path": place}
-    return given.told(store, text, document, json_=json_, undo=["unarchive", feature_id])
+    return given.print_outcome(store, text, document, json_=json_, undo=["unarchive", feature_id])
 
 
 @click.command(
@@ -106,14 +108,14 @@ Examples:
 @click.option("--reopen", is_flag=True, help="Make it active again.")
 @given.writing
 def unarchive_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bool) -> int:
-    """Bring a feature back from the archive. It is still completed, unless --reopen.
+    """Restore a feature from the archive. It stays completed, unless --reopen is given.
 
-    Undo: `archive`, whose line is printed; after --reopen, `complete` and then `archive` put it back there.
+    Undo: `archive`; the command is printed. After --reopen: `complete`, then `archive`.
     """
     place = str(store.unarchive(feature_id))
     if reopen:
         store.resume(feature_id, reopen=True)
-    text = f"{feature_id} is back: {harmless(project_options.short_path(place))}"
+    text = f"{feature_id} is restored: {harmless(project_options.short_path(place))}"
     document: dict[str, object] = {"feature_id": feature_id, "path": place, "reopened": reopen}
     undo = ["complete" if reopen else "archive", feature_id]
-    return given.told(store, text, document, json_=json_, undo=undo)
+    return given.print_outcome(store, text, document, json_=json_, undo=undo)

@@ -1,4 +1,4 @@
-"""The commands that check features and put them right."""
+"""The commands that check and repair features."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Examples:
 def validate_command(
     feature_id: str | None, root: Path, require_ack: Path | None, notes: bool, json_: bool, jsonl: bool
 ) -> int:
-    """Find what is wrong with features; nothing is changed.
+    """Check features; nothing is changed.
 
-    Without an ID in all of them, and in the list of them.
+    Without an ID, all features and the list of features are checked.
 
-    The exit code is 13 if anything is found that is worse than a note.
+    Exit code 13: something worse than a note was found.
     """
     options.one_format(json_, jsonl)
     store = given.store_in(root, require_ack=require_ack)
@@ -61,16 +61,16 @@ Examples:
 @click.option(
     "--rewrite-history",
     is_flag=True,
-    help="Write split entries and wrong durations anew; the old file is kept.",
+    help="Rewrite split entries and wrong durations; the old file is kept.",
 )
 @click.option(
     "--bad-bytes",
     type=click.Choice(["replace", "drop"]),
     default="replace",
     show_default=True,
-    help="With --rewrite-history: keep an entry that is not UTF-8, with U+FFFD in place of the bytes, or drop it.",
+    help="With --rewrite-history: entries with invalid UTF-8: replace the bytes by U+FFFD, or drop the entry.",
 )
-@click.option("--rebuild-index", is_flag=True, help="Write the list of features anew, from their folders.")
+@click.option("--rebuild-index", is_flag=True, help="Rebuild the list of features from their folders.")
 @project_options.as_json
 def repair_command(
     feature_id: str | None,
@@ -80,11 +80,11 @@ def repair_command(
     rebuild_index: bool,
     json_: bool,
 ) -> int:
-    """Put right what `validate` finds.
+    """Repair what `validate` finds.
 
-    The state is rebuilt from the history, missing files are made, the row of the list is added. What is
-    replaced is kept beside it. A list with a conflict is never written over: a proposal is written beside it.
-    The exit code is 3 if something could not be repaired. There is no undo but the kept files.
+    The state is rebuilt from the history, missing files are created, and a missing row of the list is added.
+    Replaced files are kept beside the new ones. A list with a conflict is never overwritten: a proposal is
+    written beside it. Exit code 3: something could not be repaired. There is no undo except the kept files.
     """
     if (feature_id is None) != rebuild_index:
         raise click.UsageError("give the ID of a feature, or --rebuild-index")
@@ -97,16 +97,16 @@ def repair_command(
     if json_:
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
-        _tell(done)
+        _print_repair(done)
     return PARTLY if project_options.exit_code(done.problems) else 0
 
 
-def _tell(done: Repaired) -> None:
+def _print_repair(done: Repaired) -> None:
     project_options.warn(done.problems)
     for action in done.actions:
         output.lines(changing.done(action))
     for path in done.kept:
-        changing.tell("kept", project_options.short_path(path))
+        changing.print_command("kept", project_options.short_path(path))
     if not done.actions and project_options.exit_code(done.problems) == 0:
         output.lines(changing.done("nothing to repair"))
     if done.lost:
@@ -123,18 +123,22 @@ Examples:
 )
 @given.feature
 @project_options.root
-@click.option("--switch", is_flag=True, help="Let the new file take the name of the old one, which is kept.")
+@click.option(
+    "--switch",
+    is_flag=True,
+    help="Give the new file the name of the old one, which is kept under another name.",
+)
 @project_options.as_json
 def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
-    """Write the state in the newest version beside the old one.
+    """Write the state in the newest version, beside the old file.
 
-    The old one is not touched; with --switch it is kept under another name, and giving it its name back is the undo.
+    The old file is not changed; with --switch it is renamed, and renaming it back is the undo.
     """
     store = given.store_in(root)
     made = store.migrate(feature_id, switch=switch)
     if made is None:
-        text = "the state has the newest version: nothing to do"
+        text = "the state already has the newest version: nothing to do"
     else:
         text = f"{project_options.short_path(str(made))} has the newest version"
     document: dict[str, object] = {"feature_id": feature_id, "path": made and str(made), "switched": switch}
-    return given.told(store, text, document, json_=json_)
+    return given.print_outcome(store, text, document, json_=json_)

@@ -1,4 +1,4 @@
-"""The commands on the plan of a feature and on its tasks."""
+"""The commands on the plan and the tasks of a feature."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ Examples:
 )
 @given.feature
 @click.option(
-    "--from", "source", type=click.File("rb"), metavar="FILE", help="Replace its phases; - is stdin."
+    "--from",
+    "source",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Read the new phases from FILE; - is standard input.",
 )
-@click.option("--name", help="Another name of the feature; goes with --from.")
-@click.option("--description", help="Another description; goes with --from.")
+@click.option("--name", help="New name of the feature; needs --from.")
+@click.option("--description", help="New description; needs --from.")
 @given.writing
 def plan_command(
     store: FeatureStore,
@@ -48,13 +52,13 @@ def plan_command(
 ) -> int:
     """Print the plan, or replace its phases.
 
-    With --from they are those of a YAML or JSON file. It is a list of phases, or a map that has it under
-    `phases`. How far a task is changes by `task` alone. There is no undo: print the plan with --json first, which
-    --from takes back. A plan that cannot be read is kept beside the new one.
+    --from reads a YAML or JSON file: a list of phases, or a map that has it under `phases`. Only `task`
+    changes the status of a task. There is no undo: first print the plan with --json, which --from accepts. A
+    plan that cannot be read is kept beside the new one.
     """
     if source is None:
         if name is not None or description is not None:
-            raise click.UsageError("--name and --description go with --from")
+            raise click.UsageError("--name and --description need --from")
         plan = store.plan(feature_id)
     else:
         path = source.name if source.name == "<stdin>" else os.path.abspath(source.name)
@@ -75,7 +79,7 @@ def _phases(data: bytes, path: str) -> list[dict[str, Any]]:
     phases = document.get("phases") if isinstance(document, dict) else document
     if not isinstance(phases, list) or not all(isinstance(phase, dict) for phase in phases):
         raise SchemaError(
-            f"{path} holds no list of phases",
+            f"{path} contains no list of phases",
             path=path,
             faults=["phases: give a list of maps"],
             hint="for example: [{phase_id: P1, name: Build, tasks: [{task_id: T1, description: The form}]}]",
@@ -94,7 +98,7 @@ def _page(plan: dict[str, Any]) -> Iterator[str]:
         for task in _maps(phase.get("tasks")):
             yield from _task(task)
     if not _maps(plan.get("phases")):
-        yield "  no phases yet; --from FILE gives it some"
+        yield "  no phases yet; add them with --from FILE"
 
 
 def _task(task: dict[str, Any]) -> Iterator[str]:
@@ -122,9 +126,13 @@ Examples:
 @click.argument("task_id", metavar="TASK")
 @click.argument("status", type=click.Choice(TASK_STATUSES), metavar="STATUS")
 @click.option(
-    "--artifact", "artifacts", multiple=True, metavar="NAME", help="What it has made; may be repeated."
+    "--artifact",
+    "artifacts",
+    multiple=True,
+    metavar="NAME",
+    help="A file that the task produced; may be repeated.",
 )
-@click.option("--reopen", is_flag=True, help="Go on with a completed task.")
+@click.option("--reopen", is_flag=True, help="Reopen a completed task.")
 @given.writing
 def task_command(
     store: FeatureStore,
@@ -135,10 +143,10 @@ def task_command(
     reopen: bool,
     json_: bool,
 ) -> int:
-    """Move a task to another status.
+    """Set the status of a task.
 
-    STATUS is pending, in_progress, completed or blocked. A completed task stays so, unless --reopen. Artifacts that
-    were added stay, and reopening a task has no undo but completing it again.
+    STATUS is pending, in_progress, completed or blocked. A completed task stays completed, unless --reopen is
+    given. Artifacts that were added stay; reopening is undone by completing the task again.
     """
     before = given.before(lambda: tasks_of(store.plan(feature_id)).get(task_id, {}).get("status"))
     changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen)
@@ -146,11 +154,11 @@ def task_command(
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"
     document = {"feature_id": feature_id, "task_id": task_id, "status": status, "changed": changed}
     undo = _back_to(feature_id, task_id, before, status) if changed else []
-    return given.told(store, text, document, json_=json_, undo=undo)
+    return given.print_outcome(store, text, document, json_=json_, undo=undo)
 
 
 def _back_to(feature_id: str, task_id: str, before: Any, now: str) -> list[str]:
-    """The words that move a task back to where it was; none where no move leads there at once."""
+    """The words that set a task back; none if it cannot go back directly."""
     if before in TASK_MOVES[now]:
         return ["task", feature_id, task_id, str(before)]
     if now == COMPLETED and before == IN_PROGRESS:

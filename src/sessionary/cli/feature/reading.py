@@ -1,4 +1,4 @@
-"""The commands that only read features: status, list, history."""
+"""The commands that read features: status, list, history."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Examples:
 """,
 )
 @project_options.root
-@click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only those of this status.")
-@click.option("--archived", is_flag=True, help="Those that were put away, too.")
+@click.option("--status", type=click.Choice(FEATURE_STATUSES), help="Only this status.")
+@click.option("--archived", is_flag=True, help="Include archived features.")
 @options.as_json("the features", "one feature")
 def list_command(root: Path, status: str | None, archived: bool, json_: bool, jsonl: bool) -> int:
-    """List the features of the project, the newest first."""
+    """List the features of the project, newest first."""
     options.one_format(json_, jsonl)
     store = given.store_in(root)
     rows = store.list_features(status=status, archived=archived)
@@ -42,7 +42,7 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
         return 0
     project_options.warn(store.last_report.problems)
     if not rows:
-        output.aside("no features here; `sessionary feature create NAME` begins one")
+        output.aside("No features. Create one: `sessionary feature create NAME`")
         return 0
     with output.paged():
         output.lines(_table(rows))
@@ -52,8 +52,8 @@ def list_command(root: Path, status: str | None, archived: bool, json_: bool, js
 def _object(row: FeatureRow) -> dict[str, Any]:
     state = None if row.state is None else state_dict(row.state)
     problems = [problem.as_dict() for problem in row.problems]
-    told = {"feature_id": row.feature_id, "status": row.status, "archived": row.archived}
-    return {**told, "current_state": state, "problems": problems}
+    fields = {"feature_id": row.feature_id, "status": row.status, "archived": row.archived}
+    return {**fields, "current_state": state, "problems": problems}
 
 
 def _table(rows: Sequence[FeatureRow]) -> Iterator[str]:
@@ -91,9 +91,9 @@ Examples:
 @project_options.root
 @project_options.as_json
 def status_command(feature_id: str, root: Path, json_: bool) -> int:
-    """How far a feature is, and what was done on it.
+    """Show the progress of a feature, and statistics of its history.
 
-    Progress, health, counts per command, model and agent, failures, durations.
+    These are progress, health, counts per command, model and agent, failures, and durations.
     """
     found = given.store_in(root).status(feature_id)
     if json_:
@@ -167,8 +167,8 @@ Examples:
 @click.option("--model", help="Only this model.")
 @click.option("--agent", help="Only this agent.")
 @options.since
-@click.option("--failed", is_flag=True, help="Only what failed.")
-@click.option("--stats", is_flag=True, help="What they add up to, instead of the entries.")
+@click.option("--failed", is_flag=True, help="Only failed commands.")
+@click.option("--stats", is_flag=True, help="Print totals instead of entries.")
 @options.as_json("the entries", "one entry")
 def history_command(
     feature_id: str,
@@ -182,13 +182,13 @@ def history_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """What was done on a feature, oldest first.
+    """Show the history of a feature, oldest first.
 
-    The entries that fit every filter that is given.
+    Only the entries that match all filters.
     """
     options.one_format(json_, jsonl)
     if stats and jsonl:
-        raise click.UsageError("--stats is no list; --json prints it")
+        raise click.UsageError("--stats is not a list; use --json")
     store = given.store_in(root)
     found = store.history(feature_id, command=command, model=model, agent=agent, since=since, failed=failed)
     if not (json_ or jsonl):
@@ -209,7 +209,7 @@ def history_command(
 
 
 def _line(entry: Mapping[str, Any], now: datetime) -> str:
-    """One entry on one line: when, whether it went well, what, by whom."""
+    """One entry on one line: time, result, command, agent."""
     when = parse(entry.get("timestamp"))
     time = "?" if when is None else formatting.stamp(when, now)
     sign = "✗" if entry.get("status") in ("failure", "failed") else " "

@@ -1,4 +1,4 @@
-"""The commands that begin a feature, set its state, and log what was run for it."""
+"""The commands that create a feature, set its state, and log commands run for it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Examples:
 @click.option(
     "--id", "feature_id", metavar="ID", help="Lower-case words and a date (default: NAME and today)."
 )
-@click.option("--description", default="", help="What it is about.")
+@click.option("--description", default="", help="Description of the feature.")
 @given.writing
 def create_command(
     store: FeatureStore, name: str | None, feature_id: str | None, description: str, json_: bool
 ) -> int:
-    """Begin a feature, and print its id.
+    """Create a feature, and print its id.
 
-    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. There is no
-    undo: a feature is never deleted, only completed and archived.
+    It gets a folder with plan, state, empty history and artifacts, and a row in the list of features. There
+    is no undo: a feature is never deleted, only completed and archived.
     """
     if name is None and feature_id is None:
         raise click.UsageError("give a NAME, or an --id")
@@ -56,11 +56,13 @@ Examples:
 """,
 )
 @given.feature
-@click.option("--task", metavar="TASK", help="The task that is worked on.")
-@click.option("--no-task", is_flag=True, help="No task is worked on.")
-@click.option("--model", type=click.Choice(MODELS), help="The model that works on it.")
-@click.option("--command", default="update-state", show_default=True, help="What the history calls it.")
-@click.option("--arguments", metavar="TEXT", help="The arguments in the history (default: what was set).")
+@click.option("--task", metavar="TASK", help="The active task.")
+@click.option("--no-task", is_flag=True, help="Clear the active task.")
+@click.option("--model", type=click.Choice(MODELS), help="The model in use.")
+@click.option(
+    "--command", default="update-state", show_default=True, help="Name of the command in the history."
+)
+@click.option("--arguments", metavar="TEXT", help="Its arguments in the history (default: the settings).")
 @given.writing
 def update_command(
     store: FeatureStore,
@@ -72,9 +74,9 @@ def update_command(
     arguments: str | None,
     json_: bool,
 ) -> int:
-    """Set what is given of the state. Each update is one line of the history, even if nothing changes.
+    """Set parts of the state. Each update adds a line to the history, even if nothing changes.
 
-    Undo: the line of `update` that is printed; the history keeps both.
+    Undo: another `update`, which is printed; the history keeps both.
     """
     if no_task and task is not None:
         raise click.UsageError("--task and --no-task exclude each other")
@@ -87,11 +89,11 @@ def update_command(
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
     document: dict[str, object] = {"feature_id": feature_id, **state_dict(state)}
-    return given.told(store, text, document, json_=json_, undo=_back_to(before, state))
+    return given.print_outcome(store, text, document, json_=json_, undo=_back_to(before, state))
 
 
 def _back_to(before: FeatureState | None, now: FeatureState) -> list[str]:
-    """The words that set what an update has changed back; none if it changed nothing."""
+    """The words that revert an update; none if it changed nothing."""
     words: list[str] = []
     if before is None:
         return words
@@ -113,11 +115,11 @@ Examples:
 )
 @given.feature
 @click.argument("command", metavar="COMMAND")
-@click.option("--arguments", default="", metavar="TEXT", help="What the command was given.")
-@click.option("--failed", is_flag=True, help="It failed.")
-@click.option("--error", metavar="TEXT", help="What went wrong; implies --failed.")
-@click.option("--duration", type=click.IntRange(0), metavar="MS", help="How long it took, in milliseconds.")
-@click.option("--task", metavar="TASK", help="The task it was run for (default: the active one).")
+@click.option("--arguments", default="", metavar="TEXT", help="Arguments of the command.")
+@click.option("--failed", is_flag=True, help="Record the command as failed.")
+@click.option("--error", metavar="TEXT", help="The error; implies --failed.")
+@click.option("--duration", type=click.IntRange(0), metavar="MS", help="Duration in milliseconds.")
+@click.option("--task", metavar="TASK", help="The task of the command (default: the active one).")
 @click.option("--model", type=click.Choice(MODELS), help="The model that ran it (default: the one in use).")
 @given.writing
 def log_command(
@@ -132,9 +134,9 @@ def log_command(
     model: str | None,
     json_: bool,
 ) -> int:
-    """Add a command that was run to the history of a feature. The state does not change.
+    """Log a command in the history of a feature. The state does not change.
 
-    Each line has what the contract wants of it. There is no undo: a history is only ever added to.
+    Each line has the fields that the contract requires. There is no undo: entries are never removed from a history.
     """
     if failed and error is None:
         error = "failed"
@@ -142,4 +144,4 @@ def log_command(
     entry = {name: value for name, value in given_fields.items() if value is not None}
     made = store.append(feature_id, {"command": command, "arguments": arguments, **entry})
     text = f"{feature_id}: logged {one_line(made['command'])}, {made['status']}"
-    return given.told(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)
+    return given.print_outcome(store, text, {"feature_id": feature_id, "entry": made}, json_=json_)

@@ -1,1 +1,1 @@
-"""The commands of `sessionary sync`: they choose what to carry, and tell what became of it."""
+"""The commands of `sessionary sync`: they select sessions, synchronise them, and print the result."""

@@ -1,4 +1,4 @@
-"""`sync check`: the blocks and heads on the remote, compared with what is here."""
+"""`sync check`: compare the blocks and heads on the remote with the local sessions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import formatting, options, output
-from sessionary.cli.changing import set_in
-from sessionary.cli.changing import tell as tell_command
+from sessionary.cli.changing import print_command, set_in
 from sessionary.cli.sync import places
 from sessionary.cli.sync.formatting import PARTLY, cost_line
 from sessionary.cli.text import one_line, shell_line
@@ -38,22 +37,25 @@ Examples:
 @places.home
 @places.root
 @places.settings_file
-@click.option("--repair", is_flag=True, help="Put again what is missing or damaged, from the files here.")
+@click.option(
+    "--repair", is_flag=True, help="Upload missing or damaged blocks and heads again, from the local files."
+)
 @options.as_json("the sessions", "one session")
 def check_command(
     home: Path | None, root: Path, settings_path: Path | None, repair: bool, json_: bool, jsonl: bool
 ) -> int:
-    """Read what the remote has of the sessions here, and compare it by hash with what was put.
+    """Read the remote copies of the local sessions, and compare them by hash with what was uploaded.
 
-    All blocks of these sessions are read, so as much comes down as is stored of them. Files here are never changed.
-    Without --repair nothing is changed on the remote either. With it, a missing block is put again, and a damaged one
-    is replaced, for which the right to delete is needed; where the remote cannot delete at all, that part of the
-    session is put in other blocks. A missing or damaged head is put again as this machine knows it.
+    All blocks of these sessions are downloaded. Local files are never changed. Without --repair the remote is
+    not changed either. With it, a missing block is uploaded again, and a damaged one is replaced, which needs
+    the right to delete; on a remote that cannot delete, that part of the session is uploaded as new blocks. A
+    missing or damaged head is uploaded as this machine knows it.
 
-    What only another machine has must be put right there. The first line says what heads call this machine.
-    Exit code 13: something is missing or damaged, and was not put right. Exit code 3: a session was not compared.
+    Data that only another machine has must be repaired there. The first line shows the name of this machine
+    in heads. Exit code 13: something is missing or damaged, and was not repaired. Exit code 3: a session was
+    not compared.
 
-    There is no undo, and none is needed: what is put again is what was there.
+    There is no undo, and none is needed: the same data is uploaded again.
     """
     options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
@@ -63,7 +65,7 @@ def check_command(
         device = ""
         for engine in here.engines(line):
             heads = engine.listed()
-            cost += engine.remote.cost  # the check counts anew
+            cost += engine.remote.cost  # the check counts from zero
             device = device or engine.checker.device()
             found += [_Found(engine.layout.name, one) for one in engine.checker.check(heads, repair=repair)]
             cost += engine.remote.cost
@@ -74,7 +76,7 @@ def check_command(
     else:
         output.lines(_lines(found, device))
         if not repair and any(not one.checked.is_right for one in found):
-            tell_command("next", shell_line(["sessionary", "sync", "check", "--repair", *here.given]))
+            print_command("next", shell_line(["sessionary", "sync", "check", "--repair", *here.given]))
         output.aside(cost_line(cost))
     return _code(found)
 
@@ -86,16 +88,16 @@ def _code(found: list[_Found]) -> int:
 
 
 def _lines(found: list[_Found], device: str) -> Iterator[str]:
-    yield f"heads call this machine {device}"
+    yield f"this machine is {device} in heads"
     for one in found:
         yield from _session(one.checked)
     counts = _counts(found)
     blocks = sum(one.checked.blocks for one in found)
     whole = formatting.count(counts["whole"], "session")
-    said = [f"{whole} on the remote whole ({formatting.count(blocks, 'block')} read)"]
-    said += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
+    parts = [f"{whole} complete on the remote ({formatting.count(blocks, 'block')} read)"]
+    parts += [f"{counts[word]:,} {word}" for word in ("healed", "damaged", "not compared") if counts[word]]
     sign = output.paint("✗", "red") if counts["damaged"] else output.paint("✓", "green")
-    yield f"{sign} {', '.join(said)}"
+    yield f"{sign} {', '.join(parts)}"
 
 
 def _session(one: Checked) -> Iterator[str]:
@@ -113,7 +115,7 @@ def _session(one: Checked) -> Iterator[str]:
 
 
 def _words(fault: Fault) -> str:
-    return f"{fault.what}, put again: {fault.note}" if fault.healed else f"{fault.what}: {fault.note}"
+    return f"{fault.what}, uploaded again: {fault.note}" if fault.healed else f"{fault.what}: {fault.note}"
 
 
 def _word(one: Checked) -> str:

@@ -1,4 +1,4 @@
-"""Which remote the commands use: the one of `sync init`, else the Cosmos DB that programs of the agent use."""
+"""The remote of the commands: the one of `sync init`, else the Cosmos DB that programs of the agent use."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from sessionary.xdg import xdg_folder
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A remote, and what is carried to it.
+    """A remote, and the settings of what is synchronised with it.
 
     Attributes:
-        settings: what was chosen.
-        secrets: where the remote looks for what lets a person in; None for the environment.
+        settings: the settings.
+        secrets: where the remote looks for credentials; None for the environment.
     """
 
     settings: Settings
     secrets: Mapping[str, str] | None = None
 
     def connect(self, state: str | None = None) -> OpenRemote:
-        """The remote. Asks nothing of the network.
+        """Open the remote, without network access.
 
         Args:
-            state: the folder for what is remembered from one command to the next.
+            state: the folder for state between commands.
 
         Raises:
             Invalid, NotFound, Unsupported: as `open_remote` and `read_identity`.
@@ -57,27 +57,27 @@ class Chosen:
 
 
 def settings_at(path: Path | None) -> Path:
-    """The file of the settings.
+    """The settings file.
 
     Raises:
-        Invalid: nobody says where it could be.
+        Invalid: its folder cannot be determined.
     """
     if path is not None:
         return path
     usual = settings_file(xdg_folder("XDG_CONFIG_HOME", "~/.config"), os.environ)
     if usual is None:
-        raise Invalid("there is no home directory for the settings", hint="say --settings FILE")
+        raise Invalid("no home directory for the settings", hint="use --settings FILE")
     return Path(usual)
 
 
 def chosen(path: Path | None) -> Chosen:
-    """What was chosen.
+    """Return the settings.
 
     Args:
-        path: the settings file that a person has named. Without it, a missing file is no error where Cosmos DB is
-            set up as for programs: in the environment, or in the settings file of the agent.
+        path: the settings file given by the user. Without it, a missing file is no error if Cosmos DB is
+        configured for programs: in the environment, or in the settings file of the agent.
 
-    Raises:
+    NotFound: nothing was configured.
         NotFound: nothing was set up.
         Corrupt, Invalid: it is damaged.
         StorageFailed: it cannot be read.
@@ -92,13 +92,13 @@ def chosen(path: Path | None) -> Chosen:
 
 
 def of_settings(settings: Settings) -> Chosen:
-    """With the key of the agent's settings file, if they name the same container and the environment has no key."""
+    """Add the key of the agent's settings file, if it names the same container and the environment has no key."""
     if (
         any(os.environ.get(name) for name in COSMOS_KEY)
         or (address := cosmos_address(settings.remote)) is None
     ):
         return Chosen(settings)
-    with suppress(SessionaryError):  # that file is not what was chosen here
+    with suppress(SessionaryError):  # that file is not the one in use
         config = load_cosmos_config_from_settings()
         if config is not None and config.key is not None and config.address == address:
             return Chosen(settings, {COSMOS_KEY[0]: config.key})
@@ -106,6 +106,6 @@ def of_settings(settings: Settings) -> Chosen:
 
 
 def _of_programs(config: CosmosConfig) -> Chosen:
-    """As `HybridSessionStore` has it with this configuration."""
+    """The settings that `HybridSessionStore` derives from this configuration."""
     settings = Settings(config.address, usual_tenant(os.environ), platform.node() or "unnamed")
     return Chosen(settings, {} if config.key is None else {COSMOS_KEY[0]: config.key})

@@ -1,4 +1,4 @@
-"""What waits for a person: sessions in two versions, and files in two versions, each with what settles it."""
+"""Conflicts that a user has to settle: sessions and files in two versions, each with the commands that settle it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _WORDS = {SESSIONS: "two versions", HELD: "held back", BESIDE: "kept beside", UN
 MINE, THEIRS, STANDING, OTHER = "mine", "theirs", "standing", "other"
 
 _DAMAGED = {
-    Where.HERE: "what is here is damaged",
-    Where.REMOTE: "what is on the remote is damaged",
-    Where.ELSEWHERE: "what another device has is damaged",
+    Where.HERE: "the local copy is damaged",
+    Where.REMOTE: "the copy on the remote is damaged",
+    Where.ELSEWHERE: "the copy of another device is damaged",
 }
 
 CommandLine = Callable[..., str]
-"""The line of `sync resolve` with these words, for the same home, project and settings."""
+"""The command line of `sync resolve` with these words, for the same home, project and settings."""
 
 
 class Pair(NamedTuple):
-    """A session that two machines continued: the version that has its id, and the one that gave way."""
+    """A session that two machines continued: the version that has its id, and its sibling."""
 
     layout: SyncLayout
     original: SessionRef
@@ -40,25 +40,25 @@ class Pair(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One of the ways to settle something: which version stays then, and the command."""
+    """A way to settle a conflict: the version that is kept, and the command."""
 
     keeps: str
     command: str
 
 
 class Pending(NamedTuple):
-    """One thing that waits.
+    """One conflict.
 
     Attributes:
-        what: a session in two versions, a file that is held back, one that another version lies beside, or one about
-            which this could not be found out.
+        what: a session in two versions, a file that is held back, a file with another version beside it, or a
+        session for which this is unknown.
         kind, session_id, project: the session.
         file: the file, relative to the session's folder; None if it is the whole session.
-        sibling: the id of the version that gave way.
-        path: where the session or file lies that has the name.
-        other: where the other version lies; None if that is only on the other side.
-        ways: what settles it.
-        note: why it is not known.
+        sibling: the id of the sibling.
+        path: the session or file that has the name.
+        other: the other version; None if only the remote has it.
+        ways: the commands that settle it.
+        note: why it is unknown.
     """
 
     what: str
@@ -74,10 +74,10 @@ class Pending(NamedTuple):
 
 
 def pairs(layouts: Iterable[SyncLayout]) -> tuple[list[Pair], list[Pending]]:
-    """The sessions in two versions, and those of which it cannot be read whether they are one of two.
+    """The sessions in two versions, and those for which this cannot be determined.
 
-    Siblings have ids that are derived (UUID version 5), and say which session they come from. Sub-work may do that too,
-    so only sessions count that are of a kind that parts.
+    Siblings have derived ids (UUID version 5) and name the session that they come from. Sub-work may do that
+    too, so only kinds of sessions that can diverge count.
     """
     found: list[Pair] = []
     unknown: list[Pending] = []
@@ -87,7 +87,7 @@ def pairs(layouts: Iterable[SyncLayout]) -> tuple[list[Pair], list[Pending]]:
             try:
                 parent = _origin(layout, ref) if _is_derived(name) and _parts(layout, ref) else None
             except NotFound:
-                continue  # it went while we looked
+                continue  # it was removed meanwhile
             except SessionaryError as error:
                 unknown.append(_unknown(layout, name, project, str(error)))
                 continue
@@ -97,18 +97,18 @@ def pairs(layouts: Iterable[SyncLayout]) -> tuple[list[Pair], list[Pending]]:
 
 
 def _origin(layout: SyncLayout, ref: SessionRef) -> str | None:
-    """The session that one says to come from.
+    """Return the id of the session that a session names as its origin.
 
     Raises:
-        Corrupt: what says it cannot be read. Its backup does not count: it may be from before the session gave way, and
-            then names the parent of the original.
+        Corrupt: the file that names it cannot be read. Its backup does not count: it may be older than the
+        conflict, and then names the parent of the original.
     """
     summary = layout.summary(ref)
     faults = [problem for problem in summary.problems if _hides_the_document(layout, ref, problem)]
     if faults and (summary.parent is None or layout.single_file(ref.session_id) is None):
         problem = faults[0]
         raise Corrupt(
-            f"{os.path.basename(problem.path)} cannot be trusted to say where it comes from: {problem.message}",
+            f"{os.path.basename(problem.path)} cannot be read, so its origin is unknown: {problem.message}",
             operation="resolve",
             path=problem.path,
             session=ref.session_id,
@@ -135,8 +135,8 @@ def _parts(layout: SyncLayout, ref: SessionRef) -> bool:
 
 
 def of_pair(pair: Pair, line: CommandLine) -> Pending:
-    """A session in two versions."""
-    sibling = pair.sibling.session_id  # it names one pair, even if the session parted several times
+    """The entry of a session in two versions."""
+    sibling = pair.sibling.session_id  # unique to one pair, even if the session diverged several times
     return Pending(
         SESSIONS,
         pair.layout.name,
@@ -151,7 +151,7 @@ def of_pair(pair: Pair, line: CommandLine) -> Pending:
 
 
 def held_back(engine: Engine, line: CommandLine) -> Iterator[Pending]:
-    """The files of one kind of session of which a person must say which version stands. Asks the remote."""
+    """The files of one kind of session for which a user must choose a version. Asks the remote."""
     for outcome in engine.awaiting().outcomes:
         if outcome.held:
             yield from (_damaged(engine.layout, outcome, hold, line) for hold in outcome.held)
@@ -170,7 +170,7 @@ def _held(layout: SyncLayout, outcome: Outcome, beside: Beside, line: CommandLin
 
 
 def _damaged(layout: SyncLayout, outcome: Outcome, hold: Hold, line: CommandLine) -> Pending:
-    """A file of which a damaged version is held back. What only another device has cannot be taken here."""
+    """A file whose damaged version is held back. A version that only another device has cannot be kept here."""
     keeps = (MINE,) if hold.where is Where.ELSEWHERE else (THEIRS, MINE)
     return Pending(
         HELD,
@@ -191,7 +191,7 @@ def _unknown(layout: SyncLayout, session: str, project: str | None, note: str) -
 
 
 def kept_beside(layout: SyncLayout) -> Iterator[Pending]:
-    """The files beside which another version lies."""
+    """The files with another version beside them."""
     for ref in layout.discover():
         try:
             found = versions_beside(layout, ref)
@@ -212,17 +212,15 @@ def kept_beside(layout: SyncLayout) -> Iterator[Pending]:
 
 
 def ways_of(layout: SyncLayout, one: Beside) -> list[Way]:
-    """How a person settles a file beside which another version lies: these are files, and theirs to move."""
+    """How a user settles a file with another version beside it: by hand."""
     assert one.other is not None
     ways = [Way(STANDING, shell_line(["rm", one.other]))]
-    if (
-        layout.rule(one.file).policy is not Policy.LEDGER
-    ):  # there, only lines that are told already lie beside
+    if layout.rule(one.file).policy is not Policy.LEDGER:  # there, the lines beside are already reported
         ways.append(Way(OTHER, shell_line(["mv", one.other, one.path])))
     return ways
 
 
-# -- how they are told
+# -- output
 
 
 def as_object(one: Pending) -> dict[str, Any]:
@@ -242,7 +240,7 @@ def as_object(one: Pending) -> dict[str, Any]:
 
 
 def lines(found: Iterable[Pending]) -> Iterator[str]:
-    """Each of them: what it is, both versions, and the commands, which are never cut."""
+    """Each conflict: what it is, both versions, and the commands, which are never cut."""
     for one in found:
         name = one.session_id if one.file in (None, one.session_id) else f"{one.session_id}  {one.file}"
         sign = output.paint("✗", "red") if one.what == UNKNOWN else output.paint("!", "yellow")
@@ -253,24 +251,20 @@ def lines(found: Iterable[Pending]) -> Iterator[str]:
 
 def _versions(one: Pending) -> list[str]:
     if one.what == SESSIONS:
-        return [f"theirs: {one.session_id}, which was pushed first", f"mine: {one.sibling}, which gave way"]
+        return [f"theirs: {one.session_id}, which was pushed first", f"mine: {one.sibling}, the sibling"]
     if one.what == HELD and one.note:
         return [one.note, f"mine: {one.path}", f"theirs: {one.other or 'on the remote'}"]
     if one.what == HELD:
-        other = one.other or "on the other side; `sessionary sync pull` lays it beside yours"
+        other = one.other or "on the remote; `sessionary sync pull` stores it beside yours"
         return [f"mine: {one.path}", f"theirs: {other}"]
     if one.what == BESIDE:
-        return [f"standing: {one.path}", f"other: {one.other}"]
+        return [f"current: {one.path}", f"other: {one.other}"]
     return [one.note]
 
 
 def _keeping(one: Pending, way: Way) -> str:
-    """What a command leaves, in words: what is here may have been brought together by hand before."""
-    return (
-        f"{way.keeps} (as it is, or as you have brought both together)"
-        if _is_by_hand(one, way)
-        else way.keeps
-    )
+    """The version that a command keeps: the local one may have been merged by hand before."""
+    return f"{way.keeps} (unchanged, or as you have merged both)" if _is_by_hand(one, way) else way.keeps
 
 
 def _is_by_hand(one: Pending, way: Way) -> bool:
@@ -278,13 +272,13 @@ def _is_by_hand(one: Pending, way: Way) -> bool:
 
 
 def summary(found: list[Pending]) -> str:
-    """One line over all."""
+    """The summary line."""
     counts = (
         (SESSIONS, "session continued on two machines", "sessions continued on two machines"),
         (HELD, "file held back", "files held back"),
         (BESIDE, "file with another version beside it", "files with another version beside them"),
-        (UNKNOWN, "session not known", "sessions not known"),
+        (UNKNOWN, "session unknown", "sessions unknown"),
     )
     there = Counter(one.what for one in found)
-    told = [formatting.count(there[what], one, many) for what, one, many in counts if there[what]]
-    return ", ".join(told) or "nothing waits for you"
+    parts = [formatting.count(there[what], one, many) for what, one, many in counts if there[what]]
+    return ", ".join(parts) or "no conflicts"

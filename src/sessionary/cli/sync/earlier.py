@@ -1,4 +1,4 @@
-"""`sync history` and `sync restore`: earlier versions of a session that the remote still has."""
+"""`sync history` and `sync restore`: earlier versions of a session on the remote."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Examples:
 def history_command(
     session: str, home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool
 ) -> int:
-    """List the versions of a session that the remote has: the present one, and those from before a rewind.
+    """List the versions of a session on the remote: the current one, and those from before a rewind.
 
-    Of a brainstorm each pushed change is a version. The remote keeps the last eight; older ones, and those that
-    `sync gc --remove` has removed, are listed as gone. Changes nothing.
+    Each pushed change of a brainstorm is a version. The remote keeps the last eight; older ones, and those
+    removed by `sync gc --remove`, are listed as gone. Changes nothing.
     """
     options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
@@ -51,7 +51,7 @@ def history_command(
     else:
         output.lines(_lines(found))
         if any(not one.is_gone and not one.present for one in found):
-            changing.tell("next", here.command("restore", ref.session_id) + " --generation N")
+            changing.print_command("next", here.command("restore", ref.session_id) + " --generation N")
     return 0
 
 
@@ -69,12 +69,14 @@ Examples:
 @places.root
 @places.settings_file
 @places.quiet
-@click.option("--generation", type=click.IntRange(0), metavar="N", help="The version, as in `sync history`.")
+@click.option(
+    "--generation", type=click.IntRange(0), metavar="N", help="The version, as listed by `sync history`."
+)
 @click.option(
     "--from",
     "kept",
     metavar="FILE",
-    help="A version that an earlier restore has kept beside the session: the way back.",
+    help="A version that an earlier restore kept beside the session: undoes that restore.",
 )
 @places.as_json
 def restore_command(
@@ -87,16 +89,16 @@ def restore_command(
     kept: str | None,
     json_: bool,
 ) -> int:
-    """Put an earlier version of a session in place of the present one, which is kept beside it.
+    """Replace a session by an earlier version; the current one is kept beside it.
 
-    Of a session of an agent, the transcript and, where it was carried, the event log are restored; of a feature its
-    history; of a brainstorm its file. Ledgers are not restored: messages would be applied again. The next push sends
-    what was restored, and other machines follow.
+    Restored are the transcript of an agent's session with its event log, if that was synchronised; the
+    history of a feature; the file of a brainstorm. Ledgers are not restored, since messages would be applied
+    again. The next push uploads the restored version to the other machines.
 
-    Undo: `sync restore` again; the version that was replaced lies beside, and `sync history` lists what was pushed.
+    Undo: `sync restore` again; the replaced version is kept beside the session, pushed ones are in `sync history`.
     """
     if (generation is None) == (kept is None):
-        raise click.UsageError("give --generation N, or --from FILE to go back")
+        raise click.UsageError("give --generation N, or --from FILE to undo a restore")
     here = places.here_of(home, root, settings_path, quiet)
     with places.connected(here, "restoring") as line:
         engine, ref = _session(here, here.engines(line), session)
@@ -116,26 +118,26 @@ def restore_command(
         return 0
     output.lines(_told(ref, done))
     for line_ in undo:
-        changing.tell("undo", line_)
+        changing.print_command("undo", line_)
     output.aside("next: sessionary sync push")
     return 0
 
 
 def _session(here: places.Here, engines: list[Engine], word: str) -> tuple[Engine, SessionRef]:
-    """The session here that a word names, and the engine that carries it."""
+    """The local session that a word names, and its engine."""
     word = here.latest() if word == LATEST else word
     refs = [(engine, ref) for engine in engines for ref in engine.layout.discover()]
     named = set(ids_named(word, [ref.session_id for _, ref in refs]))
     found = [(engine, ref) for engine, ref in refs if ref.session_id in named]
     if not found:
         raise NotFound(
-            f"no session here is called {word}, and none begins so",
+            f"no local session matches {word}",
             session=word,
-            hint="`sessionary sync status --all` lists them; one that is not here comes with `sync pull`",
+            hint="`sessionary sync status --all` lists them; `sync pull` downloads missing ones",
         )
     if len(found) > 1:
         raise AmbiguousId(
-            f"{len(found)} sessions are called {word} or begin so",
+            f"{len(found)} sessions match {word}",
             session=word,
             details={"matches": sorted(ref.folder for _, ref in found)},
             hint="give more of the id",
@@ -161,7 +163,7 @@ def _lines(found: list[Generation]) -> Iterator[str]:
         if one.is_gone:
             yield output.paint(f"  {number}  gone from the remote", "dim")
             continue
-        what = f"present, pushed {one.at}" if one.present else f"replaced {one.at}"
+        what = f"current, pushed {one.at}" if one.present else f"replaced {one.at}"
         files = f"  {one_line(', '.join(sorted(one.files)))}" if one.files else ""
         yield f"{output.paint('▶', 'green') if one.present else ' '} {number}  {one_line(what)}{files}"
 
@@ -172,5 +174,5 @@ def _told(ref: SessionRef, done: list[Restored]) -> Iterator[str]:
         yield from changing.done(f"{one_line(ref.session_id)}: {one_line(one.name)} is restored ({size})")
         if one.kept is not None:
             yield from changing.set_in(
-                f"  what it replaced is kept in {one_line(os.path.basename(one.kept))}"
+                f"  the replaced version is kept in {one_line(os.path.basename(one.kept))}"
             )

@@ -1,4 +1,4 @@
-"""What a synchronisation did and cost, for people and for programs."""
+"""Print the result and the cost of a synchronisation."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ _SIGNS = {
 _ORDER = list(SyncStatus)
 
 
-class SearchStats(NamedTuple):
-    """What became of one session, and of which kind it is."""
+class SessionOutcome(NamedTuple):
+    """The result for one session, and its kind."""
 
     kind: str
     outcome: Outcome
 
 
 class Result(NamedTuple):
-    """What became of all sessions, and what it cost."""
+    """The results for all sessions, and the cost."""
 
-    told: list[SearchStats]
+    outcomes: list[SessionOutcome]
     cost: Cost
 
     @property
     def code(self) -> int:
-        """The exit code: 3 if something failed, or is held back because it is damaged or lies behind a link."""
-        return PARTLY if any(_needs_attention(one.outcome) for one in self.told) else 0
+        """The exit code: 3 if something failed, or is held back because it is damaged or behind a symbolic link."""
+        return PARTLY if any(_needs_attention(one.outcome) for one in self.outcomes) else 0
 
 
 def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:
-    """The reports of several layouts as one.
+    """Merge the reports of several layouts.
 
     Args:
-        reports: the kind of each layout, and what became of its sessions.
-        spared: what they have counted and the remote was not asked for; read when they are all there.
+        reports: the kind of each layout, and the reports of its sessions.
+        spared: the cost that they counted without a request to the remote; read after all reports.
     """
-    told: list[SearchStats] = []
+    outcomes: list[SessionOutcome] = []
     cost = Cost()
     for kind, report in reports:
-        told += [SearchStats(kind, outcome) for outcome in report.outcomes]
+        outcomes += [SessionOutcome(kind, outcome) for outcome in report.outcomes]
         cost.requests += report.cost.requests
         cost.bytes_up += report.cost.bytes_up
         cost.bytes_down += report.cost.bytes_down
         cost.ru += report.cost.ru
     cost.requests -= spared.requests
     cost.bytes_down -= spared.bytes_down
-    return Result(sorted(told, key=_rank), cost)
+    return Result(sorted(outcomes, key=_rank), cost)
 
 
 def document(result: Result, here: Here) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def document(result: Result, here: Here) -> dict[str, Any]:
         "remote": here.settings.remote,
         "tenant": here.settings.tenant,
         "device": here.settings.device,
-        "sessions": [_object(one, here) for one in result.told],
-        "counts": {_word(standing): count for standing, count in _counts(result.told)},
+        "sessions": [_object(one, here) for one in result.outcomes],
+        "counts": {_word(standing): count for standing, count in _counts(result.outcomes)},
         "cost": {
             "requests": result.cost.requests,
             "bytes_up": result.cost.bytes_up,
@@ -82,23 +82,23 @@ def document(result: Result, here: Here) -> dict[str, Any]:
 
 
 def lines(result: Result, here: Here, *, all_: bool = False) -> Iterator[str]:
-    """What there is to say: each session about which there is something, then one line over all."""
-    for one in result.told:
+    """The lines to print: each session with something to report, then a summary line."""
+    for one in result.outcomes:
         if all_ or one.outcome.standing is not SyncStatus.IN_STEP or one.outcome.beside:
             yield from _line(one, here)
-    said = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.told))
-    yield output.paint("✓", "green") + f" {said or 'no sessions'}" if not result.code else f"✗ {said}"
+    counts = ", ".join(f"{count:,} {standing.value}" for standing, count in _counts(result.outcomes))
+    yield output.paint("✓", "green") + f" {counts or 'no sessions'}" if not result.code else f"✗ {counts}"
 
 
 def cost_line(cost: Cost) -> str:
-    """What it cost, in a line."""
+    """The cost as one line."""
     units = f", {cost.ru:,.1f} RU" if cost.ru else ""
     up, down = formatting.size(cost.bytes_up), formatting.size(cost.bytes_down)
     return f"{formatting.count(cost.requests, 'request')}, {up} up, {down} down{units}"
 
 
-def tell(result: Result, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
-    """Print a result; returns the exit code."""
+def print_result(result: Result, here: Here, *, json_: bool, jsonl: bool = False, all_: bool = False) -> int:
+    """Print a result; return the exit code."""
     if json_ or jsonl:
         output.holding(document(result, here), "sessions", jsonl=jsonl)
     else:
@@ -107,16 +107,16 @@ def tell(result: Result, here: Here, *, json_: bool, jsonl: bool = False, all_: 
     return result.code
 
 
-def _rank(one: SearchStats) -> tuple[int, str, str]:
+def _rank(one: SessionOutcome) -> tuple[int, str, str]:
     return _ORDER.index(one.outcome.standing), one.outcome.project or "", one.outcome.session_id
 
 
-def _counts(told: Sequence[SearchStats]) -> list[tuple[SyncStatus, int]]:
-    counted = Counter(one.outcome.standing for one in told)
+def _counts(outcomes: Sequence[SessionOutcome]) -> list[tuple[SyncStatus, int]]:
+    counted = Counter(one.outcome.standing for one in outcomes)
     return sorted(counted.items(), key=lambda pair: _ORDER.index(pair[0]))
 
 
-def _line(one: SearchStats, here: Here) -> Iterator[str]:
+def _line(one: SessionOutcome, here: Here) -> Iterator[str]:
     outcome = one.outcome
     sign, colour = _SIGNS.get(outcome.standing, ("!", "yellow") if outcome.beside else (" ", "dim"))
     project = f"  {one_line(outcome.project)}" if outcome.project else ""
@@ -127,14 +127,14 @@ def _line(one: SearchStats, here: Here) -> Iterator[str]:
     for beside in outcome.beside:
         yield from set_in("    " + one_line(_two_versions(beside)))
     for words, command in _ways(one, here):
-        yield harmless(f"    {words}: {command}")  # a command is never cut
+        yield harmless(f"    {words}: {command}")  # commands are never cut
     hint = outcome.error.hint if isinstance(outcome.error, SessionaryError) else None
     if hint and not outcome.held:
         yield from set_in("    " + one_line(hint))
 
 
-def _ways(one: SearchStats, here: Here) -> Iterator[tuple[str, str]]:
-    """The commands that settle what is held back, or bring back what was taken away, with what each does."""
+def _ways(one: SessionOutcome, here: Here) -> Iterator[tuple[str, str]]:
+    """The commands that settle what is held back or restore what was removed, with their effects."""
     outcome = one.outcome
     session = outcome.session_id
     if undo := _undo(outcome, here):
@@ -163,12 +163,12 @@ def _needs_attention(outcome: Outcome) -> bool:
 
 def _two_versions(beside: Beside) -> str:
     if beside.other is None:
-        return f"{beside.file}: the other version is on the other side; see `sessionary sync resolve`"
+        return f"{beside.file}: the other version is on the remote; see `sessionary sync resolve`"
     other = os.path.basename(beside.other)
-    return f"{beside.file}: another version lies beside it, {other}; see `sessionary sync resolve`"
+    return f"{beside.file}: another version is beside it, {other}; see `sessionary sync resolve`"
 
 
-def _object(one: SearchStats, here: Here) -> dict[str, Any]:
+def _object(one: SessionOutcome, here: Here) -> dict[str, Any]:
     outcome, error = one.outcome, one.outcome.error
     return {
         "id": outcome.session_id,

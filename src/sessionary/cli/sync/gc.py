@@ -1,4 +1,4 @@
-"""`sync gc`: what lies on the remote and is needed by nobody."""
+"""`sync gc`: remove data on the remote that no session needs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from sessionary.sync.retry import RetryingRemote
 from sessionary.sync.settings import Settings
 
 LONGEST = 36500
-"""Days: a hundred years. No clock goes back further than its first day."""
+"""Maximum of --days: a hundred years."""
 
 FEW = 5
-"""So many files are named one by one."""
+"""Maximum number of files that are listed one by one."""
 
-_CANNOT = "nothing can be removed from this remote: it does not offer that"
+_CANNOT = "this remote cannot remove blocks"
 
 
 @click.command(
@@ -44,25 +44,25 @@ Examples:
 """,
 )
 @places.settings_file
-@click.option("--remove", is_flag=True, help="Remove what was put there long enough ago.")
+@click.option("--remove", is_flag=True, help="Remove unreferenced data older than --days.")
 @click.option(
     "--days",
     type=Finite(1, LONGEST),
     default=RETENTION.days,
     show_default=True,
     metavar="DAYS",
-    help="How long ago that is.",
+    help="Minimum age of what is removed.",
 )
 @places.as_json
 def gc_command(settings_path: Path | None, remove: bool, days: float, json_: bool) -> int:
-    """Count what lies on the remote and no session points to; with --remove, remove what is old of it.
+    """Count data on the remote that no session references; with --remove, remove the old part of it.
 
-    --remove also forgets what sessions were before they were rewound, and what trashed sessions consisted of, where
-    that is as long ago, and a `gc --remove` on this machine has seen it as long ago too: no machine can bring it
-    back from the remote any more. What it removes is kept on this machine for as long, and for 30 days at least, and
-    put back if a push that was under way turns out to need it; so it waits some seconds to look again. If it is cut
-    off, run it again, or push or pull.
-    Exit code 3: something kept it from removing all of that, or blocks are missing that sessions need.
+    --remove also removes what sessions were before a rewind, and the content of trashed sessions, if that is
+    old enough and a `gc --remove` on this machine saw it that long ago too: no machine can then restore it
+    from the remote. A copy of removed data is kept on this machine for as long, at least for 30 days, and
+    uploaded again if a concurrent push turns out to need it; for that the command waits some seconds and
+    looks again. If interrupted, run it again, or push or pull.
+    Exit code 3: something could not be removed, or blocks that sessions need are missing.
 
     There is no undo of --remove.
     """
@@ -89,7 +89,7 @@ def _counted(remote: RetryingRemote) -> Leftovers:
 
 
 def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Removal:
-    """Remove; where that cannot be done, count and say so."""
+    """Remove; if that is not possible, count and report it."""
     store = collectable(remote)
     if store is None:
         output.aside(_CANNOT)
@@ -98,7 +98,7 @@ def _removed(remote: RetryingRemote, settings: Settings, older: timedelta) -> Re
 
         def rest(seconds: float) -> None:
             progress.pause()
-            with waiting("waiting to look again"):
+            with waiting("waiting before the second look"):
                 time.sleep(seconds)
 
         return Remover(store, places.removed(settings), older=older, sleep=rest, tell=progress.reach).remove()
@@ -113,19 +113,19 @@ def _document(found: Leftovers, done: Removal) -> dict[str, Any]:
 def _lines(found: Leftovers) -> Iterator[str]:
     dead = formatting.count(found.tombstones, "of them trashed", "of them trashed")
     yield f"{formatting.count(found.heads, 'session')} ({dead}), {_amount(found.blocks, found.size)}"
-    yield f"  {_amount(found.lost_blocks, found.lost_size)} that no session points to"
+    yield f"  {_amount(found.lost_blocks, found.lost_size)} that no session references"
     yield f"  {_amount(found.past_blocks, found.past_size)} from before a rewind"
     yield f"  {_amount(found.dead_blocks, found.dead_size)} of trashed sessions only"
     if found.unread:
-        yield f"! {formatting.count(found.unread, 'session')} could not be read; what they point to is not known"
+        yield f"! {formatting.count(found.unread, 'session')} could not be read; their blocks are unknown"
     if found.holes:
         blocks, spaces = formatting.count(found.holes, "block"), formatting.count(found.holed, "session")
-        yield f"! {blocks} missing that {spaces}, with its forks, needs"
-        yield "  `sessionary sync check --repair` puts them again, on a machine that has these sessions"
+        yield f"! {blocks} missing that {spaces} with its forks needs"
+        yield "  `sessionary sync check --repair` uploads them again, on a machine that has these sessions"
 
 
 def _not_asked(found: Leftovers) -> Iterator[str]:
-    yield "nothing was removed"
+    yield "Nothing was removed."
     if found.lost_blocks or found.past_blocks or found.dead_blocks:
         yield "next: sessionary sync gc --remove"
 
@@ -133,13 +133,13 @@ def _not_asked(found: Leftovers) -> Iterator[str]:
 def _told(done: Removal) -> Iterator[str]:
     if done.trimmed or done.emptied:
         past = formatting.count(done.trimmed, "rewound session")
-        yield f"forgot the past of {past} and the content of {formatting.count(done.emptied, 'trashed one')}"
+        yield f"removed the past of {past} and the content of {formatting.count(done.emptied, 'trashed one')}"
     if done.unripe:
-        yield f"  {formatting.count(done.unripe, 'session')} with more to forget, which was seen here only lately"
+        yield f"  {formatting.count(done.unripe, 'session')} with more to remove, seen by this machine too recently"
     if done.restored:
-        yield f"! put {formatting.count(done.restored, 'block')} back that a session points to by now"
+        yield f"! restored {formatting.count(done.restored, 'block')} that a session now references"
     if done.young:
-        yield f"  {formatting.count(done.young, 'block')} that no session points to: too young"
+        yield f"  {formatting.count(done.young, 'block')} that no session references: too young"
     yield from _hindered(done)
     yield from _spoilt(done.spoilt)
     if done.can:
@@ -147,23 +147,23 @@ def _told(done: Removal) -> Iterator[str]:
 
 
 def _hindered(done: Removal) -> Iterator[str]:
-    """What kept it from removing more."""
+    """Why more could not be removed."""
     if done.found.unread:
-        yield "! nothing was removed: what could not be read may need any block; a newer version may read it"
+        yield "! nothing was removed: unreadable sessions may need any block; try a newer version of Sessionary"
     if done.missing:
-        yield f"! beside {formatting.count(done.missing, 'missing block')} nothing was removed"
+        yield f"! nothing was removed in spaces with {formatting.count(done.missing, 'missing block')}"
     if done.found.closed or done.unkept:
         spaces = formatting.count(done.found.closed, "session")
         blocks = formatting.count(done.unkept, "block")
-        yield f"! {spaces} with its forks, and {blocks} beside, stay: a block there cannot be opened with this key"
+        yield f"! {spaces} with its forks, and {blocks} there, stay: this key cannot decrypt a block"
     if done.undated:
-        yield f"! {formatting.count(done.undated, 'block')} of unknown age stay; `sync init` by the owner may help"
+        yield f"! {formatting.count(done.undated, 'block')} of unknown age stay; try `sync init` as the owner"
 
 
 def _spoilt(errors: Sequence[SessionaryError]) -> Iterator[str]:
-    """What this disk does not give back of what was kept: each file, as long as there are few of them."""
+    """Kept blocks that could not be read back from this disk: each file, up to a maximum."""
     if errors:
-        yield f"! {formatting.count(len(errors), 'block')} not put back, though a session may need that"
+        yield f"! {formatting.count(len(errors), 'block')} not restored, though a session may need them"
     for error in errors[:FEW]:
         yield f"    {one_line(error.message)}: {one_line(error.path or '')}"
     if len(errors) > FEW:

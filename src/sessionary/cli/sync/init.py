@@ -1,4 +1,4 @@
-"""`sync init`: choose a remote, find out that it can hold sessions, and remember the choice."""
+"""`sync init`: choose a remote, test that it can hold sessions, and store the settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sessionary.sync.remotes import OpenRemote, check_address
 from sessionary.sync.settings import Settings, save_settings, stable_name
 
 _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)
-"""What clients call what lets one in; the id of a key does not."""
+"""Parts of option names that denote credentials; the id of a key is not one."""
 
 
 @click.command(
@@ -40,33 +40,37 @@ Examples:
 )
 @click.argument("address", metavar="ADDRESS")
 @places.settings_file
+@click.option("--tenant", metavar="NAME", help="Owner of the sessions: the same name on all your machines.")
+@click.option("--device", metavar="NAME", help="Name of this machine (default: its host name).")
 @click.option(
-    "--tenant", metavar="NAME", help="Whose sessions these are: the same name on all your machines."
+    "--include", multiple=True, metavar="PATTERN", help="Only projects whose name matches, such as git:*."
 )
-@click.option("--device", metavar="NAME", help="What this machine is called (default: its host name).")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Not the projects whose name matches.")
 @click.option(
-    "--include", multiple=True, metavar="PATTERN", help="Carry only projects that are called so: git:*."
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="DIR",
+    help="Also synchronise the sessions in this project folder.",
 )
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Do not carry projects that are called so.")
+@click.option("--logs", is_flag=True, help="Also synchronise event logs.")
+@click.option("--redact", is_flag=True, help="Redact what looks like a secret before it is sent.")
 @click.option(
-    "--project", "projects", multiple=True, metavar="DIR", help="Take the sessions of this project, too."
+    "--redact-rule", "rules", multiple=True, metavar="NAME=REGEX", help="Redact matches of REGEX, too."
 )
-@click.option("--logs", is_flag=True, help="Carry event logs, too.")
-@click.option("--redact", is_flag=True, help="Black out what looks like a secret before it is sent.")
-@click.option("--redact-rule", "rules", multiple=True, metavar="NAME=REGEX", help="Black this out, too.")
 @click.option(
     "--encrypt",
     metavar="FILE",
-    help="Encrypt everything for the age key in this file; it is made if it is missing.",
+    help="Encrypt everything for the age key in this file; the file is created if missing.",
 )
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of the store: region, endpoint.",
+    help="A setting of the store, such as region or endpoint.",
 )
-@click.option("--replace", is_flag=True, help="Forget what was chosen before.")
+@click.option("--replace", is_flag=True, help="Replace the previous settings.")
 @places.as_json
 def init_command(
     address: str,
@@ -84,21 +88,20 @@ def init_command(
     replace: bool,
     json_: bool,
 ) -> int:
-    """Choose where sessions are carried to, and try whether it can hold them.
+    """Choose the remote for sessions, and test that it can hold them.
 
-    ADDRESS never holds a password or key: those are taken from the environment, or from where the client of the store
-    looks (PGPASSWORD or ~/.pgpass; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; GOOGLE_APPLICATION_CREDENTIALS;
-    AZURE_STORAGE_ACCOUNT_KEY; SESSIONARY_COSMOS_KEY, or your sign-in to Azure). Tables and containers are made if they
-    are missing; buckets are not. The choice is kept in a file that you can read and change.
+    ADDRESS never contains a password or key: those come from the environment, or from where the client of the
+    store looks (PGPASSWORD or ~/.pgpass; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY;
+    GOOGLE_APPLICATION_CREDENTIALS; AZURE_STORAGE_ACCOUNT_KEY; SESSIONARY_COSMOS_KEY, or your sign-in to
+    Azure). Missing tables and containers are created; buckets are not. The settings are stored in a file that
+    you can read and edit.
 
-    There is no undo; `sync init --replace` chooses anew.
+    There is no undo; `sync init --replace` sets a new remote.
     """
     check_address(address)
     place = settings_at(settings_path)
     if not replace and stat_or_none(OS_FS, str(place)) is not None:
-        raise AlreadyExists(
-            f"{place} holds an earlier choice", path=place, hint="say --replace to choose anew"
-        )
+        raise AlreadyExists(f"{place} already has settings", path=place, hint="use --replace to replace them")
     settings = Settings(
         remote=address,
         tenant=_tenant(address, tenant, json_),
@@ -119,12 +122,12 @@ def init_command(
     if json_:
         output.value(_object(settings, place, apart, there, made))
     else:
-        _tell(settings, place, apart, there)
+        _print_outcome(settings, place, apart, there)
     return 0
 
 
 def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
-    """Prepare the remote; whether it keeps tenants apart, if it says so, and whether something of ours is there."""
+    """Prepare the remote; return whether it separates tenants, if known, and whether it has sessions."""
     try:
         apart = remote.prepare()
         page = remote.list_heads()
@@ -134,18 +137,20 @@ def _try(remote: OpenRemote) -> tuple[bool | None, bool]:
 
 
 def _tenant(address: str, given: str | None, json_: bool) -> str:
-    """Whose sessions these are: as said, else the role of the address, else who is logged in, if that is a person."""
+    """The tenant: as given, else the role of the address, else the user who is logged in, after a question."""
     if given:
         return given
     parts = urlsplit(address)
     guess = (parts.username if parts.scheme.startswith("postgres") else None) or stable_name(os.environ)
     if may_ask(json_):
-        told: str = click.prompt(
-            "Whose sessions are these? The same name on all your machines", default=guess, err=True
+        answer: str = click.prompt(
+            "Owner of the sessions (the same name on all your machines)", default=guess, err=True
         )
-        return told
+        return answer
     if guess is None:
-        raise click.UsageError("say --tenant NAME: whose sessions these are, the same on all your machines")
+        raise click.UsageError(
+            "give --tenant NAME: the owner of the sessions, the same name on all your machines"
+        )
     return guess
 
 
@@ -157,14 +162,14 @@ def _pairs(words: Iterable[str], option: str) -> dict[str, str]:
             raise click.UsageError(f"{option} takes NAME=VALUE, not {word}")
         if _SECRET.search(name):
             raise click.UsageError(
-                f"{option} {name} would keep a secret in the settings: set it in the environment"
+                f"{option} {name} would store a secret in the settings: set it in the environment"
             )
         found[name] = value
     return found
 
 
 def _make_key(path: str) -> bool:
-    """Make an age key in a file, unless one is there; True if it was made."""
+    """Create an age key in a file, unless it exists; True if it was created."""
     if stat_or_none(OS_FS, path) is not None:
         return False
     try:
@@ -174,7 +179,7 @@ def _make_key(path: str) -> bool:
             "encryption needs the package pyrage", hint="pip install 'sessionary[encryption]'"
         ) from error
     identity = x25519.Identity.generate()
-    text = f"# The key of your sessions. Whoever has it can read them; without it nobody can.\n{identity}\n"
+    text = f"# The key of your sessions. Anyone who has it can read them; without it they cannot be read.\n{identity}\n"
     _make_dirs(os.path.dirname(path))
     atomic.create(path, text.encode())
     return True
@@ -202,16 +207,18 @@ def _object(settings: Settings, place: Path, apart: bool | None, there: bool, ma
     }
 
 
-def _tell(settings: Settings, place: Path, apart: bool | None, there: bool) -> None:
-    output.lines(done(f"{one_line(settings.remote)} can hold the sessions of {one_line(settings.tenant)}"))
-    output.line(f"  kept in {one_line(str(place))}; no secret is in it")
-    if settings.encrypt is not None:  # an earlier try may have made it, and told nobody
+def _print_outcome(settings: Settings, place: Path, apart: bool | None, there: bool) -> None:
+    output.lines(
+        done(f"{one_line(settings.remote)} is ready for the sessions of {one_line(settings.tenant)}")
+    )
+    output.line(f"  settings in {one_line(str(place))}, without any secret")
+    if settings.encrypt is not None:  # an earlier attempt may have created it without printing this
         output.aside(
             f"The key is in {one_line(settings.encrypt or '')}. Copy it to your other machines, and to a safe place:"
         )
-        output.aside("without it nobody can read what is stored, you included.")
+        output.aside("Without it, nothing that is stored can be read.")
     if apart is False:
         output.aside(
-            "This server does not keep tenants apart: whoever may read the tables may read all of them."
+            "This server does not separate tenants: each user who may read the tables can read all sessions."
         )
     output.aside("next: sessionary sync pull" if there else "next: sessionary sync push")

@@ -1,4 +1,4 @@
-"""Which sessions of this machine are carried, by which engines, and where what is remembered of it lies."""
+"""Which local sessions are synchronised, by which engines, and where the state is stored."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ root = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     metavar="DIR",
-    help="The folder of a project whose own sessions are carried too (default: the present one).",
+    help="A project folder whose own sessions are synchronised too (default: the current one).",
 )
 settings_file = click.option(
     "--settings",
@@ -61,7 +61,7 @@ settings_file = click.option(
     envvar=SETTINGS_FILE,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What was chosen with `sync init` (default: ~/.config/sessionary/sync.json).",
+    help="Settings file of `sync init` (default: ~/.config/sessionary/sync.json).",
 )
 quiet = click.option(
     "--quiet",
@@ -69,22 +69,22 @@ quiet = click.option(
     default=QUIET,
     show_default=True,
     metavar="SECONDS",
-    help="Change no session that was written to so recently: an agent may be in it.",
+    help="Leave sessions alone that changed within this time: an agent may have them open.",
 )
 as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What lies on this machine.
+    """The sessions on this machine.
 
     Attributes:
-        home: that of the agent.
-        root: the project that a person works in.
+        home: the home of the agent.
+        root: the project folder.
         chosen: the remote.
-        state: the folder for what is remembered.
-        quiet: seconds for which a session must have been left alone before it is changed.
-        given: the options by which this place was named, for commands that can be copied.
+        state: the folder for state between commands.
+        quiet: seconds for which a session must be unchanged before it is modified.
+        given: the options that selected this, for commands to copy.
     """
 
     home: Path
@@ -95,7 +95,7 @@ class Here:
     given: tuple[str, ...] = ()
 
     def command(self, name: str, session: str, *words: str) -> str:
-        """A line of `sessionary sync` that can be copied, for the same place."""
+        """A command line of `sessionary sync` to copy, with the same options."""
         return shell_line(["sessionary", "sync", name, session, *words, *self.given])
 
     def repair(self, kind: str, session: str) -> str | None:
@@ -112,13 +112,13 @@ class Here:
 
     @property
     def settings(self) -> Settings:
-        """What was chosen."""
+        """The settings."""
         return self.chosen.settings
 
     def engines(
         self, remote: Remote, *, allow_many_deletions: bool = False, keep: bool = True
     ) -> list[Engine]:
-        """One engine for each kind of session. With `keep` false, no project is bound to its folder for good."""
+        """One engine for each kind of session. With `keep` false, folders are not bound to projects permanently."""
         projects, rules = self.projects(remote, keep=keep), self.settings.rules()
         return [
             Engine(
@@ -135,7 +135,7 @@ class Here:
         ]
 
     def projects(self, remote: Remote, *, keep: bool = True) -> Repositories:
-        """The projects here, and what they are called on all machines."""
+        """The local projects, and their identities on all machines."""
         bindings = Bindings(
             bindings_file(self.state, self.settings),
             identities=partial(identities_on, RetryingRemote(remote)),
@@ -144,11 +144,11 @@ class Here:
         return self._workspace.repositories(self.settings.projects, bindings)
 
     def layouts(self) -> list[SyncLayout]:
-        """The sessions of the agent, and those that lie in the project."""
+        """The sessions of the agent, and those in the project folder."""
         return list(self._workspace.sync_layouts())
 
     def latest(self) -> str:
-        """The id of the session here that changed last."""
+        """The id of the local session that changed last."""
         return self._workspace.find(LATEST).session_id
 
     @property
@@ -156,20 +156,20 @@ class Here:
         return Workspace(self.home, root=self.root)
 
     def strangers(self, remote: Remote) -> Iterator[tuple[str, Report]]:
-        """The sessions on the remote of kinds that this version does not know, and what it cost to list them."""
+        """The sessions on the remote of kinds that this version does not know, and the cost of listing them."""
         counted, known = RetryingRemote(remote), {layout.name for layout in self.layouts()}
         yield from strangers(heads_of(counted), known, self.settings.rules())
         yield "", Report(cost=counted.cost)
 
     def pull(self, engine: Engine) -> Report:
-        """What `Engine.pull` does; and of a session that parted in two nobody waits for what the pull itself wrote."""
+        """`Engine.pull`; of a diverged session, the versions that the pull itself wrote count as closed."""
         report = engine.pull()
         for outcome in report.of(SyncStatus.DIVERGED):
             self._left_alone(engine, outcome)
         return report
 
     def why_open(self, layout: SyncLayout, ref: SessionRef) -> str | None:
-        """Why a session must be taken for open in a running agent; None if it need not."""
+        """Why a session may be open in a running agent; None if it is not."""
         from sessionary.layouts.amplifier.presence import why_open
 
         if layout.name != _OF_AGENTS:
@@ -177,7 +177,7 @@ class Here:
         return why_open(ref.folder, now=time.time(), quiet=self.quiet)
 
     def _left_alone(self, engine: Engine, outcome: Outcome) -> None:
-        """Say of both versions that whoever wrote them a moment ago has left: it was us."""
+        """Mark both versions as closed: the recent writes were our own."""
         if engine.layout.name != _OF_AGENTS:
             return
         project = engine.projects.local(outcome.project)
@@ -185,7 +185,7 @@ class Here:
             self.written(engine.layout.place(project, session))
 
     def written(self, ref: SessionRef) -> None:
-        """Say of a session that was written to by a command that no agent has it open."""
+        """Mark a session as closed although a command wrote to it recently."""
         from sessionary.layouts.amplifier.presence import Presence
 
         if ref.kind == _OF_AGENTS:
@@ -195,13 +195,13 @@ class Here:
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:
-    """What lies here, by the options of a command.
+    """The sessions selected by the options of a command.
 
-    A folder that was named must be there. It need not hold sessions yet: a pull may bring the first ones.
+    A named folder must exist. It may hold no sessions yet: a pull may create the first ones.
 
     Raises:
         Corrupt, Invalid, NotFound, StorageFailed: as `chosen`.
-        NotFound: a folder that was named is missing.
+        NotFound: a named folder is missing.
     """
     homes.check_named(home)
     if root != Path():
@@ -215,24 +215,24 @@ def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: fl
 def _remembered() -> str:
     state = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if state is None:
-        raise Invalid("there is no home directory for what is remembered", hint="set XDG_STATE_HOME")
+        raise Invalid("no home directory for the state", hint="set XDG_STATE_HOME")
     return os.path.join(state, "sync")
 
 
 def removed(settings: Settings) -> Removed:
-    """What `sync gc` has removed from the remote.
+    """The journal of blocks that `sync gc` removed from the remote.
 
     Raises:
-        Invalid: nobody says where it could be.
+        Invalid: its folder cannot be determined.
     """
     return Removed(removed_folder(_remembered(), settings))
 
 
 def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Look again in the place of a `sync gc` of this machine that was cut off; mostly that is a look for one file.
+    """Finish a `sync gc` of this machine that was interrupted; usually this only checks for one file.
 
-    One that is under way is left alone. What fails here is done by the next that comes by: it keeps nobody from
-    pushing and pulling.
+    One that is still running is left alone. A failure here does not prevent push and pull: the next command
+    tries again.
     """
     blocks, store = removed(settings), collectable(RetryingRemote(remote))
     if store is None:
@@ -241,17 +241,17 @@ def finish_removal(settings: Settings, remote: Remote, sleep: Callable[[float], 
         if blocks.open_run() is not None:
             for error in Remover(store, blocks, sleep=sleep).finish().spoilt:
                 output.aside(
-                    harmless(f"sessionary: not put back on the remote: {error.message} ({error.path})")
+                    harmless(f"sessionary: not restored on the remote: {error.message} ({error.path})")
                 )
     except (Locked, RemoteError):
         pass
     except StorageFailed as error:
-        output.aside(harmless(f"sessionary: a removal that was cut off is not finished: {error.message}"))
+        output.aside(harmless(f"sessionary: an interrupted removal is not finished: {error.message}"))
 
 
 @contextmanager
 def connected(here: Here, doing: str) -> Iterator[Line]:
-    """The remote for the length of a block, and a sign that it goes on."""
+    """The remote for the length of a block, with progress."""
     remote = here.chosen.connect(here.state)
     try:
         with Progress(doing, None) as progress:

@@ -1,4 +1,4 @@
-"""The remote as the commands use it: each call shows that it goes on, and all heads are listed once for all layouts."""
+"""A remote that reports progress and lists all heads only once for all layouts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sessionary.sync.retry import Cost
 class Line(WrappedRemote):
     """A remote for one command.
 
-    There is an engine for each layout, and each of them lists all heads. What the first has heard does for the others:
-    a list may be a moment old, and a swap finds out.
+    Each layout has an engine, and each engine lists all heads. The first list serves the others too: it may
+    be a moment old, which a compare-and-swap detects.
 
     Args:
         inner: the remote.
-        progress: told of each call.
-        pages: a list of the heads that was taken a moment ago, page by page; what is listed here is put into it.
+        progress: called for each call.
+        pages: a recent list of the heads, page by page; new pages are stored in it.
 
     Attributes:
-        spared: what was answered without asking the remote.
+        spared: cost of the answers given without asking the remote.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Line(WrappedRemote):
         return super().call(verb, *arguments)
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        if after == "":  # whoever asks like this wants nothing that was kept
+        if after == "":  # this caller wants a fresh list
             self._pages.clear()
         if after in self._pages:
             self.spared.requests += 1

@@ -1,4 +1,4 @@
-"""`sync project`: which folders here are which projects on the remote."""
+"""`sync project`: which local folders are which projects on the remote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from sessionary.cli import options, output
-from sessionary.cli.changing import done, tell
+from sessionary.cli.changing import done, print_command
 from sessionary.cli.changing import set_in as indented
 from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.sync import places
@@ -25,9 +25,9 @@ class Row(NamedTuple):
     """A project.
 
     Attributes:
-        folder: where it lies here; None if it does not.
-        identity: what it is called on all machines; None if a user has to decide.
-        candidates: the projects that the folder may be, if a user has to decide.
+        folder: its local folder; None if there is none.
+        identity: its name on all machines; None if a user has to choose.
+        candidates: the projects that the folder may be, if a user has to choose.
     """
 
     folder: str | None
@@ -46,12 +46,12 @@ Examples:
 """,
 )
 def project_command() -> None:
-    """Show and change which folders here are which projects on the remote.
+    """Show and set which local folders are which projects on the remote.
 
-    A project in a git repository is known by that on all machines. A folder without one has only its name: the first
-    one here is called folder:NAME, and a further one of the same name folder:NAME#HASH. On another machine it is bound
-    automatically if there is one such folder and one such project; otherwise its sessions are held back until you bind
-    it.
+    A project in a git repository is identified by that on all machines. A folder without one has only its
+    name: the first one here is folder:NAME, another one of the same name folder:NAME#HASH. On another machine
+    it is bound automatically if there is one such folder and one such project; otherwise its sessions are
+    held back until you bind it.
     """
 
 
@@ -68,7 +68,7 @@ Examples:
 @places.settings_file
 @options.as_json("the projects", "one project")
 def list_command(home: Path | None, root: Path, settings_path: Path | None, json_: bool, jsonl: bool) -> int:
-    """List the projects here, with their folders, and those that only the remote has. Changes nothing."""
+    """List the local projects with their folders, and those that only the remote has. Changes nothing."""
     options.one_format(json_, jsonl)
     here = places.here_of(home, root, settings_path)
     with places.connected(here, "looking") as line:
@@ -93,7 +93,7 @@ Examples:
 @places.home
 @places.root
 @places.settings_file
-@click.option("--new", is_flag=True, help="Make it a project of its own, which the remote does not have yet.")
+@click.option("--new", is_flag=True, help="Make it a new project on the remote.")
 @places.as_json
 def bind_command(
     folder: Path,
@@ -104,23 +104,21 @@ def bind_command(
     new: bool,
     json_: bool,
 ) -> int:
-    """Say which project on the remote a folder without a git repository is.
+    """Bind a folder without a git repository to a project on the remote.
 
-    IDENTITY is one that `sync project list` shows. Only sessions that are pushed and pulled from now on are concerned:
-    what the remote holds of the project that the folder was before stays there, and no file here changes. The first
-    binding of a folder has no undo; bind it again to change it.
+    IDENTITY is one that `sync project list` shows. This affects future pushes and pulls only: sessions
+    already on the remote under the previous project stay there, and no local file changes. The first binding
+    of a folder has no undo; bind it again to change it.
     """
     if (identity is None) != new:
-        raise click.UsageError(
-            "give an IDENTITY or --new; `sessionary sync project list` shows what there is"
-        )
+        raise click.UsageError("give an IDENTITY or --new; `sessionary sync project list` lists them")
     here = places.here_of(home, root, settings_path)
     named = name_of(os.path.expanduser(folder))
     if named.folder is None:
         raise Invalid(
-            f"{folder} lies in a git repository, and is {named.base} on all machines",
+            f"{folder} is in a git repository, and is {named.base} on all machines",
             path=folder,
-            hint="only a folder without a repository, or whose repository has no origin and no commit, is bound",
+            hint="only a folder without a repository, or whose repository has no origin and no commit, can be bound",
         )
     with places.connected(here, "looking") as line:
         bindings = here.projects(line).bindings
@@ -137,8 +135,8 @@ def bind_command(
 
 
 def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[str]) -> None:
-    """Refuse what is no project of a folder, or is that of another folder here."""
-    shown = "`sessionary sync project list` shows the projects on the remote; --new makes a new one"
+    """Refuse an identity that is not the project of a folder, or belongs to another local folder."""
+    shown = "`sessionary sync project list` shows the projects on the remote; --new creates one"
     if base_of(identity) is None or identity != without_way(identity):
         raise Invalid(f"{identity} is not the project of a folder ({PREFIX}NAME)", hint=shown)
     if identity not in there and identity not in known.values():
@@ -146,9 +144,9 @@ def _refuse(identity: str, folder: str, known: dict[str, str], there: frozenset[
     for other, bound in known.items():
         if bound == identity and other != folder and os.path.isdir(other):
             raise AlreadyExists(
-                f"{identity} is bound to {other} here",
+                f"{identity} is already bound to {other}",
                 path=other,
-                hint="bind that folder to another project first (`--new` makes one)",
+                hint="bind that folder to another project first (`--new` creates one)",
             )
 
 
@@ -177,7 +175,7 @@ def _object(row: Row) -> dict[str, Any]:
 
 def _lines(rows: list[Row]) -> Iterator[str]:
     if not rows:
-        yield "No projects, here or on the remote."
+        yield "No projects, neither local nor on the remote."
     names = column([one_line(row.identity or "not bound") for row in rows])
     for row, name in zip(rows, names, strict=True):
         undecided = row.identity is None
@@ -196,8 +194,8 @@ def _say(folder: str, bound: str, before: str | None, place: list[str], json_: b
     if json_:
         output.value({"folder": folder, "identity": bound, "before": before})
         return
-    output.lines(done(f"{one_line(folder)} is {one_line(bound)} now"))
+    output.lines(done(f"{one_line(folder)} is now {one_line(bound)}"))
     if before not in (None, bound):
         back = shell_line(["sessionary", "sync", "project", "bind", folder, before or "", *place])
-        tell("undo", back)
+        print_command("undo", back)
     output.aside("next: sessionary sync pull")

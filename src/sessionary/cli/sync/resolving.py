@@ -1,4 +1,4 @@
-"""`sync resolve`: sessions that were continued on two machines, and files about which only a person can decide."""
+"""`sync resolve`: settle sessions that were continued on two machines, and files in two versions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 
 from sessionary.cli import completing, formatting, options, output, project_options
-from sessionary.cli.changing import done
-from sessionary.cli.changing import tell as tell_command
+from sessionary.cli.changing import done, print_command
 from sessionary.cli.sync import conflicts, places
 from sessionary.cli.sync.conflicts import Pair, Pending
-from sessionary.cli.sync.formatting import PARTLY, tell, together
+from sessionary.cli.sync.formatting import PARTLY, print_result, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.base import ids_named
@@ -35,9 +34,13 @@ Examples:
 @places.root
 @places.settings_file
 @places.quiet
-@click.option("--keep", type=click.Choice(_KEEP), help="Which version stays; the other goes to the trash.")
+@click.option(
+    "--keep", type=click.Choice(_KEEP), help="The version to keep; the other one goes to the trash."
+)
 @places.as_json
-@click.option("--jsonl", is_flag=True, help="Print what waits as JSON Lines: one session or file per line.")
+@click.option(
+    "--jsonl", is_flag=True, help="Print the conflicts as JSON Lines: one session or file per line."
+)
 def resolve_command(
     session: str | None,
     home: Path | None,
@@ -48,26 +51,28 @@ def resolve_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """List what waits for you, with the commands that settle it, or decide which version stays.
+    """List conflicts with the commands that settle them, or choose the version to keep.
 
-    Of a session that two machines continued, ID names either version. `theirs` is the one that has the session's own
-    id: it was on the remote first. `mine` is the sibling: it gave way on the machine that came second. The other one
-    goes to the trash, from where it can be brought back, and the next push tells the other machines; a version that an
-    agent has open is not touched. Nothing has to be decided: both are whole, and you can go on with either.
+    ID names either version of a session that two machines continued. `theirs` has the session's own id: it
+    was on the remote first. `mine` is the sibling, made by the machine that came second. The other version
+    goes to the trash, from where it can be restored, and the next push informs the other machines; a version
+    that an agent has open is not changed. No choice is required: both versions are complete, and you can
+    continue either.
 
-    Of a file that is held back because it is damaged, `theirs` is the version of the remote, and what was here is kept
-    beside it; `mine` is what is here, and goes to all machines as it is. Of a file about which nobody but a person may
-    decide (the list of active features), `mine` is what is here, as it is or as you have brought both together. For
-    files beside which another version lies, the list tells how to settle it. Where the remote cannot be opened, what
-    lies here is listed before the error. Exit code 3: of some it could not be found out.
+    For a file that is held back because it is damaged, `theirs` is the version of the remote, and the local
+    one is kept beside it; `mine` is the local one, which is pushed unchanged to all machines. For a file that
+    only a user can merge (the list of active features), `mine` is the local one, unchanged or as you have
+    merged both. For files with another version beside them, the list shows how to settle it. If the remote
+    cannot be opened, local conflicts are listed before the error. Exit code 3: the state of some sessions is
+    unknown.
 
-    Undo: a session that gave way comes back by `sessionary undo ID`; a file that gave way lies beside the other.
+    Undo: `sessionary undo ID` restores a trashed version; the replaced version of a file is kept beside it.
     """
     if (session is None) != (keep is None):
-        raise click.UsageError("name a session and say --keep, or neither to see what there is")
+        raise click.UsageError("give a session and --keep, or neither to list the conflicts")
     options.one_format(json_, jsonl)
     if jsonl and session is not None:
-        raise click.UsageError("--jsonl is for the list; say --json")
+        raise click.UsageError("--jsonl is for the list; use --json")
     here = places.here_of(home, root, settings_path, quiet)
     if session is None or keep is None:
         return _list(here, json_, jsonl)
@@ -90,7 +95,7 @@ def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
         with places.connected(here, "looking") as remote:
             held = [one for engine in here.engines(remote) for one in conflicts.held_back(engine, line)]
     except SessionaryError:
-        if parted or beside:  # these lie here: whoever cannot ask the remote can settle them all the same
+        if parted or beside:  # these are local: they can be settled without the remote
             _show([*parted, *beside], json_, jsonl)
         raise
     found = [*parted, *held, *beside]
@@ -113,20 +118,20 @@ def _named(pairs: list[Pair], word: str) -> Pair | None:
         raise AmbiguousId(
             f"{word} names several pairs",
             details={"matches": [pair.sibling.session_id for pair in found]},
-            hint="name the sibling",
+            hint="give the id of the sibling",
         )
     return found[0] if found else None
 
 
 def _refuse_unknown(unknown: list[Pending], word: str) -> None:
-    """Raises Corrupt if the word names a session of which nobody can say whether it is one of two versions."""
+    """Raise Corrupt if the word names a session for which it is unknown whether it has two versions."""
     for one in unknown:
         if one.session_id.startswith(word):
             raise Corrupt(
-                f"whether {one.session_id} is one of two versions is not known: {one.note}",
+                f"unknown whether {one.session_id} is one of two versions: {one.note}",
                 operation="resolve",
                 session=one.session_id,
-                hint=f"put that file right first; `sessionary check {one.session_id}` says what is wrong with it",
+                hint=f"repair that file first; run `sessionary check {one.session_id}` for details",
             )
 
 
@@ -135,35 +140,35 @@ def _ids(pair: Pair) -> tuple[str, str]:
 
 
 def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Path, json_: bool) -> int:
-    """One version of a session stays, the other goes to the trash."""
+    """Keep one version of a session, and move the other one to the trash."""
     winner, loser = pair.original, pair.sibling
     if keep == conflicts.MINE:
         winner, loser = loser, winner
     with pair.layout.lock(loser):
         if (why := here.why_open(pair.layout, loser)) is not None:
             raise Locked(
-                f"{loser.session_id} stays where it is: {why}",
+                f"{loser.session_id} was not moved: {why}",
                 operation="resolve",
                 path=loser.folder,
                 session=loser.session_id,
-                hint="end the agent that is in it; if none is, wait a moment, or say --quiet 0",
+                hint="close the agent that has it open; if none has, wait a moment, or use --quiet 0",
             )
         pair.layout.trash(loser, datetime.now(UTC))
     if json_:
         output.value({"kept": winner.session_id, "trashed": loser.session_id})
         return 0
-    output.lines(done(f"{one_line(winner.session_id)} stays, {one_line(loser.session_id)} is in the trash"))
+    output.lines(done(f"{one_line(winner.session_id)} is kept, {one_line(loser.session_id)} is in the trash"))
     if pair.layout.name == "amplifier":
         back = formatting.command(home, "undo", loser.session_id)
     else:
         back = project_options.command_line(pair.layout.name, root, "restore", loser.session_id)
-    tell_command("undo", back)
+    print_command("undo", back)
     output.aside("next: sessionary sync push")
     return 0
 
 
 def _is_held_back(here: places.Here, pair: Pair, word: str) -> bool:
-    """Whether the word names the version that has the session's id, and a file of that is held back."""
+    """True if the word names the version that has the session's id, and a file of it is held back."""
     if not pair.original.session_id.startswith(word):
         return False
     with places.connected(here, "looking") as line:
@@ -172,7 +177,7 @@ def _is_held_back(here: places.Here, pair: Pair, word: str) -> bool:
 
 
 def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
-    """A file that is held back until a user decides."""
+    """Settle a file that is held back."""
     with places.connected(here, "deciding") as line:
         found = [(engine, ref) for engine in here.engines(line) for ref in engine.layout.discover()]
         named = [each for each in found if each[1].session_id == word]
@@ -190,7 +195,9 @@ def _decide(here: places.Here, word: str, keep: str, json_: bool) -> int:
                 if error.operation != "resolve":
                     raise
                 break  # nothing of it is held back
-            return tell(together([(engine.layout.name, report)], line.spared), here, json_=json_, all_=True)
+            return print_result(
+                together([(engine.layout.name, report)], line.spared), here, json_=json_, all_=True
+            )
     raise _nothing_to_decide(here, word)
 
 
@@ -200,16 +207,16 @@ def _nothing_to_decide(here: places.Here, word: str) -> Invalid | NotFound:
     if beside:
         return _to_do_by_hand(beside[0])
     return NotFound(
-        f"no session {word} was continued on two machines, and none is held back",
+        f"no session {word} has two versions or a file that is held back",
         session=word,
-        hint="`sessionary sync resolve` lists what waits for you",
+        hint="`sessionary sync resolve` lists all conflicts",
     )
 
 
 def _to_do_by_hand(one: Pending) -> Invalid:
     ways = "; ".join(f"to keep {way.keeps}: {way.command}" for way in one.ways)
     return Invalid(
-        f"of {one.file} one version stands and another lies beside it: what belongs in it only you can say",
+        f"{one.file} has another version beside it, which only you can merge",
         operation="resolve",
         path=one.other or one.path,
         session=one.session_id,

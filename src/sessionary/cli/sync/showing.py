@@ -18,12 +18,12 @@ Examples:
   sessionary sync demo
 """,
 )
-@click.option("--keep", is_flag=True, help="Leave the scratch folder, to look at what lies in it.")
+@click.option("--keep", is_flag=True, help="Keep the scratch folder for inspection.")
 def demo_command(keep: bool) -> int:
-    """Watch two machines share their sessions, with kills, in a scratch folder.
+    """Show two machines sharing their sessions, with kills, in a scratch folder.
 
-    The machines are two homes; between them is a store in the memory of the process. Ends with 0 if all was as
-    promised, with 1 if anything was not. Your own sessions, and what you have set up, are not touched.
+    The machines are two homes; between them is a store in memory. Exit code 0: all checks passed; 1: a check
+    failed. Your own sessions and settings are not touched.
     """
     from sessionary.testing.demo import scratch_folder
     from sessionary.testing.demo_stage import BrokenPromise
@@ -36,11 +36,11 @@ def demo_command(keep: bool) -> int:
                 output.line(line)
                 output.flush()
         except BrokenPromise as error:
-            output.line(f"NOT AS PROMISED: {error}.")
+            output.line(f"FAILED: {error}.")
             return NOT_AS_PROMISED
-        output.line(f"All as promised, in {time.monotonic() - began:.1f} s.")
+        output.line(f"All checks passed in {time.monotonic() - began:.1f} s.")
         if keep:
-            output.line(f"The machines are left in {folder}.")
+            output.line(f"The homes of both machines are kept in {folder}.")
     output.line()
-    output.line("Now your own: `sessionary sync init ADDRESS` (docs/howto/sync.md).")
+    output.line("Next, your own sessions: `sessionary sync init ADDRESS` (docs/howto/sync.md).")
     return 0

@@ -1,4 +1,4 @@
-"""`sync watch`: carry sessions as they change, until somebody ends it."""
+"""`sync watch`: synchronise sessions as they change, until interrupted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Examples:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Look so often for what is new elsewhere.",
+    help="How often to look for changes on the remote.",
 )
 @click.option(
     "--settle",
@@ -57,7 +57,7 @@ Examples:
     default=3.0,
     show_default=True,
     metavar="SECONDS",
-    help="Send what has changed when nothing has changed for so long.",
+    help="Push once local files have not changed for this long.",
 )
 @click.option("--json", "--jsonl", "json_", is_flag=True, help="Print JSON Lines: one push or pull per line.")
 def watch_command(
@@ -69,10 +69,10 @@ def watch_command(
     settle: float,
     json_: bool,
 ) -> int:
-    """Send what changes here, and bring what changes elsewhere, until Ctrl-C.
+    """Push local changes and pull remote ones as they happen, until Ctrl-C.
 
-    A remote that does not answer is asked again at the next interval; nothing waits in memory, so nothing is lost if
-    this ends. Ends with 0 when it is interrupted or told to end, after the session that it is at.
+    If the remote does not answer, the next interval tries again; nothing is queued in memory, so nothing is
+    lost if this ends. On an interrupt or SIGTERM it finishes the current session and ends with exit code 0.
 
     There is no undo; see `sync push` and `sync pull`.
     """
@@ -87,10 +87,10 @@ def watch_command(
 
 
 class Stop:
-    """The word to end, which may be given by a handler of a signal at any moment of a wait.
+    """A stop flag that a signal handler may set at any moment of a wait.
 
-    An event of the threading module will not do: its `set` takes a lock that its `wait` takes too, in the same thread,
-    so that a signal in the wrong microsecond would leave a watch that neither goes on nor ends.
+    `threading.Event` is not usable: its `set` takes a lock that its `wait` takes in the same thread, so that
+    a signal at the wrong moment would deadlock.
     """
 
     def __init__(self) -> None:
@@ -105,27 +105,27 @@ class Stop:
         self._said.close()
 
     def set(self) -> None:
-        """Say that it is to end."""
+        """Set the flag."""
         if not self._given:
             self._given = True
             self._said.send(b".")
 
     def is_set(self) -> bool:
-        """True if that was said."""
+        """True if the flag is set."""
         return self._given
 
     def wait(self, seconds: float) -> None:
-        """Wait until it is said, so many seconds at most."""
+        """Wait until the flag is set, at most this many seconds."""
         select.select([self._heard], [], [], seconds)
 
 
 class Watch:
-    """Pushes and pulls by turns.
+    """Alternates pushes and pulls.
 
     Args:
-        here: what lies here.
-        remote: the other side.
-        say: what to do with a result that has something to say.
+        here: the local sessions.
+        remote: the remote.
+        say: called with each result that has something to report.
         clock: seconds.
     """
 
@@ -144,7 +144,7 @@ class Watch:
         self._held: set[tuple[str, str, Hold]] = set()
 
     def run(self, stop: Stop, interval: float, settle: float) -> None:
-        """Go on until told to stop."""
+        """Run until the flag is set."""
         due = self._clock()
         sent: frozenset[tuple[str, int, int, int]] | None = None
         seen = None
@@ -152,11 +152,11 @@ class Watch:
             if self._clock() >= due:
                 self._pages = {}
                 self._carry(stop, self._here.pull)
-                due, sent = self._clock() + interval, None  # what failed to go may go now
+                due, sent = self._clock() + interval, None  # a failed push may succeed now
             mark = self._mark()
             if mark != sent and mark == seen and not stop.is_set():
                 self._carry(stop, partial(Engine.push, look=bool(self._pages)))
-                sent, self._pages = mark, {}  # what the pull has listed does for the push after it
+                sent, self._pages = mark, {}  # the push reuses the list of the pull
             seen = mark
             stop.wait(min(settle, max(0.0, due - self._clock())) if mark == sent else settle)
 
@@ -171,15 +171,17 @@ class Watch:
                 result = together(((engine.layout.name, verb(engine)) for engine in engines), line.spared)
         except (RemoteError, Locked, StorageFailed) as error:
             self._pages = {}
-            output.aside(harmless(f"sessionary: {error.message}; it is tried again"))
+            output.aside(harmless(f"sessionary: {error.message}; trying again"))
             return
-        held = {(one.kind, one.outcome.session_id, hold) for one in result.told for hold in one.outcome.held}
-        if held - self._held or any(one.outcome.standing in _MOVED for one in result.told):
+        held = {
+            (one.kind, one.outcome.session_id, hold) for one in result.outcomes for hold in one.outcome.held
+        }
+        if held - self._held or any(one.outcome.standing in _MOVED for one in result.outcomes):
             self._say(result)
         self._held = held
 
     def _mark(self) -> frozenset[tuple[str, int, int, int]]:
-        """All files with their sizes and both of their times: another set, and something has changed."""
+        """All files with their sizes and both of their times; a different set means a change."""
         found = set()
         for layout in self._here.layouts():
             for ref in layout.discover():
@@ -188,33 +190,33 @@ class Watch:
                         stat = os.stat(part.path)
                         found.add((part.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
                 except (OSError, SessionaryError):
-                    continue  # it is being renamed; the next look finds it
+                    continue  # it is being renamed; the next pass finds it
         return frozenset(found)
 
 
 def _rest(stop: Stop, seconds: float) -> None:
-    """Wait; if it is to end meanwhile, what was waited for is left to the next that comes by."""
+    """Wait; if the flag is set meanwhile, raise, and leave the work to the next command."""
     stop.wait(seconds)
     if stop.is_set():
-        raise Locked("this watch was told to end", operation="gc")
+        raise Locked("this watch was interrupted", operation="gc")
 
 
 @contextmanager
 def _ending(stop: Stop) -> Iterator[None]:
-    """A block in which a request to end is kept; a second one ends at once."""
+    """A block in which a first request to end is deferred; a second one ends at once."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             signal.default_int_handler(number, frame)
         stop.set()
 
-    before = [signal.signal(number, told) for number in numbers]
+    before = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+        for number, previous in zip(numbers, before, strict=True):
+            signal.signal(number, previous)
 
 
 def _lines(here: places.Here) -> Callable[[Result], None]:

@@ -1,4 +1,4 @@
-"""`work breadcrumb`: leave a breadcrumb in a work session, or bring in those that lie beside the sessions."""
+"""`work breadcrumb`: add a breadcrumb to a work session, or move stray ones into it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sessionary.layouts.maestro.store import WorkStore
 
 @click.group("breadcrumb", cls=InOrder)
 def breadcrumb_command() -> None:
-    """Leave a breadcrumb in a work session, or bring in those that lie in none."""
+    """Add a breadcrumb to a work session, or move breadcrumbs that belong to no session into one."""
 
 
 @breadcrumb_command.command(
@@ -35,14 +35,14 @@ Examples:
 )
 @places.root
 @click.option("--cookie", required=True, metavar="ID", help="The cookie: the whole id of the session.")
-@click.option("--prompt", required=True, metavar="TEXT", help="What was asked, or is to be known.")
-@click.option("--response", default="", metavar="TEXT", help="What was answered.")
-@click.option("--model", default="manual", show_default=True, metavar="NAME", help="Who answered.")
+@click.option("--prompt", required=True, metavar="TEXT", help="The question, or a note.")
+@click.option("--response", default="", metavar="TEXT", help="The answer.")
+@click.option("--model", default="manual", show_default=True, metavar="NAME", help="The model that answered.")
 @click.option(
     "--depth", type=click.IntRange(0), metavar="N", help="The depth level.  [default: that of the session]"
 )
 @click.option("--kind", default="note", show_default=True, metavar="WORD", help="note, decision, result, …")
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to find it by; may be repeated.")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag to find it by; may be repeated.")
 @places.as_json
 def add_command(
     root: Path | None,
@@ -55,12 +55,12 @@ def add_command(
     tags: tuple[str, ...],
     json_: bool,
 ) -> int:
-    """Leave a breadcrumb in the mailbox of a session.
+    """Post a breadcrumb to the mailbox of a session.
 
-    Refused without the cookie of an open session. Prints the id of the breadcrumb. Nobody counts tokens here, and what
-    it has cost nobody knows: both are left open.
+    Refused without the cookie of an open session. Prints the id of the breadcrumb. Tokens and cost are
+    unknown and left empty.
 
-    There is no undo: what was posted may have been applied already.
+    There is no undo: the message may have been applied already.
     """
     store = places.store_at(root)
     session = _session_of(store, cookie)
@@ -103,11 +103,11 @@ Example:
 @places.root
 @places.as_json
 def move_command(folder: str, session: str, root: Path | None, json_: bool) -> int:
-    """Move breadcrumbs that lie in no session into one.
+    """Move breadcrumbs that belong to no session into one.
 
-    FOLDER is a folder below the sessions that has breadcrumbs but is no session: a sender made it that named its
-    session wrongly. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers of the
-    session apply what has come. There is no undo.
+    FOLDER is a folder below the sessions that has breadcrumbs but is not a session: a sender created it under
+    a wrong session id. ID may be the beginning of an id, or `latest`. Nothing is overwritten, and consumers
+    of the session apply the breadcrumbs. There is no undo.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -120,10 +120,10 @@ def move_command(folder: str, session: str, root: Path | None, json_: bool) -> i
 
 
 def _session_of(store: WorkStore, cookie: str) -> WorkSession:
-    """The session of a cookie. A beginning of one is none: a message must not end up where a slip of the hand says."""
+    """The session of a cookie. A shortened cookie is refused: a typing error could name another session."""
     try:
         return store.load(cookie)
     except NotFound as error:
-        error.message = f"no work session in {store.root} has the cookie {cookie}"
-        error.hint = "the cookie is the whole id of the session; `work show` tells it"
+        error.message = f"no work session with the cookie {cookie} in {store.root}"
+        error.hint = "the cookie is the whole id of the session; see `work show`"
         raise

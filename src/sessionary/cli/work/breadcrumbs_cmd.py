@@ -27,11 +27,11 @@ Examples:
 )
 @places.session
 @places.root
-@click.option("--summary", is_flag=True, help="Only what they add up to.")
-@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only those of this depth level.")
+@click.option("--summary", is_flag=True, help="Only the totals.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only this depth level.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest.")
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest.")
-@click.option("--include-children", is_flag=True, help="Those of all sessions below it too.")
+@click.option("--include-children", is_flag=True, help="Include all sessions below it.")
 @options.as_json("them", "one breadcrumb")
 def breadcrumbs_command(
     session: str,
@@ -44,14 +44,14 @@ def breadcrumbs_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """List the breadcrumbs of a work session, the oldest first.
+    """List the breadcrumbs of a work session, oldest first.
 
-    ID may be the beginning of an id, or `latest`. What stands in brackets is the time, and the name of the file: in
-    UTC, or local where the times of the session name no zone.
+    ID may be the beginning of an id, or `latest`. In brackets are the time and the file name, in UTC, or in
+    local time if the times of the session have no zone.
     """
     options.one_format(json_, jsonl)
     if summary and jsonl:
-        raise click.UsageError("--summary is no list; --json prints it")
+        raise click.UsageError("--summary is not a list; use --json")
     if limit is not None and tail is not None:
         raise click.UsageError("--limit and --tail exclude each other")
     store = places.store_at(root)
@@ -67,11 +67,11 @@ def breadcrumbs_command(
     else:
         with output.paged():
             output.lines(_summed(top, found) if summary else _listed(top, found, depth, include_children))
-    return places.tell(problems)
+    return places.print_problems(problems)
 
 
 def cut(found: Found, limit: int | None, tail: int | None) -> Found:
-    """The oldest or the newest, if not all."""
+    """The first or last N, if a limit was given."""
     if tail is not None:
         return found[-tail:]
     return found if limit is None else found[:limit]

@@ -25,10 +25,10 @@ Examples:
 def close_command(session: str, root: Path | None, json_: bool) -> int:
     """End a work session as completed.
 
-    Refused if it has ended already, or while a session that it began is running or paused; these are named. A piece of
-    sub-work with a result for its parent is closed by `work subwork close`.
+    Refused if it has already ended, or while a session that it started is running or paused; these are named.
+    Sub-work with a result for its parent is closed by `work subwork close`.
 
-    There is no undo: a completed session stays so.
+    There is no undo: a completed session stays completed.
     """
     store = places.store_at(root)
     closed = store.close(store.resolve(session))

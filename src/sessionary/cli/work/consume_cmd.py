@@ -1,4 +1,4 @@
-"""`work consume`: apply the messages that wait in a work session, each exactly once."""
+"""`work consume`: apply the pending messages of a work session, each exactly once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sessionary.mailbox.mailbox import Mailbox, Report
     "consume",
     epilog="""\b
 Examples:
-  sessionary work consume latest          print what waits, and acknowledge it
+  sessionary work consume latest          print messages, acknowledge them
   sessionary work consume db5b5fab --limit 1
   sessionary work consume db5b5fab --exec 'jq -r .prompt >> inbox.txt'
   sessionary work consume db5b5fab --consumer audit --json | jq .applied
@@ -29,14 +29,14 @@ Examples:
 @places.root
 @delivering.exec_
 @delivering.consumer
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Take N messages at most.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Apply at most N messages.")
 @delivering.shared
 @delivering.at_most_once
 @delivering.max_attempts
 @delivering.timeout
 @delivering.take_over
 @click.option(
-    "--dry-run", is_flag=True, help="Show what waits, and apply nothing: the same as `work pending`."
+    "--dry-run", is_flag=True, help="Show pending messages without applying them, as `work pending` does."
 )
 @places.as_json
 def consume_command(
@@ -53,21 +53,20 @@ def consume_command(
     dry_run: bool,
     json_: bool,
 ) -> int:
-    """Apply the messages that wait, each exactly once.
+    """Apply pending messages, each exactly once.
 
-    They go to the log of the work session, in order. Without --exec a message is printed, and acknowledged once it
-    has been written out. With it, CMD runs for each and its success acknowledges; a JSON object that it prints is
-    the result in the log. If it fails, the message stays and is tried again by the next call. A crash may run CMD
-    twice for one message: SESSIONARY_BREADCRUMB_ID in its environment is the same then. SESSIONARY_SESSION_ID names
-    the session.
+    Messages are written to the log of the work session, in order. Without --exec a message is printed, and
+    acknowledged after it was written out. With --exec, CMD runs for each message, and its success
+    acknowledges it; a JSON object that it prints is the result in the log. If CMD fails, the message stays
+    pending and the next call tries again. After a crash, CMD may run twice for one message, with the same
+    SESSIONARY_BREADCRUMB_ID in its environment. SESSIONARY_SESSION_ID is the session.
 
-    Where sessions are carried between machines, one device consumes a mailbox; elsewhere this refuses unless
-    --take-over is given.
+    If sessions are synchronised between machines, only one device consumes a mailbox; another one needs --take-over.
 
-    Exit code 3: some messages failed, or were given up. Exit code 13: a file is no message, or a line of the log
-    cannot be read.
+    Exit code 3: some messages failed, or were given up. Exit code 13: a file is not a message, or a line of
+    the log cannot be read.
 
-    There is no undo: a message that was applied stays applied.
+    There is no undo: applied messages stay applied.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -91,7 +90,7 @@ def consume_command(
         else:
             output.value({"session_id": session_id, "consumer": consumer, "messages": None, **facts})
     else:
-        delivering.told(report.problems)
+        delivering.print_problems(report.problems)
         output.aside(_sum(report))
     return code_of(report)
 
@@ -101,14 +100,14 @@ def _sum(report: Report) -> str:
     if report.pending:
         words.append(f"{report.pending:,} pending")
     if report.bad:
-        words.append(f"{count(len(report.bad), 'file')} no message (`work quarantine` moves them away)")
+        words.append(f"{count(len(report.bad), 'invalid message file')} (`work quarantine` moves them away)")
     if report.damaged:
-        words.append(f"{count(report.damaged, 'line')} of the log unreadable (`work status` tells more)")
+        words.append(f"{count(report.damaged, 'line')} of the log unreadable (run `work status` for details)")
     return ", ".join(words)
 
 
 def code_of(report: Report) -> int:
-    """13 if a message or the log cannot be read, as for `check`; 3 if some message could not be applied."""
+    """13 if a message or the log cannot be read, as for `check`; 3 if a message could not be applied."""
     if report.bad or report.damaged or any(map(places.is_damage, report.problems)):
         return places.DAMAGED
     failed = report.failures or any(problem.code == "dead_letter" for problem in report.problems)
@@ -116,7 +115,7 @@ def code_of(report: Report) -> int:
 
 
 def _handler(command: str | None, session_id: str, document: output.Growing | None) -> delivering.Handler:
-    """What is done with a message; with `document`, it becomes a part of that."""
+    """The outcome for a message; with `document`, added to that."""
     if command is not None:
         return delivering.running(command, session_id, output.line if document is None else output.aside)
     if document is None:

@@ -1,7 +1,7 @@
-"""What `work consume` and `work watch` do with a message: print it, or run a command on it.
+"""Handlers of `work consume` and `work watch`: print a message, or run a command on it.
 
-Either is a handler of the mailbox. What it returns goes into the log of the session, in the line that acknowledges the
-message. A command that fails leaves the message pending.
+The result of a handler goes into the log of the session, in the line that acknowledges the message. A command
+that fails leaves the message pending.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ KEY, SESSION = "SESSIONARY_BREADCRUMB_ID", "SESSIONARY_SESSION_ID"
 
 
 class CommandFailed(Exception):
-    """The command on a message did not end well."""
+    """The command on a message failed."""
 
 
 class NotPrinted(BaseException):
-    """What we print cannot be written out: its reader has gone, or a disk is full.
+    """Our output cannot be written: its reader has gone, or a disk is full.
 
-    No failure of the message, so no handler's exception: it would be given up in the end, for nothing that it did.
+    This is not a failure of the message and not a handler's exception: the message must not be given up for it.
 
     Attributes:
-        cause: what was raised.
+        cause: the original exception.
     """
 
     def __init__(self, cause: Exception) -> None:
@@ -53,14 +53,20 @@ exec_ = click.option(
     "--exec",
     "command",
     metavar="CMD",
-    help="Run this shell command on each message, which it gets on its standard input as JSON.",
+    help="Run this shell command for each message, with the message as JSON on its standard input.",
 )
 consumer = click.option(
-    "--consumer", default=WORK, show_default=True, metavar="NAME", help="Whose log; each sees every message."
+    "--consumer",
+    default=WORK,
+    show_default=True,
+    metavar="NAME",
+    help="Name of the consumer; each consumer gets every message.",
 )
-shared = click.option("--shared", is_flag=True, help="Let others work as this consumer at the same time.")
+shared = click.option(
+    "--shared", is_flag=True, help="Allow several processes of this consumer at the same time."
+)
 at_most_once = click.option(
-    "--at-most-once", is_flag=True, help="Never repeat a message that a crash has cut off; give it up."
+    "--at-most-once", is_flag=True, help="Never repeat a message after a crash; give it up instead."
 )
 max_attempts = click.option(
     "--max-attempts",
@@ -68,12 +74,12 @@ max_attempts = click.option(
     default=ATTEMPTS,
     show_default=True,
     metavar="N",
-    help="Give a message up after so many failures.",
+    help="Give a message up after N failures.",
 )
 take_over = click.option(
     "--take-over",
     is_flag=True,
-    help="Consume here from now on, though another device does so far.",
+    help="Consume on this device from now on, in place of another one.",
 )
 timeout = click.option(
     "--timeout",
@@ -86,15 +92,15 @@ timeout = click.option(
 
 
 def delivery(once: bool) -> str:
-    """The word of the mailbox for `--at-most-once`."""
+    """The mailbox setting for `--at-most-once`."""
     return "at_most_once" if once else "at_least_once"
 
 
 def running(command: str, session_id: str, say: Callable[[str], None]) -> Handler:
     """A handler that runs a shell command.
 
-    The id of the message stands in its environment, as the key by which a repeated call can be told. A JSON object that
-    it prints becomes the result in the log; whatever else it prints goes to `say`.
+    The id of the message is in its environment, as the key that identifies a repeated call. A JSON object
+    that it prints becomes the result in the log; other output goes to `say`.
     """
 
     def run(crumb: Breadcrumb) -> dict[str, Any] | None:
@@ -113,7 +119,7 @@ def running(command: str, session_id: str, say: Callable[[str], None]) -> Handle
 
 
 def printing(show: Callable[[Breadcrumb], None]) -> Handler:
-    """A handler that has the message printed, and lets it count as applied when it has been written out."""
+    """A handler that prints the message, which counts as applied after it was written out."""
 
     def handle(crumb: Breadcrumb) -> None:
         with _written_out():
@@ -124,7 +130,7 @@ def printing(show: Callable[[Breadcrumb], None]) -> Handler:
 
 @contextmanager
 def _written_out() -> Iterator[None]:
-    """A block that prints, and ends when all of it is written out; that it cannot be ends the consumer."""
+    """A block that prints and flushes; a failure to write ends the consumer."""
     try:
         yield
         output.flush()
@@ -142,15 +148,15 @@ def for_programs(crumb: Breadcrumb) -> None:
     output.values([crumb_document(crumb)])
 
 
-def told(problems: Iterable[Problem]) -> None:
-    """What is to be said of messages that failed, and of files that are none."""
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print failed messages, and files that are not messages."""
     for problem in problems:
         places.say(problem)
 
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """A block that a request to end interrupts as Ctrl-C does, so that a command that runs is ended with it."""
+    """A block that SIGTERM interrupts as Ctrl-C does, so that a running command is ended too."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -161,10 +167,10 @@ def ending_in_order() -> Iterator[None]:
 
 
 def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple[int, bytes]:
-    """Run a shell command to its end; its exit code and what it printed. Whatever interrupts us ends it."""
+    """Run a shell command; return its exit code and output. An interrupt ends the command."""
     process: subprocess.Popen[bytes] | None = None
     try:
-        with _undisturbed():  # between its beginning and our knowing of it nobody could end it
+        with _undisturbed():  # an interrupt here would leave the command running
             process = subprocess.Popen(
                 command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=surroundings
             )
@@ -174,13 +180,13 @@ def _run(command: str, message: bytes, surroundings: Mapping[str, str]) -> tuple
         if process is not None:
             process.kill()
             with suppress(BrokenPipeError), process:
-                pass  # waits for it, and closes its pipes
+                pass  # waits for the command and closes its pipes
         raise
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A block that a request to end does not interrupt; it is heeded afterwards."""
+    """A block in which a request to end is deferred to its end."""
     came: list[int] = []
     before = {
         each: signal.signal(each, lambda number, frame: came.append(number))
@@ -196,7 +202,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _object(printed: bytes) -> dict[str, Any] | None:
-    """What was printed, if it is one JSON object."""
+    """The output, if it is one JSON object."""
     if not printed.startswith(b"{"):
         return None
     try:

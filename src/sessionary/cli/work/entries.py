@@ -1,4 +1,4 @@
-"""One breadcrumb as lines for people; shared by lists, timelines and mailboxes."""
+"""Format one breadcrumb; shared by lists, timelines and mailboxes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sessionary.layouts.maestro.query import tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 
 LISTED, TIMELINE = 50, 100
-"""Characters of prompt and response in a list, and in a timeline."""
+"""Characters shown of prompt and response in a list, and in a timeline."""
 
 _LEAD = "   "
 
 
 def listed(number: int, crumb: Breadcrumb, whose: str | None) -> Iterator[str]:
-    """An entry of a list, with everything counted."""
+    """An entry of a list, with all its counts."""
     yield cut(f"{number}. [{one_line(crumb.timestamp)}] - {one_line(crumb.model_used)}")
     yield from _session(whose)
     yield from _texts(crumb, LISTED)
@@ -28,7 +28,7 @@ def listed(number: int, crumb: Breadcrumb, whose: str | None) -> Iterator[str]:
 
 
 def in_time(number: int, crumb: Breadcrumb, whose: str | None, later: str) -> Iterator[str]:
-    """An entry of a timeline; `later` says how long after the one before, at the right edge."""
+    """An entry of a timeline; `later` is the time since the previous one, at the right edge."""
     head = f"{number}. {_when_and_who(crumb)}"
     gap = output.width() - cells(head) - cells(later)
     yield f"{head}{' ' * gap}{later}" if later and gap > 1 else cut(head)
@@ -41,7 +41,7 @@ def in_time(number: int, crumb: Breadcrumb, whose: str | None, later: str) -> It
 
 
 def whole(crumb: Breadcrumb) -> Iterator[str]:
-    """A message for whoever works on it: nothing of its words is cut."""
+    """A message, with its whole text."""
     yield cut(_when_and_who(crumb))
     yield cut(f"{_LEAD}Id: {one_line(crumb.breadcrumb_id)}")
     for name, text in (("Prompt", crumb.prompt), ("Response", crumb.response)):

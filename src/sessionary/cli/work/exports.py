@@ -1,4 +1,4 @@
-"""A work session as one document: JSON for programs, Markdown for people. Files are made, never overwritten."""
+"""Export a work session: JSON or Markdown. Files are created, never overwritten."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ PREVIEW = 200
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A session with all that is told about it.
+    """A session with everything recorded about it.
 
     Attributes:
         session: the session.
-        crumbs: its breadcrumbs, the oldest first.
-        children: the sessions that it began, the oldest first.
-        consumers: how each consumer of its mailbox stands; no part of an export.
+        crumbs: its breadcrumbs, oldest first.
+        children: the sessions that it started, oldest first.
+        consumers: the state of each consumer of its mailbox; not exported.
     """
 
     session: WorkSession
@@ -38,12 +38,12 @@ class Whole:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """What the breadcrumbs add up to."""
+        """The totals of the breadcrumbs."""
         return facts.statistics(self.crumbs)
 
 
 def as_object(whole: Whole) -> dict[str, Any]:
-    """The document of the original: the session's own keys, its breadcrumbs, statistics, and children."""
+    """The JSON document of the original: the session's own keys, its breadcrumbs, statistics, and children."""
     return document_of(whole.session) | {
         "breadcrumbs": [crumb_object(crumb) for crumb in whole.crumbs],
         "statistics": whole.statistics,
@@ -52,28 +52,28 @@ def as_object(whole: Whole) -> dict[str, Any]:
 
 
 def to_json(whole: Whole) -> bytes:
-    """The document, indented."""
+    """The document, with indentation."""
     return encode_document(sanitize(as_object(whole)))
 
 
 def to_markdown(whole: Whole) -> bytes:
-    """The report, in which texts are cut to a preview."""
+    """The report, with texts cut to a preview."""
     return "\n".join([*_report(whole), ""]).encode("utf-8", "backslashreplace")
 
 
 def write(path: str, data: bytes) -> None:
-    """Make the file.
+    """Create the file.
 
-    Durability: when this returns, it survives a power cut; until then there is no file of that name.
+    Durability: when this returns, the file survives a power cut; until then no file of that name exists.
 
     Raises:
-        AlreadyExists: there is one already.
+        AlreadyExists: the file exists.
         StorageFailed: the disk refused.
     """
     try:
         atomic.create(os.path.abspath(path), data)
     except AlreadyExists as error:
-        error.hint = "name another file, or move this one away"
+        error.hint = "choose another file, or move this one"
         raise
 
 

@@ -1,6 +1,6 @@
-"""What breadcrumbs add up to: counts, tokens, cost, time, by model too. Pure.
+"""Totals over breadcrumbs: counts, tokens, cost and time, also by model. Pure.
 
-A breadcrumb without a cost adds none and is counted as such: a sum with a guess in it would look like a fact.
+A breadcrumb without a cost adds none and is counted as such: costs are not estimated.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from sessionary.layouts.maestro.records import Breadcrumb
 
 @dataclass(slots=True)
 class Usage:
-    """What one model took.
+    """The totals of one model.
 
     Attributes:
-        model: its name, as the breadcrumbs have it.
-        breadcrumbs: how many name it.
+        model: its name in the breadcrumbs.
+        breadcrumbs: number of breadcrumbs.
         input, output: tokens.
-        cost: US dollars of those whose cost is known; None if none is.
-        without_cost: how many have none.
+        cost: US dollars, where known; None if unknown for all.
+        without_cost: number of breadcrumbs without a cost.
     """
 
     model: str
@@ -35,11 +35,11 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Both directions."""
+        """Input and output."""
         return self.input + self.output
 
     def add(self, crumb: Breadcrumb) -> None:
-        """Count one breadcrumb."""
+        """Add one breadcrumb."""
         self.breadcrumbs += 1
         self.input += tokens(crumb, "input")
         self.output += tokens(crumb, "output")
@@ -61,7 +61,7 @@ class Usage:
 
 
 def statistics(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
-    """The figures of the original under its names, and how many breadcrumbs have no known cost."""
+    """The figures of the original under its names, and the number of breadcrumbs without a cost."""
     sums = summarise(crumbs)
     fine = sum(not crumb.error for crumb in crumbs)
     return {
@@ -78,7 +78,7 @@ def statistics(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
 
 
 def by_model(crumbs: Iterable[Breadcrumb]) -> list[Usage]:
-    """What each model took, the one with the most tokens first."""
+    """The totals of each model, the one with most tokens first."""
     found: dict[str, Usage] = {}
     for crumb in crumbs:
         model = str(crumb.model_used or "-")
@@ -87,7 +87,7 @@ def by_model(crumbs: Iterable[Breadcrumb]) -> list[Usage]:
 
 
 def cost_in_words(facts: dict[str, Any], dollars: str) -> str:
-    """The sum, and what it leaves out."""
+    """The cost, with what it leaves out."""
     missing, total = facts["breadcrumbs_without_cost"], facts["total_breadcrumbs"]
     if not missing:
         return dollars

@@ -1,4 +1,4 @@
-"""Groups of commands that load a command when it is asked for."""
+"""Groups of commands that are loaded on demand."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sessionary.cli.suggesting import SuggestingGroup
 
 
 class InOrder(SuggestingGroup):
-    """A group whose commands stand in the order in which they are written."""
+    """A group that lists its commands in the order of definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
 class PlacedGroup(SuggestingGroup):
-    """A group that knows where its commands lie.
+    """A group that imports its commands on demand.
 
     Args:
         places: name of a command -> ``module:attribute``, in the order of the help.
-        short: other names of commands -> their names.
-        called: how its commands are called in examples: what stands there, and what is shown instead.
+        short: aliases of commands -> their names.
+        called: program names to replace in examples: old, new.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PlacedGroup(SuggestingGroup):
             return None
         module, _, name = place.partition(":")
         command: click.Command = getattr(import_module(module), name)
-        return command if self._called is None else _retold(command, *self._called)
+        return command if self._called is None else _renamed(command, *self._called)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -60,10 +60,10 @@ class PlacedGroup(SuggestingGroup):
             raise ReaderGone from error
 
 
-def _retold(command: click.Command, old: str, new: str) -> click.Command:
-    """The command with other words in its examples; the command itself stays as it is."""
-    told = copy.copy(command)
-    told.epilog = command.epilog and command.epilog.replace(old, new)
-    if isinstance(told, click.Group):
-        told.commands = {name: _retold(each, old, new) for name, each in told.commands.items()}
-    return told
+def _renamed(command: click.Command, old: str, new: str) -> click.Command:
+    """A copy of the command with other program names in its examples."""
+    renamed = copy.copy(command)
+    renamed.epilog = command.epilog and command.epilog.replace(old, new)
+    if isinstance(renamed, click.Group):
+        renamed.commands = {name: _renamed(each, old, new) for name, each in renamed.commands.items()}
+    return renamed

@@ -1,4 +1,4 @@
-"""`work pending`, `status`, `revive`, `quarantine`: the mailbox of a work session, looked at and put right."""
+"""`work pending`, `status`, `revive` and `quarantine`: inspect and repair the mailbox of a work session."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Examples:
 @places.session
 @places.root
 @delivering.consumer
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the first N messages only.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the first N messages.")
 @options.as_json("them", "one message")
 def pending_command(
     session: str, root: Path | None, consumer: str, limit: int | None, json_: bool, jsonl: bool
 ) -> int:
-    """Show the messages that wait, in the order in which they will be applied. Nothing is applied.
+    """Show pending messages, in the order in which they will be applied. Nothing is applied.
 
-    Exit code 13: some files are no messages, or the log is damaged or has gone back.
+    Exit code 13: some files are not messages, or the log is damaged or has lost lines.
     """
     options.one_format(json_, jsonl)
     store = places.store_at(root)
@@ -46,7 +46,7 @@ def pending_command(
 def show_pending(
     folder: str, session_id: str, consumer: str, limit: int | None, json_: bool, jsonl: bool = False
 ) -> int:
-    """Print what waits for a consumer, and how it stands; the exit code."""
+    """Print the pending messages of a consumer, and its state; return the exit code."""
     with Mailbox(folder, consumer) as box:
         status, waiting = box.status(), box.pending()[:limit]
     if json_ or jsonl:
@@ -74,9 +74,9 @@ Examples:
 @places.root
 @options.as_json("them", "one consumer")
 def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) -> int:
-    """Show how the mailbox of a work session stands: for each consumer what was applied, what waits, what failed.
+    """Show the mailbox of a work session: applied, pending and failed messages of each consumer.
 
-    Exit code 13: some files are no messages, or a log is damaged or has gone back.
+    Exit code 13: some files are not messages, or a log is damaged or has lost lines.
     """
     options.one_format(json_, jsonl)
     store = places.store_at(root)
@@ -87,7 +87,7 @@ def status_command(session: str, root: Path | None, json_: bool, jsonl: bool) ->
         output.holding({"session_id": session_id, "consumers": found}, "consumers", jsonl=jsonl)
     else:
         output.lines(standing.lines(statuses))
-        places.tell([problem for status in statuses for problem in status.problems])
+        places.print_problems([problem for status in statuses for problem in status.problems])
     return max(map(code_of, statuses))
 
 
@@ -107,9 +107,9 @@ Examples:
 def revive_command(
     session: str, messages: tuple[str, ...], root: Path | None, consumer: str, json_: bool
 ) -> int:
-    """Let messages that were given up be tried again.
+    """Retry messages that were given up.
 
-    All of them, or those named by the beginning of their ids. There is no undo.
+    Without MESSAGE all of them, else those whose ids begin so. There is no undo.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -122,7 +122,7 @@ def revive_command(
     elif revived:
         places.done(f"{count(len(revived), 'message')} pending again")
     else:
-        output.aside("There are no dead letters.")
+        output.aside("No dead letters.")
     return 0
 
 
@@ -138,9 +138,9 @@ Example:
 @delivering.consumer
 @places.as_json
 def quarantine_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
-    """Move the files that `consume` has reported as no messages to breadcrumbs/error/.
+    """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
 
-    Their bytes stay as they are. There is no undo; moved back and repaired, they are delivered.
+    Their bytes stay unchanged. There is no undo; if moved back and repaired, they are delivered.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -152,20 +152,20 @@ def quarantine_command(session: str, root: Path | None, consumer: str, json_: bo
     for path in moved:
         output.line(one_line(os.path.relpath(path)))
     if not moved:
-        output.aside("No file is known to be no message; `work consume` finds them.")
+        output.aside("No invalid message files are known; `work consume` finds them.")
     return 0
 
 
 def code_of(status: Status) -> int:
-    """That of `check`: 13 if a message or a line of the log cannot be read."""
+    """The exit code of `check`: 13 if a message or a line of the log cannot be read."""
     return places.DAMAGED if any(map(places.is_damage, status.problems)) else 0
 
 
 def _chosen(status: Status, words: tuple[str, ...]) -> list[str]:
-    """The ids of the dead letters that the words mean; of all of them without any.
+    """The ids of the dead letters that the words name; without words, of all.
 
     Raises:
-        NotFound: a word means none.
+        NotFound: a word matches none.
     """
     ids = [dead.breadcrumb_id for dead in status.dead]
     if not words:
@@ -177,7 +177,7 @@ def _chosen(status: Status, words: tuple[str, ...]) -> list[str]:
         ]
         if not found:
             raise NotFound(
-                f"no dead letter of {status.consumer} has an id that begins with {word}",
+                f"no dead letter of {status.consumer} with an id that begins with {word}",
                 hint="`sessionary work status` lists the dead letters",
             )
         chosen += found

@@ -1,4 +1,4 @@
-"""`work ledger`: what to do about a log that has gone back."""
+"""`work ledger`: settle a log that has lost lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sessionary.cli.work import delivering, places
 from sessionary.cli.work.groups import InOrder
 from sessionary.mailbox.mailbox import Mailbox
 
-COMPLETE = "The log has everything that was applied here."
+COMPLETE = "The log is complete."
 
 
 @click.group("ledger", cls=InOrder)
 def ledger_command() -> None:
-    """Restore or accept the log of a work session that has gone back.
+    """Restore or accept the log of a work session that has lost lines.
 
-    A switch of branches, `git stash -u` or a restored backup may take lines out of the log. Its messages would be
-    applied a second time, so `consume` and `watch` stop, and one of these two commands lets them go on.
+    A switch of branches, `git stash -u` or a restored backup may remove lines from the log. Their messages
+    would be applied a second time, so `consume` and `watch` stop until you run one of these commands.
     """
 
 
@@ -36,10 +36,10 @@ Example:
 @delivering.consumer
 @places.as_json
 def restore_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
-    """Put back the lines that the log no longer has, and set damaged ones aside.
+    """Restore the missing lines of the log, and set damaged ones aside.
 
-    They come from the copy in $XDG_STATE_HOME/sessionary, and are not applied again. A log with damaged lines is kept
-    beside the new one. There is no undo.
+    They come from the copy in $XDG_STATE_HOME/sessionary, and their messages are not applied again. A log
+    with damaged lines is kept beside the new one. There is no undo.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -70,9 +70,9 @@ Example:
 @delivering.consumer
 @places.as_json
 def accept_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
-    """Take the log as it is: the messages that it no longer has are applied again.
+    """Accept the log as it is: the messages of missing lines are applied again.
 
-    The copy that has them is kept beside the new one. There is no undo.
+    The copy with the missing lines is kept beside the new one. There is no undo.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)

@@ -1,4 +1,4 @@
-"""`work start`, `pause`, `resume`, `interrupt`, `fail`: the life of a work session; `close` ends it as completed."""
+"""`work start`, `pause`, `resume`, `interrupt` and `fail`; `work close` ends a session as completed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sessionary.cli import output
-from sessionary.cli.changing import tell
+from sessionary.cli.changing import print_command
 from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
 from sessionary.cli.work.subwork_cmd import Context
@@ -24,7 +24,7 @@ class Mode(click.ParamType[int]):
         try:
             return check_mode(int(value, 8))
         except ValueError as error:
-            self.fail(f"{value!r} cannot be used: {error}", param, ctx)
+            self.fail(f"{value!r} is not valid: {error}", param, ctx)
 
 
 class Entity(click.ParamType[tuple[str, str]]):
@@ -37,7 +37,7 @@ class Entity(click.ParamType[tuple[str, str]]):
     ) -> tuple[str, str]:
         key, sign, text = value.partition("=")
         if not (key and sign and text):
-            self.fail(f"{value!r} is no entity; write KEY=VALUE, for example track_id=T-1", param, ctx)
+            self.fail(f"{value!r} is not an entity; write KEY=VALUE, for example track_id=T-1", param, ctx)
         return key, text
 
 
@@ -53,19 +53,26 @@ Examples:
 @click.option(
     "--type", "type_", default="work_task", show_default=True, metavar="TYPE", help="work_track, fix, …"
 )
-@click.option("--purpose", metavar="TEXT", help="What is to be done.")
+@click.option("--purpose", metavar="TEXT", help="What the session is for.")
 @click.option(
     "--parent",
     metavar="ID",
     shell_complete=places.complete,
-    help="Begin it below this session, which goes on.",
+    help="The parent session, which keeps running.",
 )
 @click.option(
-    "--entity", "entities", type=Entity(), multiple=True, metavar="KEY=VALUE", help="What it is about."
+    "--entity",
+    "entities",
+    type=Entity(),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What it is about; may be repeated.",
 )
-@click.option("--context", type=Context(), metavar="KIND:REF", help="Where, for example file:src/app.py.")
 @click.option(
-    "--mode", type=Mode(), metavar="MODE", help="Let other accounts post: 2770 the group, 1777 everybody."
+    "--context", type=Context(), metavar="KIND:REF", help="Where it happens, for example file:src/app.py."
+)
+@click.option(
+    "--mode", type=Mode(), metavar="MODE", help="Let other accounts post: 2770 for the group, 1777 for all."
 )
 @places.as_json
 def start_command(
@@ -78,10 +85,10 @@ def start_command(
     mode: int | None,
     json_: bool,
 ) -> int:
-    """Begin a work session, and print its id.
+    """Start a work session, and print its id.
 
-    The id is the cookie that senders of messages name. A piece of sub-work, whose result goes back to its parent, is
-    begun by `work subwork start`.
+    The id is the cookie that senders of messages use. Sub-work whose result goes back to its parent is
+    started by `work subwork start`.
 
     There is no undo; `work close` and `work fail` end it.
     """
@@ -102,7 +109,7 @@ def start_command(
         output.aside(harmless(store.folder(session.session_id)))
         if closed:
             output.aside(
-                f"Other accounts cannot reach it yet: {harmless(shell_line(['chmod', 'a+x', *closed]))}"
+                f"Other accounts cannot reach it yet. Run: {harmless(shell_line(['chmod', 'a+x', *closed]))}"
             )
     return 0
 
@@ -120,7 +127,7 @@ Example:
 def pause_command(session: str, root: Path | None, json_: bool) -> int:
     """Pause a running work session.
 
-    Undo: `work resume` lets it go on; the line is printed.
+    Undo: `work resume`; the command is printed.
     """
     store = places.store_at(root)
     return _told(store.pause(store.resolve(session)), json_, "resume", root)
@@ -137,9 +144,9 @@ Example:
 @places.root
 @places.as_json
 def resume_command(session: str, root: Path | None, json_: bool) -> int:
-    """Let a paused or interrupted work session go on.
+    """Resume a paused or interrupted work session.
 
-    Undo: `work pause` or `work interrupt`, whose line is printed.
+    Undo: `work pause` or `work interrupt`; the command is printed.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -156,12 +163,12 @@ Example:
 )
 @places.session
 @places.root
-@click.option("--reason", metavar="TEXT", help="Why; kept with the session.")
+@click.option("--reason", metavar="TEXT", help="The reason, stored with the session.")
 @places.as_json
 def interrupt_command(session: str, root: Path | None, reason: str | None, json_: bool) -> int:
     """Interrupt a work session.
 
-    Undo: `work resume` lets it go on; the line is printed.
+    Undo: `work resume`; the command is printed.
     """
     store = places.store_at(root)
     return _told(store.interrupt(store.resolve(session), reason), json_, "resume", root)
@@ -180,7 +187,7 @@ Example:
 def fail_command(session: str, root: Path | None, json_: bool) -> int:
     """End a work session as failed.
 
-    There is no undo: a session that has ended stays so. Begin a new one instead.
+    There is no undo: a session that has ended cannot be resumed. Start a new one instead.
     """
     store = places.store_at(root)
     return _told(store.fail(store.resolve(session)), json_)
@@ -193,5 +200,5 @@ def _told(session: WorkSession, json_: bool, undo: str | None = None, root: Path
         places.done(f"{session.session_id} is {session.status}")
         if undo is not None:
             where = [] if root is None else ["--root", str(root)]
-            tell("undo", shell_line(["sessionary", "work", undo, session.session_id, *where]))
+            print_command("undo", shell_line(["sessionary", "work", undo, session.session_id, *where]))
     return 0

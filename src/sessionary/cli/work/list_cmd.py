@@ -1,4 +1,4 @@
-"""`work list`: the work sessions in a table."""
+"""`work list`: the table of work sessions."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ Examples:
 @places.root
 @click.option("--type", "type_", metavar="TYPE", help="Only this type: work_track, work_task, fix, …")
 @click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status.")
-@click.option("--since", type=When(), metavar="TIME", help="Created since then: 3d, yesterday, 2026-03-14.")
-@click.option("--entity", metavar="TEXT", help="Only where TEXT stands in what the work is about.")
+@click.option("--since", type=When(), metavar="TIME", help="Created since: 3d, yesterday, 2026-03-14.")
+@click.option("--entity", metavar="TEXT", help="Only sessions whose entities contain TEXT.")
 @click.option(
     "--sort-by",
     type=click.Choice(list(_ORDERS)),
     default="modified",
     show_default=True,
-    help="The order: the newest first, words from A to Z.",
+    help="Sort order: newest first, text from A to Z.",
 )
-@click.option("--reverse", is_flag=True, help="The other way round.")
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
 @options.as_json("the sessions", "one session")
 def list_command(
     root: Path | None,
@@ -60,10 +60,10 @@ def list_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """List the work sessions, the newest first.
+    """List work sessions, newest first.
 
-    Those that others began are there too. The beginning of an id that stands in the list names the session. WHEN is
-    its last change; with `--sort-by created` when it was made.
+    Sub-work is listed too. The id in the list, or its beginning, names the session. WHEN is the last change;
+    with `--sort-by created` the creation.
     """
     options.one_format(json_, jsonl)
     store = places.store_at(root)
@@ -89,15 +89,15 @@ def list_command(
         output.aside(f"No work sessions match these filters ({len(scan.sessions):,} in total).")
     else:
         places.none_there(store)
-    return places.tell(scan.problems)
+    return places.print_problems(scan.problems)
 
 
 def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
-    """The sessions as lines; only on a terminal is anything cut.
+    """The sessions as lines, cut only on a terminal.
 
     Args:
-        sessions: what is shown.
-        when: the time that is shown: ``created`` or ``modified``.
+        sessions: the sessions.
+        when: the time to show: ``created`` or ``modified``.
     """
     now = datetime.now(UTC)
     columns = [
@@ -111,7 +111,7 @@ def table(sessions: list[WorkSession], when: str) -> Iterator[str]:
     room = output.room()
     if room is not None:
         if sum(cells(texts[0]) + 2 for texts in columns) + len("ENTITY") > room:
-            del columns[1]  # the status says more than the type
+            del columns[1]  # the status is more informative than the type
         left = max(room - sum(cells(texts[0]) + 2 for texts in columns), 8)
         about = [fit(text, left) for text in about]
     paint = output.painter()

@@ -1,4 +1,4 @@
-"""Statuses, costs, durations and names of work sessions as short words."""
+"""Format statuses, costs, durations and names of work sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.workspace import short_name
 
-# A sign of one cell each: those of the original are two wide on some terminals and one on others.
+# Signs of one cell each: those of the original are two cells wide on some terminals.
 _STATUSES = {
     "running": ("▶", "green"),
     "paused": ("·", "yellow"),
@@ -19,11 +19,11 @@ _STATUSES = {
 _ABOUT = ("name", "id", "track_id", "phase_id")
 UNKNOWN = "unknown"
 SHORT = 12
-"""Characters of an id in a table; enough to name the session by."""
+"""Characters of an id in a table; enough to identify the session."""
 
 
 def status(session: WorkSession) -> str:
-    """Sign and word."""
+    """Sign and status."""
     return f"{sign(session)} {one_line(session.status)}"
 
 
@@ -38,19 +38,19 @@ def colour(session: WorkSession) -> str:
 
 
 def short_id(session: WorkSession) -> str:
-    """The beginning of a random id; any other id whole, as that of a session that was named by hand."""
+    """The beginning of a random id; any other id in full, such as one given by hand."""
     return one_line(short_name(session.session_id, SHORT))
 
 
 def entity(session: WorkSession) -> str:
-    """What the work is about, or ``-``."""
+    """The entities of the work, or ``-``."""
     about = session.related_entity
     text = next((about[key] for key in _ABOUT if about.get(key)), "-")
     return one_line(str(text))
 
 
 def label(session: WorkSession) -> str:
-    """What a session is called in a tree: its purpose, else what it is about, else ``unnamed``."""
+    """The name of a session in a tree: its purpose, else its entities, else ``unnamed``."""
     about = session.related_entity
     text = session.purpose or about.get("name") or about.get("id") or "unnamed"
     return one_line(str(text))
@@ -63,7 +63,7 @@ def context(session: WorkSession) -> str:
 
 
 def moment(text: str | None) -> str:
-    """A time of a session: local, without the fraction of a second; as it stands if it is no time."""
+    """A time of a session: local, without the fraction of a second; unchanged if it cannot be parsed."""
     when = parse_time(text)
     if when is None:
         return one_line(text) if text else "-"
@@ -71,7 +71,7 @@ def moment(text: str | None) -> str:
 
 
 def dollars(cost: float | None, digits: int = 6) -> str:
-    """An amount, or that nobody knows it."""
+    """An amount, or unknown."""
     return UNKNOWN if cost is None else f"${cost:.{digits}f}"
 
 
@@ -86,7 +86,7 @@ def span(seconds: float) -> str:
 
 
 def preview(lead: str, text: str, most: int) -> str:
-    """A label and the first `most` characters of a text, on one line that fits where there is a width."""
+    """A label and the first `most` characters of a text, on one line that fits the width, if there is one."""
     shown = one_line(text[: 8 * most])
     if len(shown) > most:
         shown = shown[:most] + "…"
@@ -94,7 +94,7 @@ def preview(lead: str, text: str, most: int) -> str:
 
 
 def cut(line: str) -> str:
-    """A line in as many cells as there are, if that is known."""
+    """A line cut to the width, if that is known."""
     room = output.room()
     return line if room is None else fit(line, room)
 
@@ -105,16 +105,16 @@ def head(line: str) -> str:
 
 
 def count_of(items: object) -> int:
-    """How many tools or files a breadcrumb names."""
+    """The number of tools or files in a breadcrumb."""
     return len(items) if isinstance(items, list) else 0
 
 
 def error_of(crumb: Breadcrumb) -> str | None:
-    """What went wrong, on one line; None if nothing did."""
+    """The error, on one line; None if there is none."""
     return one_line(str(crumb.error)) if crumb.error else None
 
 
 def lasted(session: WorkSession) -> str:
-    """From the creation of a session to its last change, as the original says it: ``0:04:21.719567``."""
+    """From creation to last change, in the format of the original: ``0:04:21.719567``."""
     created, modified = parse_time(session.created), parse_time(session.modified)
     return str(modified - created) if created and modified else ""

@@ -1,4 +1,4 @@
-"""`work show`: all about one work session; and its export."""
+"""`work show`: show and export one work session."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Examples:
 )
 @places.session
 @places.root
-@click.option("--all", "all_", is_flag=True, help=f"All breadcrumbs, not only the last {LAST}.")
-@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N breadcrumbs.")
-@click.option("--export-json", metavar="FILE", help="Write all of it into FILE, which must not exist.")
-@click.option("--export-md", metavar="FILE", help="Write a report in Markdown into FILE.")
+@click.option("--all", "all_", is_flag=True, help=f"Show all breadcrumbs, not only the last {LAST}.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N breadcrumbs.")
+@click.option("--export-json", metavar="FILE", help="Write everything as JSON to FILE, which must not exist.")
+@click.option("--export-md", metavar="FILE", help="Write a Markdown report to FILE, which must not exist.")
 @places.as_json
 def show_command(
     session: str,
@@ -49,11 +49,11 @@ def show_command(
     export_md: str | None,
     json_: bool,
 ) -> int:
-    """Show a work session, its last breadcrumbs, its figures.
+    """Show a work session with its last breadcrumbs and its statistics.
 
-    What it is about, who began it and what it began stand at the top.
+    Its entities, its parent and its children come first.
 
-    ID may be the beginning of an id, or `latest`. Breadcrumbs stand with the newest first.
+    ID may be the beginning of an id, or `latest`. Breadcrumbs are listed newest first.
     """
     if all_ and tail is not None:
         raise click.UsageError("--all and --tail exclude each other")
@@ -68,11 +68,11 @@ def show_command(
     else:
         with output.paged():
             output.lines(page(whole, None if all_ else LAST if tail is None else tail))
-    return places.tell(problems)
+    return places.print_problems(problems)
 
 
 def look_at(store: WorkStore, word: str) -> tuple[Whole, list[Problem]]:
-    """The session that a word names, with all that is told about it, and what could not be read of that."""
+    """The session that a word names, with everything recorded about it, and problems of reading."""
     session = store.find(word)
     look = store.breadcrumbs(session.session_id)
     scan = store.scan()
@@ -84,7 +84,7 @@ def look_at(store: WorkStore, word: str) -> tuple[Whole, list[Problem]]:
 
 
 def as_object(store: WorkStore, whole: Whole, problems: list[Problem]) -> dict[str, Any]:
-    """The export, with where the session lies and what could not be read."""
+    """The export, with the folder of the session and problems of reading."""
     return exports.as_object(whole) | {
         "path": store.folder(whole.session.session_id),
         "consumers": [standing.as_object(status) for status in whole.consumers],
@@ -131,7 +131,7 @@ def _page(whole: Whole, last: int | None) -> Iterator[str]:
 
 
 def _block(head: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
-    """A head with lines below it; nothing if there are none."""
+    """A heading with lines below it; nothing without lines."""
     found = list(lines)
     if found:
         yield head
@@ -158,7 +158,7 @@ def _basics(session: WorkSession) -> Iterator[str]:
 
 
 def _result(session: WorkSession) -> Iterator[str]:
-    """What a piece of sub-work handed over, or why a session was interrupted."""
+    """The result of sub-work, or the reason of an interruption."""
     for key, name in (
         ("result_status", "Status"),
         ("result_summary", "Summary"),

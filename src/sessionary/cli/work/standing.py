@@ -1,4 +1,4 @@
-"""How the consumers of a work session stand, as lines and as JSON."""
+"""The state of the consumers of a work session, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def counts(status: Status) -> str:
 
 
 def lines(statuses: Iterable[Status]) -> Iterator[str]:
-    """Each consumer, with its dead letters and the files that are no messages."""
+    """Each consumer, with its dead letters and the files that are not messages."""
     for status in statuses:
         yield cut(counts(status))
         if status.worker:
-            yield cut(f"  at work: process {status.worker.get('pid', '?')}")
+            yield cut(f"  running: process {status.worker.get('pid', '?')}")
         for dead in status.dead:
             yield cut(
                 f"  dead: {one_line(dead.breadcrumb_id)} ({one_line(dead.file)}): {one_line(dead.error)}"

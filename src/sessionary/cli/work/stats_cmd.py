@@ -1,4 +1,4 @@
-"""`work stats`: what work sessions took: tokens, cost, time; by model."""
+"""`work stats`: tokens, cost and time of work sessions, also by model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHORTEST, _LONGEST = 4, 24
     epilog="""\b
 Examples:
   sessionary work stats                      all work sessions together
-  sessionary work stats db5b5fab --tree      this one with all below it
+  sessionary work stats db5b5fab --tree      this one and all below it
   sessionary work stats --json | jq .estimated_cost
 """,
 )
@@ -35,13 +35,13 @@ Examples:
 @click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")
 @places.as_json
 def stats_command(session: str | None, root: Path | None, tree: bool, json_: bool) -> int:
-    """Count what work sessions took, by model too.
+    """Show totals over work sessions, also by model.
 
-    That is breadcrumbs, tokens, cost, files, tools and time. The cost is the sum of what breadcrumbs say. Where one
-    says nothing, it is unknown and never guessed.
+    These are breadcrumbs, tokens, cost, files, tools and time. The cost is the sum of the costs in
+    breadcrumbs; missing costs are not estimated.
     """
     if tree and session is None:
-        raise click.UsageError("--tree goes with ID; without one all sessions are counted")
+        raise click.UsageError("--tree needs ID; without ID all sessions are counted")
     store = places.store_at(root)
     sessions, problems = _chosen(store, session, tree)
     found, more = places.crumbs_of(store, sessions)
@@ -53,7 +53,7 @@ def stats_command(session: str | None, root: Path | None, tree: bool, json_: boo
     else:
         with output.paged():
             output.lines(_told(sessions, crumbs, session is not None))
-    return places.tell([*problems, *more])
+    return places.print_problems([*problems, *more])
 
 
 def _chosen(store: WorkStore, session: str | None, tree: bool) -> tuple[list[WorkSession], list[Problem]]:
@@ -98,7 +98,7 @@ def figures(sums: dict[str, Any]) -> Iterator[str]:
 
 
 def bars(usages: list[facts.Usage]) -> Iterator[str]:
-    """A table with two bars for each model: its tokens, and its cost as far as it is known."""
+    """A table with two bars for each model: its tokens, and its known cost."""
     costs = [render.dollars(usage.cost) for usage in usages]
     partly = {usage.model for usage in usages if usage.cost is not None and usage.without_cost}
     costs = [
@@ -110,7 +110,7 @@ def bars(usages: list[facts.Usage]) -> Iterator[str]:
     money = column(["COST", *costs], right=True)
     taken = 2 + len(models[0]) + len(counts[0]) + len(tokens[0]) + len(money[0]) + 10
     length = min((output.width() - taken) // 2, _LONGEST)
-    if length < _SHORTEST:  # too little room for any bar
+    if length < _SHORTEST:  # too narrow for bars
         length = 0
     lefts = ["", *_drawn([usage.tokens for usage in usages], length)]
     rights = ["", *_drawn([usage.cost or 0.0 for usage in usages], length)]
@@ -123,6 +123,6 @@ def bars(usages: list[facts.Usage]) -> Iterator[str]:
 
 
 def _drawn(values: list[int] | list[float], length: int) -> list[str]:
-    """A bar for each value, the greatest `length` cells long; whatever is more than nothing can be seen."""
+    """A bar for each value, the greatest `length` cells long; every value above zero is visible."""
     most = max(values, default=0)
     return ["█" * max(round(value / most * length), min(length, 1)) if value > 0 else "" for value in values]

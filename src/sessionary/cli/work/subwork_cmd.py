@@ -1,4 +1,4 @@
-"""`work subwork`: a piece of a session's work that is done in a session of its own."""
+"""`work subwork`: a part of a session's work in a session of its own."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Context(click.ParamType[dict[str, str]]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
         kind, colon, ref = value.partition(":")
         if not (kind and colon and ref):
-            self.fail(f"{value!r} is no context; write KIND:REF, for example file:src/app.py", param, ctx)
+            self.fail(f"{value!r} is not a context; write KIND:REF, for example file:src/app.py", param, ctx)
         return {"kind": kind, "ref": ref}
 
 
 @click.group("subwork", cls=InOrder)
 def subwork_command() -> None:
-    """Do a piece of the work in a session of its own.
+    """Do a part of the work in a session of its own.
 
-    Its result is handed back once. An id may be shortened to its beginning; `latest` is the session that changed last.
+    Its result is handed back to the parent once. An id may be shortened; `latest` is the session that changed last.
     """
 
 
@@ -49,9 +49,11 @@ Example:
 )
 @_parent
 @places.root
-@click.option("--purpose", required=True, metavar="TEXT", help="What is to be done.")
-@click.option("--context", type=Context(), metavar="KIND:REF", help="Where.  [default: that of the parent]")
-@click.option("--no-pause-parent", is_flag=True, help="Let the parent go on meanwhile.")
+@click.option("--purpose", required=True, metavar="TEXT", help="What the sub-work is for.")
+@click.option(
+    "--context", type=Context(), metavar="KIND:REF", help="Where it happens.  [default: that of the parent]"
+)
+@click.option("--no-pause-parent", is_flag=True, help="Keep the parent running.")
 @places.as_json
 def start_command(
     parent: str,
@@ -61,11 +63,11 @@ def start_command(
     no_pause_parent: bool,
     json_: bool,
 ) -> int:
-    """Begin a piece of sub-work below PARENT.
+    """Start sub-work below PARENT.
 
     PARENT is paused. Prints the id of the new session.
 
-    There is no undo; `subwork close` ends it, with `--status failed` as failed.
+    There is no undo; `subwork close` ends it, also as failed with `--status failed`.
     """
     store = places.store_at(root)
     above = store.resolve(parent)
@@ -89,7 +91,7 @@ Example:
 @places.root
 @options.as_json("the sessions", "one session")
 def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> int:
-    """List what PARENT has begun, the newest first."""
+    """List the sub-work of PARENT, newest first."""
     options.one_format(json_, jsonl)
     store = places.store_at(root)
     above = store.resolve(parent)
@@ -99,7 +101,7 @@ def list_command(parent: str, root: Path | None, json_: bool, jsonl: bool) -> in
     elif children:
         output.lines(_table(children))
     else:
-        output.aside(f"{one_line(above)} has begun no sub-work.")
+        output.aside(f"No sub-work below {one_line(above)}.")
     return 0
 
 
@@ -114,14 +116,14 @@ Example:
 @places.root
 @places.as_json
 def show_command(child: str, root: Path | None, json_: bool) -> int:
-    """Show a piece of sub-work, with its result."""
+    """Show sub-work with its result."""
     store = places.store_at(root)
     whole, problems = show_cmd.look_at(store, child)
     if json_:
         output.value(show_cmd.as_object(store, whole, problems))
     else:
         output.lines(show_cmd.page(whole, show_cmd.LAST))
-    return places.tell(problems)
+    return places.print_problems(problems)
 
 
 @subwork_command.command(
@@ -147,10 +149,10 @@ Examples:
 def close_command(
     child: str, root: Path | None, summary: str, status: str, no_resume_parent: bool, json_: bool
 ) -> int:
-    """Close a piece of sub-work, whose result goes back.
+    """Close sub-work and hand its result to the parent.
 
-    It is left in the parent as one breadcrumb. The parent goes on if nothing else below it is open. Cut off, or
-    called again, it does what is still to be done; the parent gets the result once.
+    The result becomes one breadcrumb of the parent. The parent resumes if no other session below it is open.
+    If interrupted or called again, it completes the remaining steps; the parent gets the result once.
 
     There is no undo: the parent may have read the result.
     """
@@ -159,11 +161,11 @@ def close_command(
     closed = store.close_subwork(store.resolve(child), summary, status, resume_parent=not no_resume_parent)
     if json_:
         output.value(_closed(closed))
-        return places.tell(())
+        return places.print_problems(())
     places.done(f"{closed.session.session_id} is {closed.session.status}")
     for text in _told(closed):
         output.line(harmless(f"  {text}"))
-    return places.tell(closed.problems)
+    return places.print_problems(closed.problems)
 
 
 @subwork_command.command(
@@ -177,9 +179,9 @@ Example:
 @places.root
 @places.as_json
 def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
-    """Let the paused parent of CHILD go on. Refused while something below it is open.
+    """Resume the paused parent of CHILD. Refused while a session below it is open.
 
-    There is no undo; the parent may be paused again.
+    There is no undo; the parent can be paused again.
     """
     store = places.store_at(root)
     parent = store.resume_parent(store.resolve(child))
@@ -191,17 +193,17 @@ def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
 
 
 def _refuse_top(session: WorkSession) -> None:
-    """Refuse a session that nobody began: its parent, named by mistake, would end instead of it."""
+    """Refuse a session without a parent: a parent, named by mistake, would be ended instead of its sub-work."""
     if session.parent is None:
         raise Invalid(
-            f"the session {session.session_id} has no parent, so it is no sub-work",
+            f"session {session.session_id} has no parent, so it is not sub-work",
             session=session.session_id,
-            hint="name the session to be closed by its id, or take `work close`",
+            hint="give the id of the sub-work, or use `work close`",
         )
 
 
 def _told(closed: Closed) -> list[str]:
-    """What became of the parent."""
+    """The effect on the parent."""
     if closed.parent is None:
         return []
     lines = ["the parent has its result" + ("" if closed.handed_over else " already")]
@@ -210,7 +212,7 @@ def _told(closed: Closed) -> list[str]:
             f"the parent is {closed.parent.status}: {count(len(closed.still_open), 'session')} below it open"
         )
     elif closed.resumed:
-        lines.append("the parent goes on")
+        lines.append("the parent is running again")
     return lines
 
 

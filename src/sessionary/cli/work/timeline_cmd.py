@@ -1,4 +1,4 @@
-"""`work timeline`: what happened in a work session, and when."""
+"""`work timeline`: the events of a work session in time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Examples:
 @places.root
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the N oldest.")
 @click.option("--tail", type=click.IntRange(1), metavar="N", help="Only the N newest.")
-@click.option("--include-children", is_flag=True, help="What happened in all sessions below it too.")
+@click.option("--include-children", is_flag=True, help="Include all sessions below it.")
 @options.as_json("them", "one event")
 def timeline_command(
     session: str,
@@ -40,10 +40,10 @@ def timeline_command(
     json_: bool,
     jsonl: bool,
 ) -> int:
-    """Show what happened in a work session, and when.
+    """Show the events of a work session in time.
 
-    At the right stands how long after the event before it each one was. The line at the top shows when the events
-    lie: each mark is one or more of them.
+    At the right is the time since the previous event. The line at the top shows the distribution of the
+    events: each mark is one or more of them.
     """
     options.one_format(json_, jsonl)
     if limit is not None and tail is not None:
@@ -59,7 +59,7 @@ def timeline_command(
     else:
         with output.paged():
             output.lines(_told(top, found, times, include_children))
-    return places.tell(problems)
+    return places.print_problems(problems)
 
 
 def _events(found: Found, times: list[datetime | None]) -> list[dict[str, object]]:
@@ -70,7 +70,7 @@ def _events(found: Found, times: list[datetime | None]) -> list[dict[str, object
 
 
 def _gaps(times: list[datetime | None]) -> Iterator[float | None]:
-    """The seconds since the time before, of each."""
+    """The seconds since the previous time, of each."""
     last: datetime | None = None
     for time in times:
         yield (time - last).total_seconds() if time and last else None
@@ -96,12 +96,12 @@ def _told(
 
 
 def strip(times: list[datetime], width: int) -> str:
-    """A line of `width` cells that shows where in the time between the first and the last the others lie."""
+    """A line of `width` cells with marks between the first and the last time."""
     first, last = min(times), max(times)
     total = (last - first).total_seconds()
-    said = f" {render.span((last.replace(microsecond=0) - first.replace(microsecond=0)).total_seconds())}"
-    cells = ["─"] * (width - len(said))
+    length = f" {render.span((last.replace(microsecond=0) - first.replace(microsecond=0)).total_seconds())}"
+    cells = ["─"] * (width - len(length))
     for time in times:
         share = (time - first).total_seconds() / total if total else 0.0
         cells[round(share * (len(cells) - 1))] = "●"
-    return "".join(cells) + said
+    return "".join(cells) + length

@@ -1,4 +1,4 @@
-"""`work tree`: which work session began which."""
+"""`work tree`: work sessions below their parents."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Examples:
 """,
 )
 @places.root
-@click.option("--depth", type=click.IntRange(0), metavar="N", help="No deeper than that; 0 shows the tops.")
 @click.option(
-    "--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with what stands above it."
+    "--depth", type=click.IntRange(0), metavar="N", help="Maximum depth; 0 shows only top-level sessions."
 )
-@click.option("--show-breadcrumbs", is_flag=True, help="Count the breadcrumbs of each.")
+@click.option("--status", type=click.Choice(sorted(STATUSES)), help="Only this status, with the ancestors.")
+@click.option("--show-breadcrumbs", is_flag=True, help="Show the number of breadcrumbs.")
 @options.as_json("the sessions", "one session")
 def tree_command(
     root: Path | None, depth: int | None, status: str | None, show_breadcrumbs: bool, json_: bool, jsonl: bool
 ) -> int:
-    """Show work sessions below those that began them.
+    """Show work sessions below their parents.
 
-    A session whose parent is gone stands at the top and says so, and so does one that comes from itself, as edited
-    files may have it.
+    A session whose parent is missing is shown at the top with a note, and so is one that is its own ancestor,
+    which can result from edited files.
     """
     options.one_format(json_, jsonl)
     store = places.store_at(root)
@@ -57,16 +57,16 @@ def tree_command(
             if show_breadcrumbs:
                 output.lines(_counts(tops, counts))
     elif scan.sessions:
-        output.aside(f"None of {len(scan.sessions):,} work sessions is {status}.")
+        output.aside(f"No {status} work sessions ({len(scan.sessions):,} in total).")
     else:
         places.none_there(store)
-    return places.tell(problems)
+    return places.print_problems(problems)
 
 
 def _prune(top: Node, status: str | None, depth: int | None) -> bool:
-    """Take away what is not asked for, below this node; False if nothing is left of it.
+    """Remove the sessions that do not match, below this node; False if none is left.
 
-    Without recursion: files may say that a hundred thousand sessions began one another.
+    Without recursion: files may form a chain of a hundred thousand sessions.
     """
     wanted: set[int] = set()
     nodes = list(top.walk())
@@ -89,7 +89,7 @@ def _counted(store: WorkStore, tops: list[Node], problems: list[Problem]) -> dic
 
 
 def _object(node: Node, level: int, counts: dict[str, int]) -> dict[str, Any]:
-    """A session with its place, with the field names of docs/cli-json.md."""
+    """A session with its position, with the field names of docs/cli-json.md."""
     return document_of(node.session) | {
         "depth": level,
         "flag": node.flag,
@@ -98,7 +98,7 @@ def _object(node: Node, level: int, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _drawn(tops: list[Node]) -> Iterator[str]:
-    """The tree. The ids are whole if there is room for all of them, else all are cut."""
+    """The tree. Ids are shown in full if all of them fit, else all are cut."""
     yield output.paint("Work Sessions", "bold")
     yield "│"
     room = output.room()
@@ -112,7 +112,7 @@ def _drawn(tops: list[Node]) -> Iterator[str]:
 
 
 def _rows(tops: list[Node]) -> Iterator[tuple[Node, str]]:
-    """Every session with the lines that lead to it."""
+    """Every session with the lines that connect it to its ancestors."""
     waiting = [(top, "", top is tops[-1]) for top in reversed(tops)]
     while waiting:
         node, lead, is_last = waiting.pop()
@@ -122,13 +122,13 @@ def _rows(tops: list[Node]) -> Iterator[tuple[Node, str]]:
 
 
 def _text(node: Node, branch: str, length: int | None, room: int | None) -> str:
-    """One session. Where there is too little room, what it is about is cut, so that the status stays."""
+    """One session. If too narrow, its entities are cut, so that the status stays visible."""
     session = node.session
     flag = places.node_flag(node)
     where = render.context(session)
     end = (f" [{where}]" if where else "") + f" [{one_line(session.status)}]" + (f" ({flag})" if flag else "")
     kind, about, name = one_line(session.session_type), render.label(session), one_line(session.session_id)
-    if room is not None and len(branch) > room // 3:  # so deep that there would be no room for the session
+    if room is not None and len(branch) > room // 3:  # too deep to leave room for the session
         branch = "…" + branch[-(room // 3) + 1 :]
     start = f"{branch}{render.sign(session)} {name[:length]} ({kind}: "
     if room is None:

@@ -1,4 +1,4 @@
-"""`work watch`: apply messages to a work session as they come, until somebody ends it."""
+"""`work watch`: apply messages to a work session as they arrive, until interrupted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Examples:
     default=INTERVAL,
     show_default=True,
     metavar="SECONDS",
-    help="Look so often for what came unannounced, and try again so soon what failed.",
+    help="How often to poll for messages that were not notified, and to retry failed ones.",
 )
 @delivering.shared
 @delivering.at_most_once
@@ -53,13 +53,12 @@ def watch_command(
     take_over: bool,
     json_: bool,
 ) -> int:
-    """Apply messages as they come, until Ctrl-C.
+    """Apply messages as they arrive, until Ctrl-C.
 
-    As `work consume` does. What waits is taken at once, and a new message within milliseconds where the system
-    tells of it. In between nothing is done. Ends with exit code 130 when it is interrupted or told to end; no
-    message is lost or doubled by that.
+    Works like `work consume`. Pending messages are applied at once, new ones within milliseconds where the
+    system notifies of them. Exit code 130 after an interrupt or SIGTERM; no message is lost or applied twice.
 
-    There is no undo: a message that was applied stays applied.
+    There is no undo: applied messages stay applied.
     """
     store = places.store_at(root)
     session_id = store.resolve(session)
@@ -71,7 +70,7 @@ def watch_command(
         box.run(
             handler,
             interval,
-            tell=lambda report: delivering.told(report.problems),
+            tell=lambda report: delivering.print_problems(report.problems),
             timeout=timeout,
             delivery=delivering.delivery(at_most_once),
             max_attempts=max_attempts,
