@@ -345,8 +345,8 @@ def test_a_tab_that_indents_is_named_and_its_remedy_leads_out(run: Run, talk: Br
         result = run(*words)
         said = " ".join((result.out + result.err).split())
         assert result.code == 13
-        assert f"line {line}, column 1: a tab stands where YAML takes blanks only" in said
-        assert "put blanks in place of the tab: as many as the lines beside it begin with" in said
+        assert f"line {line}, column 1: a tab where YAML accepts blanks only" in said
+        assert "replace the tab by blanks: as many as the neighbouring lines begin with" in said
     path.write_bytes(path.read_bytes().replace(b"\tpersona:", b"  persona:"))
     assert run("update", "feature-auth", "--ems", "70").code == 0
     assert b'  mode: "standard" # why\n' in path.read_bytes()
@@ -360,14 +360,14 @@ def test_a_file_where_a_folder_is_wanted_is_named(run: Run, tmp_path: Path, plac
     said = run("start", "a")
     assert said.code == 16
     assert "Not a directory" in said.err
-    assert "a file stands where a folder is wanted" in said.err
+    assert "a file is in the place of a folder" in said.err
 
 
 def test_a_file_in_the_place_of_the_archive_is_named(run: Run, talk: BrainstormStore) -> None:
     Path(talk.folder, "archive").write_bytes(b"")
     before = files(talk.folder)
     said = run("start", "feature-auth", "--new")
-    assert (said.code, "a file stands where a folder is wanted" in said.err) == (16, True)
+    assert (said.code, "a file is in the place of a folder" in said.err) == (16, True)
     assert files(talk.folder) == before
 
 

@@ -134,7 +134,7 @@ def test_a_file_that_holds_no_plan_is_an_error_of_the_contract_too(
 def test_a_file_where_a_folder_is_wanted_is_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / ".ai-session").write_bytes(b"")
     said = run("create", "x")
-    assert (said.code, "a file stands where a folder is wanted" in said.err) == (16, True)
+    assert (said.code, "a file is in the place of a folder" in said.err) == (16, True)
 
 
 def test_a_plan_without_end_is_refused(run: Run, store: FeatureStore) -> None:
@@ -152,7 +152,7 @@ def test_an_error_about_a_plan_has_its_whole_path(
     monkeypatch.chdir(tmp_path)
     error = json.loads(run("plan", FEATURE, "--from", "plan.yaml", "--json").err)
     assert error["path"] == error["error_context"]["file"] == str(tmp_path / "plan.yaml")
-    assert "put blanks in place of the tab" in error["hint"]
+    assert "replace the tab by blanks" in error["hint"]
 
 
 def test_tasks_move_as_the_contract_says(run: Run, planned: FeatureStore) -> None:

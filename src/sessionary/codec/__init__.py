@@ -1,18 +1,18 @@
-"""Bytes and JSON values: what is written, and what can be read of what anybody wrote. Pure: no file is touched here.
+"""Conversion between bytes and JSON values, tolerant of damage. Pure: no module here accesses files.
 
-sanitize     anything a program holds     -> JSON-able value     (the table of forms is in its module)
-is_plain     anything a program holds     -> whether sanitize would leave it as it is
-encode_line  JSON-able value              -> one line            encode_document: -> a whole file
-decode       one line or file             -> value, or Undecodable
-object_lines lines of JSON             -> how many, if plainly one object each
-read_lines   a whole JSON Lines file      -> Reading: records, and the problems in between
-split_glued  a damaged line               -> where whole records lie on it
-snapshot     JSON-able value              -> a copy that tells by ``==`` whether the value has changed since
-CODES        every code that a problem of a line file may have, with its severity
+sanitize        any Python value          -> JSON-able value  (see the table in its module)
+is_plain        any Python value          -> whether sanitize would leave it unchanged
+encode_line     JSON-able value           -> one line         encode_document: -> a whole file
+decode          one line or file          -> value, or Undecodable
+object_lines    JSON lines                -> their number, if each is plainly one object
+read_lines      a whole JSON Lines file   -> Reading: records, and the problems between them
+split_glued     a damaged line            -> positions of the whole records on it
+snapshot        JSON-able value           -> a copy that ``==`` compares with a later value
+CODES           every problem code of a line file, with its severity
 
-YAML has four modules of its own, imported from where they are: `yaml_read` (bytes -> value, refusing what asks for too
-much), `yaml_write` (value -> bytes), `yaml_edit` (bytes and value -> bytes, with the comments kept) and `yaml_faults`
-(everything that is wrong with a document, with its lines).
+YAML has four modules, imported by their full names: `yaml_read` (bytes -> value, within limits), `yaml_write` (value
+-> bytes), `yaml_edit` (bytes and value -> bytes, comments kept) and `yaml_faults` (all faults of a document, with
+lines).
 """
 
 from sessionary.codec.damage import split_glued

@@ -1,7 +1,7 @@
-"""Merge conflict markers that version control left in a file: found, named, and the sides told apart.
+"""Merge conflict markers that version control left in a file: detection, and separation of the sides.
 
-A conflict is ``<<<<<<<``, the lines of one side, ``=======``, those of the other, ``>>>>>>>``; in the style `diff3` the
-lines that both sides changed stand behind ``|||||||`` in between. Each marker is a line of its own.
+A conflict is ``<<<<<<<``, the lines of one side, ``=======``, the lines of the other, ``>>>>>>>``. In the `diff3`
+style the common ancestor's lines follow ``|||||||`` between the sides. Each marker is a line of its own.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-REMEDY: Final = "settle the merge: keep the right lines between <<<<<<< and >>>>>>>, and remove the markers"
+REMEDY: Final = "resolve the merge: keep the right lines between <<<<<<< and >>>>>>>, and remove the markers"
 
 _LINE: Final = re.compile(rb"(?:<{7}|={7}|>{7}|\|{7})(?: [^\n]*)?\r?")
-# A line of seven equals signs alone may be anything: the underline of a heading, for one.
+# Not "=======" alone: that may also underline a heading.
 _EDGE: Final = re.compile(rb"^(?:<{7}|>{7}|\|{7})(?: [^\n]*)?$", re.MULTILINE)
 _LONGEST: Final = 60
 
 
 class Marker(NamedTuple):
-    """A marker: its line (from 1), the offset of its first byte, and a phrase that names it."""
+    """A marker: line number (from 1), offset of its first byte, and a description."""
 
     line: int
     byte: int
@@ -27,7 +27,7 @@ class Marker(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A conflict: the rows (from 0) of its markers; `base` is that of ``|||||||``, None without one."""
+    """A conflict: row numbers (from 0) of its markers; `base` is the row of ``|||||||``, or None."""
 
     first: int
     base: int | None
@@ -41,13 +41,13 @@ def is_marker(line: bytes) -> bool:
 
 
 def name_of(line: bytes) -> str:
-    """A phrase that names a marker."""
+    """Return a description of a marker, for messages."""
     text = line.rstrip(b"\r").decode("utf-8", "replace")
     return f"a merge conflict marker ({text if len(text) <= _LONGEST else text[:_LONGEST] + '…'})"
 
 
 def first_marker(data: bytes) -> Marker | None:
-    """The first marker in a text that a reader has refused; None if it has none."""
+    """Return the first marker in a text that could not be parsed; None if there is none."""
     found = _EDGE.search(data)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def first_marker(data: bytes) -> Marker | None:
 
 
 def conflicts(lines: Sequence[bytes]) -> Iterator[Conflict]:
-    """The whole conflicts among these lines, in order. A marker that belongs to none is left out."""
+    """Yield the complete conflicts among these lines, in order. Unmatched markers are skipped."""
     first = base = middle = None
     for row, line in enumerate(lines):
         if not is_marker(line):
@@ -74,7 +74,7 @@ def conflicts(lines: Sequence[bytes]) -> Iterator[Conflict]:
 
 
 def sides(data: bytes) -> tuple[bytes, bytes] | None:
-    """The text as each side has it, the first one first; None if there is no whole conflict in it."""
+    """Return the text of both sides, first side first; None if there is no complete conflict."""
     lines = data.split(b"\n")
     ours, theirs, at = list[bytes](), list[bytes](), 0
     for one in conflicts(lines):

@@ -1,7 +1,7 @@
-"""What is wrong with a line that is no record, and which whole records lie on it.
+"""Diagnosis of a line that is not a record, and recovery of the whole records on it.
 
-Everything works on the bytes of the line, decoded as Latin-1: then one character is one byte, offsets are exact even
-in bytes that are no UTF-8, and JSON, whose structure is ASCII, is scanned at the speed of the standard library.
+Lines are scanned as Latin-1: one character is one byte, offsets are exact even in invalid UTF-8, and JSON, whose
+structure is ASCII, is scanned at the speed of the standard library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sessionary.model import Severity
 Span = tuple[int, int]
 
 _scan = json.JSONDecoder(strict=False).raw_decode
-# Fewer NULs within a line are characters that a program wrote; a hole in a file is longer, or reaches its edge.
+# Fewer NULs within a line were written by a program; a hole in a file is longer, or touches its edge.
 _HOLE = re.compile(rb"\A\0+|\0{8,}|\0+\Z")
 _BLANK: Final = " \t\r\n\0"
 _NEAR: Final = 64
@@ -29,7 +29,7 @@ MAX_JOINED_BYTES: Final = 1 << 20
 
 
 class Damage(NamedTuple):
-    """One damaged stretch of a line: its code, its bytes from `start` to `end`, and the words for it."""
+    """A damaged range of a line: code, start and end offset, message, severity."""
 
     code: str
     start: int
@@ -39,9 +39,9 @@ class Damage(NamedTuple):
 
 
 def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
-    """The damage of a line that `decode` refused with `cause`: at least one stretch, in order.
+    """Return the damaged ranges of a line that `decode` refused with `cause`: at least one, in order.
 
-    A hole in the middle of a line damages what is before it and what is behind it as well: three stretches.
+    A hole in the middle of a line also damages the parts before and behind it: three ranges.
     """
     if is_marker(raw):
         return [_damage("conflict_marker", 0, len(raw), name_of(raw))]
@@ -53,13 +53,12 @@ def diagnose(raw: bytes, cause: Undecodable) -> list[Damage]:
 
 
 def split_glued(raw: bytes) -> list[Span]:
-    """The whole records that stand side by side on a damaged line, as (start, end) offsets in order.
+    """Return (start, end) of the whole records on a damaged line, in order.
 
-    Only records count: no object that is a part of another one, torn or whole, nothing inside of a string, no empty
-    object. Control characters may stand raw in their strings. What lies between the spans is the rest of records
-    that are gone. Where it cannot be told whether an object stood alone or inside of a torn one (torn right behind
-    a colon or a bracket), it is not returned: better one record missing than one made up. The search ends after
-    1,000 pieces that are none.
+    Only records count: not an object nested in another one (torn or whole), nothing inside a string, no empty object.
+    Raw control characters in strings are accepted. Bytes between the spans are the rest of lost records. An object
+    that may have been nested in a torn one (torn right behind a colon or a bracket) is not returned: a missing record
+    is better than an invented one. The search ends after 1,000 failed attempts.
     """
     text = raw.decode("latin-1")
     spans: list[Span] = []
@@ -69,9 +68,11 @@ def split_glued(raw: bytes) -> list[Span]:
             value, end = _scan(text, start)
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated string"):
-                break  # all that follows is inside of it
+                break  # everything that follows is inside it
             start, torn_here = _next_start(text, start, error.pos)
-            tries += 1  # each costs as much as counting the newlines before it, for the error's line number
+            tries += (
+                1  # each attempt costs a count of the newlines before it, for the line number of the error
+            )
         except (ValueError, RecursionError):
             break
         else:
@@ -82,7 +83,10 @@ def split_glued(raw: bytes) -> list[Span]:
 
 
 def lenient(raw: bytes) -> dict[str, Any] | None:
-    """The object that a text holds if control characters may stand raw in strings, and numbers may be of any length."""
+    """Parse an object; None if it is not one.
+
+    Raw control characters in strings and integers of any length are accepted.
+    """
     try:
         value = json.loads(raw.decode("utf-8"), strict=False, parse_int=_number)
     except (ValueError, RecursionError):
@@ -91,9 +95,9 @@ def lenient(raw: bytes) -> dict[str, Any] | None:
 
 
 def replaced(raw: bytes) -> dict[str, Any] | None:
-    """The record of a line whose damage is bytes that are not UTF-8, with U+FFFD in their place.
+    """Return the record of a line with invalid UTF-8, the invalid bytes replaced by U+FFFD.
 
-    None if the line is UTF-8, or no record with U+FFFD either.
+    None if the line is valid UTF-8, or not a record even so.
     """
     if _is_utf8(raw):
         return None
@@ -106,22 +110,21 @@ def replaced(raw: bytes) -> dict[str, Any] | None:
 
 
 def bad_bytes(raw: bytes) -> int:
-    """How many bytes are not UTF-8."""
+    """Return the number of bytes that are not valid UTF-8."""
     return len(raw) - len(raw.decode("utf-8", "ignore").encode())
 
 
 def covers(raw: bytes, spans: Sequence[Span]) -> bool:
-    """True if nothing but blanks and NULs lies outside of the spans."""
+    """True if only blanks and NULs are outside the spans."""
     edges = [0, *(edge for span in spans for edge in span), len(raw)]
     gaps = zip(edges[::2], edges[1::2], strict=True)
     return not any(raw[start:end].decode("latin-1").strip(_BLANK) for start, end in gaps)
 
 
 def joined_record(lines: Sequence[bytes]) -> int:
-    """How many of these lines, from the first on, are one record that is spread over them; 0 if none are.
+    """Return how many of these lines, from the first on, form one record spread over several lines; 0 if none.
 
-    That happens where a newline stands raw in a string, and where somebody has pretty-printed a file. Looks at no
-    more than 64 lines and 1 MiB.
+    Caused by a raw newline in a string, or by a pretty-printed file. At most 64 lines and 1 MiB are examined.
     """
     text = lines[0].decode("latin-1")
     if _state(text) != "open":
@@ -135,7 +138,7 @@ def joined_record(lines: Sequence[bytes]) -> int:
 
 
 def _state(text: str) -> Literal["whole", "open", "broken"]:
-    """Whether the text is an object, the beginning of one, or neither."""
+    """Classify a text: a whole object, the beginning of one, or neither."""
     start = len(text) - len(text.lstrip())
     if text[start : start + 1] != "{":
         return "broken"
@@ -150,9 +153,9 @@ def _state(text: str) -> Literal["whole", "open", "broken"]:
 
 
 def _next_start(text: str, start: int, broken: int) -> tuple[int, bool]:
-    """Where the next record may begin, if the one at `start` breaks off at `broken`, and whether that is just there.
+    """Return the next possible start of a record after a break at `broken`, and whether it is exactly there.
 
-    A record torn inside of a string swallows the brace and the first quote of the one that follows, so it breaks
+    A record torn inside a string swallows the brace and the first quote of the following record, so parsing breaks
     one key later.
     """
     found = text.rfind("{", start + 1, broken + 1)
@@ -170,7 +173,7 @@ def _ends_alone(text: str, end: int) -> bool:
 
 
 def _number(digits: str) -> int | str:
-    """An integer; one with more digits than Python reads stays text."""
+    """Parse an integer; one with more digits than Python parses stays text."""
     try:
         return int(digits)
     except ValueError:
@@ -197,10 +200,12 @@ def _broken(raw: bytes, offset: int, cause: Undecodable | None) -> Damage:
         if covers(raw, spans):
             words = f"{_count(len(spans), 'whole record')} without a newline between them"
             return _damage("glued_records", offset, end, words, Severity.hides_data)
-        words = f"{_count(len(spans), 'whole record')} and {_count(rest, 'byte')} that are none on one line"
+        words = (
+            f"{_count(len(spans), 'whole record')} and {_count(rest, 'byte')} that belong to none on one line"
+        )
         return _damage("glued_records", offset, end, words)
     if cause is None:
-        return _damage("bad_json", offset, end, "a piece of a record")
+        return _damage("bad_json", offset, end, "a fragment of a record")
     code = "bad_utf8" if cause.code == "bad_utf8" else "bad_json"
     return _damage(code, offset, end, f"{CODES[code].meaning} (it breaks at byte {cause.at} of the line)")
 

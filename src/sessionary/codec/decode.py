@@ -1,8 +1,8 @@
-"""Bytes as JSON values: at full speed what is strict JSON, with patience what Python itself would still read.
+"""Decoding of JSON: strict JSON at full speed, and what Python's `json` also accepts.
 
-msgspec reads almost everything. What it refuses but `json` reads (a byte order mark, lone surrogates, NaN and
-infinities, 1e400) is read by `json`, because the programs that share these files are written in Python and both
-write and read it. What neither reads is `Undecodable`, with the reason.
+msgspec reads almost everything. What it refuses but `json` accepts (a byte order mark, lone surrogates, NaN and
+infinities, 1e400) is read by `json`, because the Python programs that share these files write and read it. Anything
+else raises `Undecodable` with the reason.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 class Undecodable(ValueError):
-    """Bytes that are no JSON value, or none that can be held.
+    """Bytes that do not hold a JSON value that Python can represent.
 
     Attributes:
         code: ``bad_json``, ``bad_utf8``, ``conflict_marker``, ``control_characters``, ``too_deep`` or
             ``number_too_long``.
-        at: offset of the first byte that does not fit, or None.
+        at: offset of the first invalid byte, or None.
     """
 
     def __init__(self, message: str, *, code: str, at: int | None = None) -> None:
@@ -48,19 +48,19 @@ def _rebuild(message: str, code: str, at: int | None) -> Undecodable:
 
 
 class Decoded(NamedTuple):
-    """A value, and what is unusual about its text: codes of `problems` that are notes."""
+    """A value, and the codes of unusual features of its text (notes of `problems`)."""
 
     value: Any
     notes: tuple[str, ...]
 
 
 def decode(raw: bytes) -> Any:
-    """The JSON value that the bytes hold.
+    """Decode one JSON value.
 
-    Integers keep all their digits. Of two equal keys the last one counts.
+    Integers keep all digits. Of duplicate keys the last one wins.
 
     Raises:
-        Undecodable: they hold none, or more than one, or one that Python cannot hold.
+        Undecodable: the bytes hold no value, several values, or one that Python cannot represent.
     """
     try:
         return fast_decode(raw)
@@ -69,7 +69,7 @@ def decode(raw: bytes) -> Any:
 
 
 def decode_patiently(raw: bytes) -> Decoded:
-    """As `decode`, by the slow reader, which also tells what is unusual.
+    """As `decode`, with the slow parser, which also reports unusual features.
 
     Raises:
         Undecodable: as for `decode`.
@@ -83,19 +83,21 @@ def decode_patiently(raw: bytes) -> Decoded:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise Undecodable("nested too deeply to be read", code="too_deep") from None
+        raise Undecodable("nested too deeply", code="too_deep") from None
     except json.JSONDecodeError as error:
         raise _conflict(raw) or _no_json(text, error.msg, skipped + len(text[: error.pos].encode())) from None
     except ValueError:
-        raise Undecodable("an integer with more digits than Python reads", code="number_too_long") from None
+        raise Undecodable(
+            "an integer has more digits than Python can parse", code="number_too_long"
+        ) from None
     return Decoded(value, ("bom",) * bool(skipped) + _oddities(value))
 
 
 def original_accepts(data: bytes) -> bool:
-    """True if the original SessionStore reads the whole of these bytes as a transcript.
+    """True if the original SessionStore reads all of these bytes as a transcript.
 
-    It reads text in strict UTF-8 with Python's universal newlines, strips each line, skips the blank ones and gives
-    the others to `json.loads`; one that fails fails the file.
+    It decodes strict UTF-8 with Python's universal newlines, strips each line, skips blank lines and parses the
+    others with `json.loads`; one failure fails the file.
     """
     try:
         lines = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -108,7 +110,7 @@ def original_accepts(data: bytes) -> bool:
 
 
 def _conflict(raw: bytes) -> Undecodable | None:
-    """The error about a merge conflict, if that is why these bytes are no JSON."""
+    """Return the error about a merge conflict marker, if that is why the bytes are not JSON."""
     if is_marker(raw):
         return Undecodable(name_of(raw), code="conflict_marker", at=0)
     found = first_marker(raw)
@@ -126,7 +128,7 @@ def _no_json(text: str, words: str, at: int) -> Undecodable:
 
 
 def _is_lenient_json(text: str) -> bool:
-    """True if the text is JSON but for control characters that stand raw in strings."""
+    """True if the text is JSON except for raw control characters in strings."""
     try:
         json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -135,13 +137,13 @@ def _is_lenient_json(text: str) -> bool:
 
 
 def _oddities(value: Any) -> tuple[str, ...]:
-    """What there is in a value that strict writers refuse, told by trying to write it."""
+    """Return codes for features that strict writers refuse, found by trying to write the value."""
     found: list[str] = []
     for write, code in ((_write_finite, "odd_number"), (_encode, "lone_surrogate")):
         try:
             write(value)
         except RecursionError:
-            pass  # reading goes a little deeper than writing
+            pass  # the parser accepts a little more nesting than the writer
         except ValueError:
             found.append(code)
     return tuple(found)

@@ -1,6 +1,6 @@
-"""Files that bear the name of a JSON Lines file and are something else.
+"""Detection of files that are named like JSON Lines files but have another format.
 
-They are named as a whole: thousands of "bad lines" in a compressed file would tell nobody what is wrong with it.
+They are reported as a whole: thousands of "bad lines" would not explain that a file is compressed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Foreign(NamedTuple):
-    """What a file is instead, and what turns it into JSON Lines."""
+    """The detected format, and how to convert it to JSON Lines."""
 
     name: str
     remedy: str
@@ -47,11 +47,11 @@ _HEAD = 4096
 
 
 def foreign_format(data: bytes) -> Foreign | None:
-    """What the bytes are, if that is no JSON Lines file; None if it is one, be it damaged."""
+    """Return the format of the bytes if they are not JSON Lines; None for JSON Lines, even damaged."""
     if data.startswith(b'{"'):
         return None
     foreign = _by_mark(data) or _by_noise(data)
-    # Records after a strange beginning: a damaged file, to be read line by line.
+    # Records after an unusual beginning: a damaged file, to be read line by line.
     return None if foreign is None or _RECORD.search(data) else foreign
 
 
@@ -60,6 +60,9 @@ def _by_mark(data: bytes) -> Foreign | None:
 
 
 def _by_noise(data: bytes) -> Foreign | None:
-    """More than one character in ten is none. NULs do not count: a power cut leaves them in any file."""
+    """Return binary data if more than 10 % of the characters are not text.
+
+    NULs are ignored: a power cut may leave them anywhere.
+    """
     head = data[:_HEAD].replace(b"\0", b"").decode("utf-8", "replace")
     return _BINARY if len(_NO_TEXT.findall(head)) * 10 > len(head) else None

@@ -1,11 +1,11 @@
-r"""Sanitised values as bytes: one JSON line, or one indented document.
+r"""Encoding of sanitised values: one JSON line, or one indented document.
 
-The text is what `json.dumps` writes with ``ensure_ascii=False``, because the programs that share these files write
-that and people grep them. It differs in three points:
+The text is that of `json.dumps` with ``ensure_ascii=False``: other programs that share these files write it, and
+users search it with grep. Three differences:
 
-- U+2028, U+2029 and U+0085 are written as escapes. JSON allows them raw, but many readers split lines there.
-- A lone surrogate is written as ``\udXXX``: UTF-8 has no bytes for it, and readers of JSON understand the escape.
-- A very large or small float may be spelt differently in a line (``1e16`` for ``1e+16``); it reads as the same number.
+- U+2028, U+2029 and U+0085 are escaped. JSON allows them raw, but many readers split lines there.
+- A lone surrogate is written as ``\udXXX``: UTF-8 cannot encode it, and JSON readers understand the escape.
+- A very large or small float may be spelt differently in a line (``1e16`` for ``1e+16``); the value is the same.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ _encode = msgspec.json.Encoder().encode
 _space_out = msgspec.json.format
 _as_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
-# Outside of strings JSON is ASCII, so these bytes can only be characters of a string.
+# JSON outside strings is ASCII, so these bytes can only be characters of a string.
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
 
 
 def encode_line(value: Any) -> bytes:
-    """One line of a JSON Lines file, without its newline.
+    """Encode one line of a JSON Lines file, without its newline.
 
     Args:
-        value: what `sanitize` returned. Anything else may be refused, or written in a form of its own.
+        value: a result of `sanitize`. Other values may be refused, or encoded differently.
     """
     try:
         line = _space_out(_encode(value), indent=0)
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError):
-        # Lone surrogates; and integers beyond 64 bits in older versions of msgspec.
+        # Lone surrogates; also integers beyond 64 bits in older versions of msgspec.
         line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
     return line if line.isascii() else _escape_line_ends(line)
 
 
 def encode_document(value: Any) -> bytes:
-    """A whole JSON file, indented by two, without a newline at the end. `value` is what `sanitize` returned."""
+    """Encode a whole JSON file, indented by two, without a final newline. `value` is a result of `sanitize`."""
     text = _as_text(value).encode("utf-8", "backslashreplace")
     try:
-        # `json` itself indents in Python, node by node, which takes three times as long as all the rest.
+        # `json` indents in Python, node by node, which takes three times as long as everything else.
         document = _space_out(text, indent=2)
     except (
         msgspec.MsgspecError,
         RecursionError,
-    ):  # a lone surrogate in a key; nesting that it does not follow
+    ):  # a lone surrogate in a key; too deep nesting
         document = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2).encode(
             "utf-8", "backslashreplace"
         )
@@ -55,7 +55,7 @@ def encode_document(value: Any) -> bytes:
 
 
 def encode_common_document(value: Any) -> bytes:
-    """As `encode_document`, in a fifth of the time, for what ``is_plain(…, passes=is_common)`` lets pass."""
+    """As `encode_document`, five times faster, for values that ``is_plain(…, passes=is_common)`` accepts."""
     try:
         document = _space_out(_encode(value), indent=2)
     except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError, RecursionError):
@@ -64,7 +64,7 @@ def encode_common_document(value: Any) -> bytes:
 
 
 def is_common(number: float) -> bool:
-    """True for a float that is written without an exponent: msgspec and `json` spell those alike."""
+    """True for a float without an exponent: msgspec and `json` spell those alike."""
     return number == 0 or 1e-4 <= abs(number) < 1e16
 
 

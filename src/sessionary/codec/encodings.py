@@ -1,9 +1,8 @@
-"""The JSON form of one value that JSON has no word for.
+"""JSON encodings of single Python values that JSON has no type for.
 
-Each rule takes a single step: an object becomes a dict of its fields, a set becomes a list, and what they hold stays
-as it is. `sanitize` walks over the result. The values come from other people's programs, so the rules call foreign
-code (`model_dump`, properties, ``__str__``), and whatever that raises must not lose the message around it: then
-the value is stored as text.
+Each rule takes one step: an object becomes a dict of its fields, a set becomes a list; their members are left to
+`sanitize`. Values come from other programs, so the rules call foreign code (`model_dump`, properties, ``__str__``).
+An error in it must not lose the message around the value: the value is then stored as text.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ PLAIN: Final = frozenset({dict, list, tuple, str, int, float, bool, type(None)})
 
 
 def form_of(value: Any) -> Any:
-    """The value one step nearer to JSON: an object of one of the types in `PLAIN`.
+    """Convert a value one step towards JSON: returns an object of one of the types in `PLAIN`.
 
-    What it contains may still be anything. Never raises.
+    Its members may still be anything. Never raises.
     """
     try:
         form = _step(value)
-    except Exception:  # noqa: BLE001 - foreign code; the rest of the message is worth more than its error
+    except Exception:  # noqa: BLE001 - foreign code; storing the rest of the message matters more
         return text_of(value)
-    # A mock answers every call with another mock: only what is JSON now counts as a step towards JSON.
+    # A mock answers every call with another mock: only a plain type counts as a step.
     return form if type(form) in PLAIN else text_of(value)
 
 
 def text_of(value: Any) -> str:
-    """``str(value)`` of anything, as a plain string; the name of its type where that fails."""
+    """``str(value)`` of any object as a plain string; the name of its type if that fails."""
     try:
         return str.__str__(str(value))
     except Exception:  # noqa: BLE001 - foreign code, as above
@@ -69,7 +68,7 @@ def _sequence(items: tuple[Any, ...]) -> Any:
 
 
 def _ordered(items: Iterable[Any]) -> list[Any]:
-    """The members of a set in an order that does not depend on the run of the program, where they have one."""
+    """Return the members of a set in a reproducible order, where possible."""
     members = list(items)
     kinds = {type(member) for member in members}
     if kinds == {str} or kinds <= {int, float, bool}:
@@ -87,7 +86,7 @@ def _exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
-# The order matters: an IntEnum is an int, a datetime is a date, a named tuple is a tuple.
+# Order matters: an IntEnum is an int, a datetime is a date, a named tuple is a tuple.
 _KINDS: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
     (Enum, _enum),
     (str, str.__str__),

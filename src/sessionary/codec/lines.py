@@ -1,11 +1,11 @@
-"""Reading a JSON Lines file that may have been through anything.
+"""Reader of JSON Lines files that may be damaged in any way.
 
-A record is a JSON object on a line of its own; lines end at byte 0x0A and nowhere else. What is no record is skipped,
-never guessed at, and told: each damaged stretch of the file is one problem with its line and offset. Nothing here
-raises, whatever the bytes are, and nothing that a strict reader would return is missing.
+A record is a JSON object on its own line; lines end at byte 0x0A only. Anything else is skipped, never guessed, and
+reported: one problem for each damaged range, with line and offset. Nothing here raises, whatever the bytes are, and
+every record that a strict reader would return is returned.
 
-Nearly every file is clean throughout, and decoded in one call. In another the loop over the lines does for a clean
-line no more than decode it; whatever is unusual about a line is found out after the fast decoder has refused it.
+Nearly all files are clean and decoded in one call. Otherwise clean lines are decoded one by one, and only lines that
+the fast decoder refuses are examined further.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from sessionary.model import Problem, Record, Severity
 
 @dataclass(slots=True)
 class Reading:
-    """What a JSON Lines file holds.
+    """Content of a JSON Lines file.
 
     Attributes:
         values: the records, in file order.
         raws: the bytes of each, without newline, CR and byte order mark; ``decode(raw)`` gives the value.
-        problems: what was skipped or is unusual, in file order.
-        end: offset behind the last newline: where a torn tail begins, if there is one.
-        torn: True if bytes follow there that are no whole record. A reader ignores them; a writer must not add to
+        problems: skipped and unusual ranges, in file order.
+        end: offset behind the last newline: the start of a torn tail, if there is one.
+        torn: True if bytes that are not a whole record follow `end`. Readers ignore them; a writer must not append to
             the line. Blanks do not count.
     """
 
@@ -56,24 +56,26 @@ class Reading:
 
     @property
     def strict(self) -> bool:
-        """True if the original SessionStore reads all of it. Costs nothing unless something is unusual."""
+        """True if the original SessionStore reads all of it. Computed only if something is unusual."""
         return self._doubtful is None or original_accepts(self._doubtful)
 
     def records(self) -> Iterator[Record]:
-        """The records with their places. The places are worked out here, so that reading need not."""
+        """Yield the records with their positions, which are computed here to keep reading fast."""
         for value, raw, (line, byte) in zip(self.values, self.raws, self._places.of_records(), strict=True):
             yield Record(value, line, byte, raw)
 
     def duplicates(self, known: Known | None = None) -> list[Problem]:
-        """A note for each record that is there twice; not in `problems`, since looking for them costs.
+        """Return a note for each repeated record; not part of `problems`, because of its cost.
 
-        A record is known by its ``id`` or ``uuid``. Without one, a record that has a timestamp and is repeated byte
-        for byte counts; two equal short answers without either are two answers.
+        Records are compared by ``id`` or ``uuid``. A record without either counts if it has a timestamp and is
+        repeated byte for byte; two equal short answers without a timestamp are two answers.
 
         Args:
-            known: what the parts of the file before this one hold; what this one holds is added.
+            known: the records of the preceding parts of the file; the records of this part are added.
         """
-        from hashlib import blake2b  # here: it takes its time to load, and a list of what is known needs none
+        from hashlib import (
+            blake2b,
+        )  # imported late: it is slow to load, and a list of sessions needs none of it
 
         known = Known() if known is None else known
         found: list[Problem] = []
@@ -99,17 +101,17 @@ class Reading:
 
 @dataclass(slots=True)
 class Known:
-    """The records of a file so far, each by the line where it stood first: by its bytes, and by its id."""
+    """The records of a file so far: line of the first occurrence, by content and by id."""
 
     exact: dict[bytes, int] = field(default_factory=dict)
     by_id: dict[str, int] = field(default_factory=dict)
 
 
 def object_lines(data: bytes) -> int:
-    """How many lines these are, if each begins and ends as an object does; else 0.
+    """Return the number of lines if each plainly holds one object; else 0.
 
-    Within one JSON value no newline stands between ``}`` and ``{``, and msgspec refuses it in strings. So if it finds
-    as many values as there are such lines, each line is one object with at least one key.
+    Inside one JSON value there is no newline between ``}`` and ``{``, and msgspec refuses newlines in strings. So if
+    it finds as many values as such lines, each line is one object with at least one key.
     """
     lines: int = count(data, b"\n")
     if data.startswith(b'{"') and data.endswith(b"}\n") and count(data, b'}\n{"') == lines - 1:
@@ -118,12 +120,12 @@ def object_lines(data: bytes) -> int:
 
 
 def clean_records(data: bytes) -> list[dict[str, Any]] | None:
-    """The records of lines about which there is nothing else to say; None if there may be."""
+    """Decode lines that are all clean records; None if anything else may be there."""
     lines = object_lines(data)
     if not lines:
         return None
     if b"\r" in data:
-        return None  # between two tokens it is a blank to us, and the end of a line to others
+        return None  # a blank between tokens for JSON, a line end for other readers
     try:
         values: list[dict[str, Any]] = fast_decode_lines(data)
     except REFUSED:
@@ -132,13 +134,13 @@ def clean_records(data: bytes) -> list[dict[str, Any]] | None:
 
 
 def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> Reading:
-    """Read the records of a JSON Lines file, or of a part of one that begins at a line.
+    """Read the records of a JSON Lines file, or of a part of it that begins at a line.
 
     Args:
         data: the bytes.
         path: the file, for the problems.
         line: the number of the first line of `data`.
-        byte: the offset of `data` in the file; all offsets that come out are offsets in the file.
+        byte: the offset of `data` in the file; all returned offsets are offsets in the file.
     """
     foreign = foreign_format(data) if byte == 0 else None
     if foreign is not None:
@@ -148,7 +150,7 @@ def read_lines(data: bytes, path: str = "", *, line: int = 1, byte: int = 0) -> 
 
 @dataclass(slots=True)
 class _Places:
-    """Where the records lie, kept in the cheapest form: the physical lines, and which of them are records."""
+    """Positions of the records: the physical lines, and which of them are records."""
 
     path: str
     line: int
@@ -158,11 +160,11 @@ class _Places:
     leads: dict[int, int]  # row -> bytes before its record: a byte order mark, unusual blanks
 
     def starts(self) -> list[int]:
-        """The offset of each line."""
+        """Return the offset of each line."""
         return list(accumulate((len(raw) + 1 for raw in self.lines), initial=self.byte))
 
     def of_records(self) -> Iterator[tuple[int, int]]:
-        """Line number and offset of each record."""
+        """Yield line number and offset of each record."""
         starts = self.starts()
         for row in self.rows:
             yield self.line + row, starts[row] + self.leads.get(row, 0)
@@ -174,7 +176,7 @@ class _Scan:
     def __init__(self, data: bytes, path: str, line: int, byte: int) -> None:
         self.data = data
         self.lines = data.split(b"\n")
-        self.tail = len(self.lines) - 1  # the row that no newline ends
+        self.tail = len(self.lines) - 1  # the row without a final newline
         if not self.lines[-1]:
             self.lines.pop()
         self.has_cr = b"\r" in data
@@ -196,7 +198,7 @@ class _Scan:
         return self.reading()
 
     def run_clean(self) -> bool:
-        """Nearly every file: each line is a record. False, and nothing done, if one is not."""
+        """Handle a file in which each line is a record; return False without side effects if one is not."""
         values = None if self.has_cr else clean_records(self.data)
         if values is None:
             return False
@@ -225,7 +227,7 @@ class _Scan:
         return Reading(self.values, self.raws, self.problems, end, self.torn, self.places, doubtful)
 
     def refused(self, row: int, raw: bytes) -> None:
-        """A line that the fast decoder does not read."""
+        """Handle a line that the fast decoder refuses."""
         if not raw.strip():
             self.blank.append(row)
             return
@@ -248,28 +250,28 @@ class _Scan:
         self.usual(row, record.removeprefix(BOM), decoded.value)
 
     def usual(self, row: int, raw: bytes, value: Any) -> None:
-        """A line that could be read after all."""
+        """Handle a line that the patient decoder accepts."""
         if type(value) is dict and value:
             self.keep(row, raw, value)
         else:
             self.unusual(row, raw, value)
 
     def unusual(self, row: int, raw: bytes, value: Any) -> None:
-        """A line that holds JSON, but nothing that says anything."""
+        """Handle a line of JSON that is not a record."""
         if type(value) is dict:
             self.keep(row, raw, value)
             self.add("unknown_record", row)
         elif row == self.tail:
             self.torn = True
-            self.add("torn_tail", row, message="the last line is not ended, and no record")
+            self.add("torn_tail", row, message="the last line has no newline and is not a record")
         elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-            words = "a list that holds objects, each of which may be a record"
+            words = "a list of objects, each of which may be a record"
             self.add("not_an_object", row, message=words, severity=Severity.hides_data)
         else:
             self.add("not_an_object", row)
 
     def damaged(self, row: int, raw: bytes, cause: Undecodable) -> None:
-        """A line that nobody reads."""
+        """Handle a line that no decoder accepts."""
         count = joined_record(self.lines[row : row + MAX_JOINED_LINES])
         last = row + max(count, 1) - 1
         self.torn = last == self.tail
@@ -285,14 +287,14 @@ class _Scan:
             self.add(code, row, found.start, found.end, words, found.severity)
 
     def note_line_ends(self) -> None:
-        """What there is to say of the ends of lines: CR, blank lines, a last line without a newline."""
+        """Add problems about line ends: CR, blank lines, a last line without a newline."""
         if self.has_cr and (with_cr := [row for row, raw in enumerate(self.lines) if raw.endswith(b"\r")]):
             self.add("crlf", with_cr[0], message=f"{len(with_cr):,} lines end in CR LF")
         for row, raw in zip(self.places.rows, self.raws, strict=True) if self.has_cr else ():
             if b"\r" in raw:
                 self.add("carriage_return", row)
         if self.blank:
-            words = f"{len(self.blank):,} blank lines, the first one here"
+            words = f"{len(self.blank):,} blank lines, the first one is here"
             self.add("blank_lines", self.blank[0], message=words)
         if self.places.rows[-1:] == [self.tail]:
             self.add("missing_newline", self.tail)
@@ -311,7 +313,7 @@ class _Scan:
         message: str = "",
         severity: Severity | None = None,
     ) -> None:
-        """Tell a problem of the bytes from `start` to `end` of a row, or of the whole row."""
+        """Add a problem about the bytes from `start` to `end` of a row, or about the whole row."""
         if self._starts is None:
             self._starts = self.places.starts()
         place = Place(self.places.path, self.places.line + row, self._starts[row] + start)
@@ -320,9 +322,9 @@ class _Scan:
 
 
 def _without_odd_blanks(raw: bytes) -> bytes | None:
-    """The record of a line without blanks that JSON does not know (a form feed, a no-break space), if it has them.
+    """Return the record of a line without blanks unknown to JSON (form feed, no-break space); None if it has none.
 
-    The original strips them, so we must not lose a record over them.
+    The original strips them, so the record must not be lost.
     """
     try:
         trimmed = raw.decode("utf-8").strip().encode("utf-8")
@@ -335,7 +337,7 @@ def _without_odd_blanks(raw: bytes) -> bytes | None:
 
 
 def _not_text(data: bytes, path: str, foreign: Foreign) -> Reading:
-    """A file that is something else: no records, one problem, and no tail that a writer might cut off."""
+    """Return an empty reading with one problem for a file of another format; no tail, so no writer cuts it off."""
     words = f"the file is not JSON Lines but {foreign.name}"
     found = problem("not_text", Place(path, None, 0), len(data), words, repair=foreign.remedy)
     return Reading([], [], [found], len(data), False, _Places(path, 1, 0, [], [], {}), data)

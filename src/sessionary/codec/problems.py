@@ -1,7 +1,7 @@
-"""What can be wrong with a JSON Lines file: one table of codes, the only place that says how bad each one is.
+"""Problem codes of JSON Lines files, with severity, meaning and repair: the only table of severities.
 
-A severity is what a reader loses. Some damage weighs more for an agent that refuses a file with one bad line and
-starts from an older copy: `for_strict_reader` says it in that agent's eyes.
+A severity states what a reader loses. Some damage is worse for an agent that refuses a file with one bad line and
+starts from an older copy: `for_strict_reader` returns the severities for that agent.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from sessionary.model import Problem, Severity
 
 
 class Code(NamedTuple):
-    """One row of the table.
+    """A row of the table.
 
     Attributes:
-        severity: how bad it is.
-        stops: True if a reader that reads a file strictly, line by line, gives up because of it.
-        meaning: what is there, for the docs.
-        repair: what would heal it; None if nothing needs doing.
+        severity: the severity.
+        stops: True if a strict line-by-line reader refuses the file because of it.
+        meaning: short description, for the docs.
+        repair: the remedy; None if none is needed.
     """
 
     severity: Severity
@@ -28,57 +28,55 @@ class Code(NamedTuple):
     repair: str | None = None
 
 
-_REWRITE = "rewrite the line as strict JSON; nothing is lost by that"
-_REPLACED = "take the line from the backup if it is whole there, else put U+FFFD in place of the bytes"
-_SET_ASIDE = "set the damaged bytes aside, fill the gap from the backup if it has the record"
+_REWRITE = "rewrite the line as strict JSON; this loses nothing"
+_REPLACED = "take the line from the backup if it is intact there, else replace the bytes by U+FFFD"
+_SET_ASIDE = "save the damaged bytes aside, and take the record from the backup if it has it"
 
 CODES: Final[dict[str, Code]] = {
     "torn_tail": Code(
         Severity.lost_data,
         True,
-        "the last line was never finished",
-        "set the torn bytes aside",
+        "the last line is incomplete",
+        "save the torn bytes aside",
     ),
-    "bad_json": Code(Severity.lost_data, True, "a finished line that is no JSON", _SET_ASIDE),
-    "bad_utf8": Code(Severity.lost_data, True, "a finished line that is no UTF-8", _REPLACED),
-    # A file system that lost power after it made the file longer, and before it wrote the data, leaves zeros in the
-    # place of the data: where NULs are, something was that nobody can bring back from this file.
+    "bad_json": Code(Severity.lost_data, True, "a complete line that is not JSON", _SET_ASIDE),
+    "bad_utf8": Code(Severity.lost_data, True, "a complete line that is not valid UTF-8", _REPLACED),
+    # A file system that lost power after extending the file and before writing the data leaves zeros in place of the
+    # data: it cannot be recovered from this file.
     "nul_run": Code(
-        Severity.lost_data, True, "zero bytes in the place of data, as a power cut leaves them", _SET_ASIDE
+        Severity.lost_data, True, "zero bytes in place of data, as a power cut leaves them", _SET_ASIDE
     ),
     "glued_records": Code(
         Severity.lost_data,
         True,
-        "several records, or a piece and a record, on one line",
+        "several records, or a fragment and a record, on one line",
         "put each whole record on its own line",
     ),
-    "control_characters": Code(
-        Severity.hides_data, True, "control characters stand raw in a string", _REWRITE
-    ),
+    "control_characters": Code(Severity.hides_data, True, "raw control characters in a string", _REWRITE),
     "raw_newline": Code(Severity.hides_data, True, "one record is spread over several lines", _REWRITE),
     "too_deep": Code(
         Severity.hides_data,
         True,
-        "a record is nested too deeply to be read",
-        "store the deep part as text within the record",
+        "a record is nested too deeply",
+        "store the deep part as text in the record",
     ),
     "number_too_long": Code(
         Severity.hides_data,
         True,
-        "an integer has more digits than can be read",
-        "store the number as text within the record",
+        "an integer has more digits than Python can parse",
+        "store the number as text in the record",
     ),
-    "not_an_object": Code(Severity.cosmetic, False, "JSON, but not an object", "set the line aside"),
-    "conflict_marker": Code(Severity.cosmetic, True, "a merge conflict marker", "set the line aside"),
-    # To JSON it is a blank between two tokens; to whoever opens the file as text it ends the line.
+    "not_an_object": Code(Severity.cosmetic, False, "JSON, but not an object", "save the line aside"),
+    "conflict_marker": Code(Severity.cosmetic, True, "a merge conflict marker", "save the line aside"),
+    # JSON treats it as a blank between two tokens; text readers end the line there.
     "carriage_return": Code(
         Severity.cosmetic,
         True,
         "a carriage return within a record, where text readers end the line",
         _REWRITE,
     ),
-    "not_text": Code(Severity.hides_data, True, "the whole file is something else than JSON Lines"),
-    "missing_newline": Code(Severity.note, False, "the last record is whole, but its line is not ended"),
+    "not_text": Code(Severity.hides_data, True, "the whole file is not JSON Lines"),
+    "missing_newline": Code(Severity.note, False, "the last record is complete, but its line has no newline"),
     "unknown_record": Code(Severity.note, False, "an empty object"),
     "bom": Code(Severity.note, True, "a byte order mark; strict readers refuse the line", "remove the mark"),
     "crlf": Code(Severity.note, False, "lines end in CR LF"),
@@ -93,7 +91,7 @@ CODES: Final[dict[str, Code]] = {
 
 
 class Place(NamedTuple):
-    """Where in which file: the number of the line, or None for the whole file, and the offset of the first byte."""
+    """A position in a file: line number (None for the whole file) and offset of the first byte."""
 
     path: str
     line: int | None
@@ -109,7 +107,7 @@ def problem(
     severity: Severity | None = None,
     repair: str | None = None,
 ) -> Problem:
-    """The problem of this code, with the words, severity and remedy of the table where none are given."""
+    """Return the problem of a code; message, severity and remedy default to those of the table."""
     row = CODES[code]
     return Problem(
         code,
@@ -124,9 +122,9 @@ def problem(
 
 
 def for_strict_reader(problems: Iterable[Problem]) -> list[Problem]:
-    """The same problems, for a file whose owner refuses it for one bad line.
+    """Return the same problems as seen by a reader that refuses the file for one bad line.
 
-    What stops that reader is at least `stops_resume`; data that is lost stays lost. Notes stay notes.
+    What stops that reader is at least `stops_resume`; lost data stays lost; notes stay notes.
     """
     return [
         found._replace(severity=max(found.severity, Severity.stops_resume))
@@ -137,7 +135,7 @@ def for_strict_reader(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def text_problems(data: bytes, path: str) -> list[Problem]:
-    """What is wrong with a file of which no more is known than that it was written as text."""
+    """Return the problems of a file of which only its text encoding is known."""
     if (at := data.find(b"\0")) >= 0:
         span = len(data) - len(data.replace(b"\0", b""))
         return [problem("nul_run", Place(path, None, at), span, repair="restore the file from a copy")]

@@ -41,28 +41,28 @@ from sessionary.codec.encodings import form_of, text_of
 
 CYCLE: Final = "<cycle>"
 MAX_DEPTH: Final = 100
-# The largest size in bits at which an integer has no more than the 4,300 digits that Python itself reads back.
+# The most bits of an integer with no more than the 4,300 digits that Python parses.
 _MAX_BITS: Final = 14_284
 _WIDE: Final = 1 << _MAX_BITS
 
 
 def sanitize(value: Any) -> Any:
-    """A copy of `value` made of dict, list, str, int, float, bool and None only; the table above says how.
+    """Return a copy of `value` made of dict, list, str, int, float, bool and None only, by the table above.
 
-    Never raises for what it is given, however deep, cyclic or hostile.
+    Never raises, however deep, cyclic or hostile the value is.
     """
     return _walk(value, 1, set())
 
 
 def is_plain(value: Any, room: int = MAX_DEPTH, passes: Callable[[float], bool] = isfinite) -> bool:
-    """True if `sanitize` would change nothing in the value, which may then be encoded as it is.
+    """True if `sanitize` would change nothing, so the value can be encoded as it is.
 
-    It takes half the time of the copy.
+    Takes half the time of the copy.
 
     Args:
         value: anything.
-        room: how deep it may be nested.
-        passes: whether a float may be in it; it MUST be finite.
+        room: the largest accepted depth of nesting.
+        passes: accepts or refuses a float; it MUST accept finite floats only.
     """
     kind = type(value)
     if kind is dict:
@@ -89,7 +89,7 @@ def _are_plain(items: list[Any], room: int, passes: Callable[[float], bool]) -> 
 
 
 def _walk(value: Any, depth: int, path: set[int]) -> Any:
-    """Sanitise one node. `path` holds the ids of the containers around it, `depth` is one more than their number."""
+    """Sanitise one node. `path` holds the ids of the enclosing containers, `depth` is one more than their number."""
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return value
@@ -99,7 +99,7 @@ def _walk(value: Any, depth: int, path: set[int]) -> Any:
         return _walk_list(value, depth, path)
     if kind is int or kind is float:
         return _number(value)
-    # The object itself belongs to the path: its fields may lead back to it, each time through a new dict.
+    # The object itself is part of the path: its fields may lead back to it, each time through a new dict.
     if id(value) in path:
         return CYCLE
     path.add(id(value))
@@ -108,7 +108,7 @@ def _walk(value: Any, depth: int, path: set[int]) -> Any:
     return form
 
 
-# The two loops ask for the frequent types themselves: a call of `_walk` costs as much as the rest of a short node.
+# The two loops check the frequent types themselves: a call of `_walk` costs as much as a short node.
 
 
 def _walk_dict(source: dict[Any, Any], depth: int, path: set[int]) -> Any:
@@ -161,7 +161,7 @@ def _number(value: float) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    """The form of a key: text, or a scalar that JSON has a word for."""
+    """Convert a key: text, or a scalar that JSON has a type for."""
     form = value if value is None or type(value) in (bool, int, float) else form_of(value)
     if type(form) is int or type(form) is float:
         return _number(form)
@@ -180,14 +180,14 @@ def _key(key: Any, source: dict[Any, Any], result: dict[str, Any]) -> str:
 
 
 class _Piece(NamedTuple):
-    """Finished text, and the container that ends with it: held, so that its id is not given to another meanwhile."""
+    """Finished text, and the container that ends with it: referenced, so that its id is not reused meanwhile."""
 
     text: str
     ends: Any = None
 
 
 def _json_text(value: Any, path: set[int]) -> str:
-    """The JSON text of a subtree of any depth, without recursion."""
+    """Return the JSON text of a subtree of any depth, without recursion."""
     path = set(path)
     written: list[str] = []
     todo: list[Any] = [value]
@@ -204,7 +204,7 @@ def _json_text(value: Any, path: set[int]) -> str:
 
 
 def _pieces(item: Any, path: set[int]) -> list[Any]:
-    """One node taken apart: finished text, and the nodes it holds."""
+    """Split one node into finished text and its members."""
     kind = type(item)
     if item is None or kind is str or kind is bool:
         return [_Piece(json.dumps(item, ensure_ascii=False))]

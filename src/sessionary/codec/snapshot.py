@@ -1,8 +1,8 @@
-"""What a message was, in a form that tells at the speed of ``==`` whether it has changed since.
+"""Structural copies of messages, compared with ``==`` to detect changes.
 
-A store that appends only what is new must notice when an old message was edited in place. It keeps a structural
-copy: new containers, the same strings. Comparing a string with itself costs nothing, so a long transcript is compared
-in a fraction of a microsecond per message. Plain ``==`` would not do for numbers: ``1 == True == 1.0`` in Python, but
+A store that appends only new messages must notice when an old message was edited in place. It keeps a structural
+copy: new containers, the same strings. Comparing a string with itself is free, so a long transcript is compared in a
+fraction of a microsecond per message. Plain ``==`` is not enough for numbers: ``1 == True == 1.0`` in Python, but
 their JSON differs.
 """
 
@@ -14,7 +14,7 @@ _MAX_DEPTH: Final = 100
 
 
 class NotPlain(TypeError):
-    """The value is not made of plain JSON types only; compare its sanitised form instead."""
+    """The value does not consist of plain JSON types only; compare its sanitised form instead."""
 
 
 class _Exact:
@@ -32,7 +32,7 @@ class _Exact:
 
 
 def _comparable(value: object) -> object:
-    """Python compares floats as numbers: NaN differs from itself, and -0.0 equals 0.0. Their texts do neither."""
+    """Return floats as text: as numbers, NaN differs from itself and -0.0 equals 0.0."""
     return value.hex() if type(value) is float else value
 
 
@@ -41,14 +41,14 @@ _FALSE: Final = _Exact(False)
 
 
 def snapshot(value: Any) -> Any:
-    """A structural copy for comparing: ``snapshot(old) == new`` is true while nothing in `new` has changed.
+    """Return a structural copy: ``snapshot(old) == new`` is true while nothing in `new` has changed.
 
-    The snapshot stands on the left. Strings are shared with `value`, so it costs memory only for the containers. The
-    order of keys does not count.
+    The snapshot must be the left operand. Strings are shared with `value`, so only containers cost memory. The order
+    of keys is ignored.
 
     Raises:
-        NotPlain: something in it is not exactly dict, list, str, int, float, bool or None, a key is not a str, or
-            it is nested deeper than 100.
+        NotPlain: a value is not exactly dict, list, str, int, float, bool or None, a key is not a str, or nesting is
+            deeper than 100.
     """
     return _copy(value, _MAX_DEPTH)
 

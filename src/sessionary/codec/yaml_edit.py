@@ -1,11 +1,10 @@
-"""Changing a YAML file that a person has edited: what did not change stays as it was typed, comments above all.
+"""Editing of YAML files that users also edit: unchanged parts, comments above all, are kept as typed.
 
-ruamel.yaml reads a file with its comments and blank lines, and only the values that differ are put into what it read.
-It is pure Python and some thirty times slower than the rest, so it is asked only where there is one of them to keep.
+ruamel.yaml reads a file with its comments and blank lines, and only differing values are put into it. It is pure
+Python and about thirty times slower than the rest, so it is used only if there is a comment or blank line to keep.
 
-It is not believed blindly. What it writes is read back with our reader and must be the value that was to be stored,
-else the file is written anew; and a comment that has gone with the lines it stood at, or by an accident, is put at
-the head of the file. So neither a value nor a comment is ever lost.
+Its output is verified: it is read back with our reader and must equal the value to be stored, else the file is
+rewritten without it; a comment that was lost is put at the head of the file. So no value and no comment is lost.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ENDLESS: Final = 1 << 30
 
 
 def comments_of(data: bytes) -> list[str]:
-    """The comments of a file in order, each from its hash to the end of its line."""
+    """Return the comments of a file in order, each from its hash to the end of its line."""
     text = as_text(data)
     if _HASH.search(text) is None:
         return []
@@ -42,7 +41,7 @@ def comments_of(data: bytes) -> list[str]:
 
 
 def _comments(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Where comments lie, given where texts do."""
+    """Yield the spans of comments, given the spans of texts."""
     starts = [start for start, _ in spans]
     end = 0
     for match in _HASH.finditer(text):
@@ -57,7 +56,7 @@ def _comments(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, in
 
 
 def _tabs_as_blanks(text: str) -> str:
-    """The same file with a blank for every tab that stands between values, where ruamel.yaml takes none."""
+    """Replace tabs between values, which ruamel.yaml refuses, by blanks."""
     if "\t" not in text:
         return text
     spans = sorted(_spans(compose(text.encode()), text))
@@ -70,11 +69,11 @@ def _tabs_as_blanks(text: str) -> str:
 
 
 def _spans(root: Any, text: str) -> list[tuple[int, int]]:
-    """Where the texts of a file lie: a hash in there is none that begins a comment."""
+    """Return the spans of texts: a hash inside them begins no comment."""
     spans = []
     for node in scalars(root):
         start, end = node.start_mark.index, node.end_mark.index
-        if node.style in ("|", ">"):  # behind the sign, on its line, there may be a comment
+        if node.style in ("|", ">"):  # the line of the indicator may end in a comment
             start = text.find("\n", start) + 1 or end
         spans.append((start, end))
     return [(start, end) for start, end in spans if start < end]
@@ -94,14 +93,14 @@ def same(one: Any, other: Any) -> bool:
 
 
 def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
-    """The bytes that hold `value`, made from those of the present file.
+    """Return the bytes that hold `value`, based on those of the current file.
 
-    A file whose value is `value` already comes back byte for byte. One without comments and blank lines is written
-    anew, with the keys in the order of `value`. In any other only what differs is changed, and tabs between values
-    become blanks, for which every reader has a use.
+    A file whose value is `value` already is returned byte for byte. One without comments and blank lines is
+    rewritten, with the keys in the order of `value`. Otherwise only the differences are changed, and tabs between
+    values become blanks.
 
     Raises:
-        Corrupt: the present file cannot be read.
+        Corrupt: the current file cannot be read.
         Invalid: the value cannot be stored, as for `dump_yaml`.
     """
     old = load_yaml(data, path=path)
@@ -119,7 +118,7 @@ def edit_yaml(data: bytes, value: Any, *, path: str = "") -> bytes:
 
 
 def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
-    """The file as ruamel.yaml writes it with the new values; None if that does not read as them."""
+    """Return the file as ruamel.yaml writes it with the new values; None if it does not read back as them."""
     from ruamel.yaml.error import YAMLError
 
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -136,12 +135,12 @@ def _edited(data: bytes, old: Any, new: Any) -> bytes | None:
         if b"\r\n" in data:
             edited = edited.replace(b"\n", b"\r\n")
         head = _BLANK_HEAD.match(data)
-        if head is not None:  # of which ruamel.yaml drops some
+        if head is not None:  # ruamel.yaml drops some of it
             left = _BLANK_HEAD.match(edited)
             edited = head[0] + edited[left.end() if left else 0 :]
         return edited if same(load_yaml(edited), new) else None
     except (YAMLError, Corrupt, ValueError, TypeError, LookupError, AttributeError, NotImplementedError):
-        return None  # whatever it stumbled over, the other way holds all values
+        return None  # ruamel.yaml failed; the caller rewrites the file with all values
 
 
 def _editor(text: str) -> Any:
@@ -157,8 +156,8 @@ def _editor(text: str) -> Any:
 
 
 def _merge_map(node: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Put into what was read from the file (`node`, whose value is `old`) what differs in `new`."""
-    typed = dict(zip(old, list(node), strict=True))  # a key that we read as text may be a number to ruamel
+    """Apply the differences between `old` (the value of `node`) and `new` to the loaded `node`."""
+    typed = dict(zip(old, list(node), strict=True))  # a key that we read as text may be a number in ruamel
     for key, at in typed.items():
         if key not in new:
             del node[at]
@@ -170,7 +169,7 @@ def _merge_map(node: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _merge_list(node: Any, old: list[Any], new: list[Any]) -> None:
-    """As `_merge_map`. Items are matched from both ends, so that one taken out or put in moves no comment."""
+    """As `_merge_map`. Items are matched from both ends, so an insertion or removal moves no comment."""
     head = 0
     while head < min(len(old), len(new)) and same(old[head], new[head]):
         head += 1
@@ -191,9 +190,9 @@ def _merge_list(node: Any, old: list[Any], new: list[Any]) -> None:
 
 
 def _take_below(node: Any) -> Any:
-    """Take away what ruamel.yaml keeps with the last value of a list though it stands in the lines below the list.
+    """Detach a comment below a list that ruamel.yaml stores with the last value of the list.
 
-    A comment between two keys belongs to the second for whoever wrote it; to ruamel it hangs on the end of the first.
+    A comment between two keys belongs to the second one; ruamel attaches it to the end of the first.
     """
     holder, key, slot = _last_leaf(node)
     tokens = holder.ca.items.get(key)
@@ -217,7 +216,7 @@ def _put_below(node: Any, token: Any) -> None:
 
 
 def _last_leaf(node: Any) -> tuple[Any, Any, int]:
-    """The map or list that holds the last value in the text of a collection, its key, and where its comment hangs."""
+    """Return the container of the last value in a collection's text, its key, and the index of its comment."""
     is_map = isinstance(node, dict)
     key = next(reversed(node)) if is_map else len(node) - 1
     child: Any = node[key]
@@ -238,7 +237,7 @@ def _merge_child(node: Any, at: Any, old: Any, new: Any) -> None:
 
 
 def _made(value: Any) -> Any:
-    """A new value in the style of `dump_yaml`."""
+    """Convert a new value to the style of `dump_yaml`."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 

@@ -1,7 +1,7 @@
-"""Everything that is wrong with one YAML document, gathered before anything is said.
+"""Faults of a YAML document, collected before they are reported.
 
-Whoever corrects a file by hand wants to do it once: each fault comes with its line, the way to it from the root, and
-its remedy. Lines are looked up only when there is a fault: a file without one is not parsed a second time.
+A user corrects a file once: each fault has its line, its path from the root and its remedy. Lines are looked up only
+for faults, so a valid file is parsed once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Keys = Sequence[str | int]
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong, and the way to it from the root of the document."""
+    """A fault, and its path from the root of the document."""
 
     code: str
     severity: Severity
@@ -28,11 +28,11 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The faults of one document, in the order in which they were found.
+    """The faults of one document, in the order of discovery.
 
     Args:
         path: the file.
-        data: its bytes as they were read; without them faults have no lines.
+        data: its bytes as read; without them faults have no lines.
     """
 
     def __init__(self, path: str = "", data: bytes | None = None) -> None:
@@ -48,11 +48,11 @@ class Faults:
         repair: str,
         severity: Severity = Severity.stops_resume,
     ) -> None:
-        """One more fault; `message` says what is wrong without naming the place."""
+        """Add a fault; `message` describes it without naming the place."""
         self.found.append(Fault(code, severity, tuple(keys), message, repair))
 
     def problems(self) -> list[Problem]:
-        """The faults with file and line."""
+        """Return the faults with file and line."""
         if not self.found:
             return []
         root = None if self._data is None else compose(self._data, path=self.path)
@@ -70,10 +70,10 @@ class Faults:
         ]
 
     def raise_any(self, at_least: Severity, *, operation: str, session: str | None = None) -> None:
-        """Refuse the document if it has faults of that severity or worse, naming all of those.
+        """Raise if there are faults of this severity or worse, listing all of them.
 
         Raises:
-            SchemaError: it has.
+            SchemaError: there are.
         """
         grave = [problem for problem in self.problems() if problem.severity >= at_least]
         if not grave:
@@ -91,7 +91,7 @@ class Faults:
 
 
 def dotted(keys: Keys) -> str:
-    """The way to a value as people write it: ``session.history[2].ems``."""
+    """Format a path from the root: ``session.history[2].ems``."""
     text = ""
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
@@ -99,9 +99,9 @@ def dotted(keys: Keys) -> str:
 
 
 def lines_of(data: bytes, faults: Sequence[str]) -> list[int | None]:
-    """The lines (from 1) of faults that begin with their place: ``phases[0].tasks[1].status: is ...``.
+    """Return the lines (from 1) of faults that begin with their place: ``phases[0].tasks[1].status: is ...``.
 
-    Of a field that is missing it is the line of what it should stand in. None throughout if the bytes are no YAML.
+    A missing field has the line of its parent. All None if the bytes are not YAML.
     """
     if not faults:
         return []

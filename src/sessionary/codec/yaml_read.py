@@ -1,16 +1,16 @@
-"""YAML that people and agents wrote, as plain values: dict, list, str, int, float, bool, None.
+"""YAML reader for files written by users and agents: dict, list, str, int, float, bool, None.
 
-libyaml parses and composes; what the nodes mean is decided here, because three habits of YAML lose data in session
+libyaml parses and composes; the meaning of nodes is decided here, because three features of YAML lose data in session
 files:
 
-* YAML 1.1 and 1.2 read some words differently. An answer `no` becomes False, a country code vanishes, `12:30:45`
+* YAML 1.1 and 1.2 interpret some words differently. An answer `no` becomes False, a country code vanishes, `12:30:45`
   becomes 45045, a date becomes an object that no other reader writes back. **A word that the two versions read
-  differently stays text**; so do times of every shape.
+  differently stays text**; so do times of every format.
 * Of two equal keys the last one silently wins. Here they are an error.
-* A file of a few hundred bytes can name itself again and again (aliases) until memory is full. Aliases are read as
-  copies, and what they add up to is counted before it is built.
+* A file of a few hundred bytes can expand through nested aliases until memory is full. Aliases are read as copies,
+  and their total size is counted before it is built.
 
-PyYAML is imported when the first file is read: whoever only asks for the version does not pay for it.
+PyYAML is imported when the first file is read, to keep start-up fast.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sessionary.errors import Corrupt, Unsupported
 
 
 class Limits(NamedTuple):
-    """What a file may ask for.
+    """Limits for a file.
 
     Attributes:
         size: bytes.
-        depth: lists and maps within one another.
-        aliased: values that are there only because an alias repeats them.
+        depth: nesting of lists and maps.
+        aliased: number of values that exist only through aliases.
     """
 
     size: int = 32 << 20
@@ -44,7 +44,7 @@ _PREFIX = "tag:yaml.org,2002:"
 _STR, _NULL, _BOOL, _INT, _FLOAT = (_PREFIX + name for name in ("str", "null", "bool", "int", "float"))
 _TEXT = frozenset({_STR, _PREFIX + "timestamp"})
 
-# Only what YAML 1.1 and the core schema of 1.2 read alike. `yes`, `012`, `1_000`, `1e3` and `10:30` are text.
+# Only words that YAML 1.1 and the core schema of 1.2 read alike. `yes`, `012`, `1_000`, `1e3` and `10:30` are text.
 _WORDS: Final[dict[str, tuple[str, Any]]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), (_NULL, None)),
     **dict.fromkeys(("true", "True", "TRUE"), (_BOOL, True)),
@@ -58,42 +58,42 @@ _NUMBER: Final = re.compile(
 _BOM: Final = "\ufeff"
 
 _REMEDIES: Final = {
-    "bad_yaml": "correct the line by hand; quote a text that holds a colon, a hash or a quote",
+    "bad_yaml": "correct the line by hand; quote texts that contain a colon, a hash or a quote",
     "bad_utf8": "save the file as UTF-8",
     "conflict_marker": REMEDY,
     "too_large": "split the file, or raise the limit",
-    "too_deep": "flatten what is nested there",
-    "too_many_aliases": "write out what the aliases (*name) repeat",
+    "too_deep": "flatten the nesting there",
+    "too_many_aliases": "replace the aliases (*name) by the values that they repeat",
     "duplicate_key": "keep one of the two lines, or rename one",
     "odd_key": "use a word, a number or a quoted text as key",
     "unknown_tag": "remove the tag (!...) and write the value as text",
     "several_documents": "keep one document in the file; remove the line ---",
 }
 _NO_TAB: Final = (
-    "put blanks in place of the tab: as many as the lines beside it begin with, or one behind a dash"
+    "replace the tab by blanks: as many as the neighbouring lines begin with, or one behind a dash"
 )
 
 
 def load_yaml(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
-    """The value that a YAML file holds; None for an empty one.
+    """Load the value of a YAML file; None for an empty file.
 
-    Keys are text, numbers and booleans become text as they stand in the file. The order of keys is kept.
+    Keys are text; numbers and booleans as keys become text as typed. The order of keys is kept.
 
     Args:
         data: the bytes of the file.
         path: its name, for errors.
-        limits: what the file may ask for.
+        limits: the limits.
 
     Raises:
-        Corrupt: it is no single YAML document, breaks a limit, repeats a key or names a foreign type.
-            ``details`` holds ``code``, ``line`` and ``column`` (both from 1).
+        Corrupt: it is not a single YAML document, breaks a limit, repeats a key or uses an unknown tag. ``details``
+            holds ``code``, ``line`` and ``column`` (both from 1).
     """
     node = compose(data, path=path, limits=limits)
     return None if node is None else _Builder(path, limits).build(node, 0)
 
 
 def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
-    """The tree of PyYAML nodes of a file, each with its place; None for an empty one. Raises as `load_yaml`."""
+    """Return the tree of PyYAML nodes of a file, with positions; None for an empty file. Raises as `load_yaml`."""
     import yaml
 
     text = as_text(data, path, limits)
@@ -113,7 +113,7 @@ def compose(data: bytes, *, path: str = "", limits: Limits = LIMITS) -> Any:
 
 
 def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
-    """The characters of a file within its limit of size. Raises as `load_yaml`."""
+    """Decode the text of a file within the size limit. Raises as `load_yaml`."""
     if len(data) > limits.size:
         raise bad_yaml("too_large", f"{len(data):,} bytes, more than {limits.size:,}", path)
     try:
@@ -125,7 +125,7 @@ def as_text(data: bytes, path: str = "", limits: Limits = LIMITS) -> str:
 
 
 def _conflict(data: bytes, path: str) -> Corrupt | None:
-    """The error about a merge conflict, if that is why a file is no YAML."""
+    """Return the error about a merge conflict marker, if that is why a file is not YAML."""
     found = first_marker(data)
     return None if found is None else bad_yaml("conflict_marker", found.words, path, found.line)
 
@@ -133,7 +133,7 @@ def _conflict(data: bytes, path: str) -> Corrupt | None:
 def bad_yaml(
     code: str, why: str, path: str, line: int | None = None, column: int | None = None, remedy: str = ""
 ) -> Corrupt:
-    """The error about a place of a file, with the remedy of its code unless another is given."""
+    """Return the error about a position in a file, with the remedy of its code by default."""
     place = [path] if path else []
     place += [f"{name} {number}" for name, number in (("line", line), ("column", column)) if number]
     message = f"{', '.join(place)}: {why}" if place else why
@@ -143,11 +143,11 @@ def bad_yaml(
 
 
 def line_of(root: Any, keys: Sequence[str | int]) -> int | None:
-    """The line (from 1) of a value, or of the nearest thing around it that the file has.
+    """Return the line (from 1) of a value, or of its nearest existing parent.
 
     Args:
-        root: what `compose` gave.
-        keys: the way to the value from the root, keys of maps and places in lists.
+        root: a result of `compose`.
+        keys: the path from the root: keys of maps and indexes of lists.
     """
     if root is None:
         return None
@@ -162,7 +162,7 @@ def line_of(root: Any, keys: Sequence[str | int]) -> int | None:
 
 
 def scalars(root: Any) -> Iterator[Any]:
-    """Every scalar node of a tree, keys included, each once."""
+    """Yield every scalar node of a tree once, keys included."""
     seen: set[int] = set()
     left = [] if root is None else [root]
     while left:
@@ -179,7 +179,7 @@ def scalars(root: Any) -> Iterator[Any]:
 
 
 def plain_tag(text: str) -> str:
-    """The tag that a word without quotes has to this reader."""
+    """Return the tag of an unquoted word."""
     word = _WORDS.get(text)
     if word is not None:
         return word[0]
@@ -195,14 +195,14 @@ class _TooDeep(Exception):
 
 @cache
 def _loader() -> Any:
-    """The class that libyaml's parser asks for the meaning of words; made at the first file."""
+    """Return the loader class for libyaml's parser, created at the first file."""
     import yaml
 
     if not yaml.__with_libyaml__:  # pragma: no cover - every wheel has it
         raise Unsupported("PyYAML was built without libyaml", hint="pip install --force-reinstall PyYAML")
 
     class Loader(yaml.cyaml.CParser):  # type: ignore[misc, name-defined, unused-ignore]
-        """Composes nodes. libyaml composes recursively on the C stack, so depth must be stopped on the way down."""
+        """Composes nodes. libyaml composes recursively on the C stack, so depth is checked on the way down."""
 
         depth_left = 0
 
@@ -224,7 +224,7 @@ def _loader() -> Any:
 
 
 class _Builder:
-    """Nodes to values. An alias is built anew each time: two places that share one list would change together."""
+    """Converts nodes to values. An alias is built anew each time: a shared list would change in two places."""
 
     def __init__(self, path: str, limits: Limits) -> None:
         self._path = path
@@ -234,7 +234,7 @@ class _Builder:
         self._aliased = False
 
     def build(self, node: Any, depth: int) -> Any:
-        """The value of a node at a depth."""
+        """Return the value of a node at a depth."""
         kind = node.id
         if kind == "scalar":
             if self._aliased:
@@ -246,7 +246,7 @@ class _Builder:
         if self._aliased:
             self._count(node)
         elif id(node) in self._seen:
-            self._aliased = True  # from here on down everything is a copy
+            self._aliased = True  # everything below is a copy
             try:
                 return self._collection(node, kind, depth)
             finally:
@@ -256,7 +256,7 @@ class _Builder:
 
     def _collection(self, node: Any, kind: str, depth: int) -> Any:
         if node.tag not in ("seq", "map", _PREFIX + "seq", _PREFIX + "map"):
-            raise self._bad("unknown_tag", f"the tag {_short(node.tag)} is not known here", node)
+            raise self._bad("unknown_tag", f"unknown tag {_short(node.tag)}", node)
         if kind == "sequence":
             build = self.build
             return [build(child, depth + 1) for child in node.value]
@@ -266,12 +266,12 @@ class _Builder:
         value: dict[str, Any] = {}
         for key_node, child in node.value:
             if key_node.id != "scalar":
-                raise self._bad("odd_key", "a list or a map stands as a key", key_node)
+                raise self._bad("odd_key", "a list or a map is used as a key", key_node)
             key = key_node.value
             if key == "<<" and not key_node.style:
                 raise self._bad("odd_key", "a merge key (<<) is not part of the format", key_node)
             if key in value:
-                raise self._bad("duplicate_key", f"the key {key} stands here for the second time", key_node)
+                raise self._bad("duplicate_key", f"the key {key} is repeated here", key_node)
             value[key] = self.build(child, depth + 1)
         return value
 
@@ -288,13 +288,13 @@ class _Builder:
             if tag == _FLOAT:
                 return _float(text)
         except ValueError:
-            raise self._bad("bad_yaml", f"{text[:40]} is no number that can be read", node) from None
+            raise self._bad("bad_yaml", f"{text[:40]} is not a valid number", node) from None
         raise self._bad("unknown_tag", f"the tag {_short(tag)} does not fit {text[:40]!r}", node)
 
     def _count(self, node: Any) -> None:
         self._left -= 1
         if self._left < 0:
-            raise self._bad("too_many_aliases", "aliases repeat more than a file may hold", node)
+            raise self._bad("too_many_aliases", "aliases repeat more values than the limit", node)
 
     def _bad(self, code: str, why: str, node: Any) -> Corrupt:
         mark = node.start_mark
@@ -317,7 +317,7 @@ def _from_marked(error: Any, text: str, path: str) -> Corrupt:
     elif "nesting depth" in str(why):  # libyaml's own limit on brackets
         code = "too_deep"
     elif mark is not None and text[mark.index : mark.index + 1] == "\t":
-        remedy, why = _NO_TAB, "a tab stands where YAML takes blanks only"
+        remedy, why = _NO_TAB, "a tab where YAML accepts blanks only"
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
     return bad_yaml(code, why, path, line, column, remedy)
 

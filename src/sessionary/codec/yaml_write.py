@@ -1,13 +1,13 @@
-"""Plain values as YAML that no reader misreads.
+"""YAML writer whose output no reader misinterprets.
 
-Every text is in double quotes, with the escapes of JSON: there is then no word for YAML 1.1 and 1.2 to disagree about,
-no indicator to trip over, no line folded at the wrong blank. What YAML counts as a line break or refuses to read raw
-(NEL, U+2028, control characters, a byte order mark) is escaped; all other characters stand as they are. Keys without
-quotes are plain words only.
+Every text is in double quotes with the escapes of JSON: YAML 1.1 and 1.2 then agree on every word, no character acts
+as an indicator, no line is folded. Line breaks of YAML and characters that it refuses raw (NEL, U+2028, control
+characters, a byte order mark) are escaped; all others are written as they are. Only plain words are keys without
+quotes.
 
-The writer is our own because of its style, which is that of the files we share: lists indented below their key, short
-lists of words in brackets. libyaml cannot indent lists, and a file whose every line moves at the first save is noise
-in its owner's version control. What is written is checked with both common readers in the tests.
+The writer is our own because of its style, that of the shared files: lists indented below their key, short lists of
+words in brackets. libyaml cannot indent lists, and a file in which every line moves at the first save produces noise
+in version control. Tests read the output with both common readers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sessionary.errors import Invalid
 
 _STEP: Final = "  "
 _WIDTH: Final = 100
-_SIMPLE_KEY: Final = 1000  # readers look no further than 1024 characters for the colon
+_SIMPLE_KEY: Final = 1000  # readers look for the colon within 1024 characters
 
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -32,13 +32,13 @@ _WORD = re.compile(r"[\w+][\w.+/:-]{0,39}")
 
 
 def dump_yaml(value: Any) -> bytes:
-    """A value as a YAML file: UTF-8, two blanks a level, keys in their order, a newline at the end.
+    """Encode a value as a YAML file: UTF-8, two blanks per level, keys in their order, a final newline.
 
     Args:
         value: dicts with text keys, lists, tuples, texts, numbers, booleans and None.
 
     Raises:
-        Invalid: it holds something else, half a surrogate pair, or is nested deeper than `load_yaml` reads.
+        Invalid: it holds another type or half a surrogate pair, or is nested deeper than `load_yaml` accepts.
     """
     out: list[str] = []
     if isinstance(value, dict) and value:
@@ -52,7 +52,7 @@ def dump_yaml(value: Any) -> bytes:
 
 
 def scalar_text(value: Any) -> str:
-    """A single value, or an empty collection, as it stands in a file."""
+    """Format a single value, or an empty collection."""
     if isinstance(value, str):
         return quoted(value)
     if value is None:
@@ -73,7 +73,7 @@ def scalar_text(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes."""
+    """Format a text in double quotes."""
     if _SURROGATE.search(text):
         raise Invalid(
             f"half a surrogate pair in {text[:40]!r} cannot be stored as UTF-8",
@@ -84,19 +84,19 @@ def quoted(text: str) -> str:
 
 
 def key_text(key: Any) -> str:
-    """A key as it stands in a file: without quotes if it is a plain word that is no word of YAML's own."""
+    """Format a key: without quotes if it is a plain word that YAML does not reserve."""
     if not isinstance(key, str):
-        raise Invalid(f"the key {key!r} is no text", operation="encode", hint="use texts as keys")
+        raise Invalid(f"the key {key!r} is not text", operation="encode", hint="use texts as keys")
     return key if is_plain_key(key) else quoted(key)
 
 
 def is_plain_key(key: str) -> bool:
-    """True if no reader takes the key for anything but this text when it stands without quotes."""
+    """True if every reader takes the unquoted key for exactly this text."""
     return _PLAIN_KEY.fullmatch(key) is not None and key.lower() not in _RESERVED
 
 
 def in_brackets(items: Any) -> bool:
-    """True for a short list of words or numbers, which reads better on one line."""
+    """True for a short list of words or numbers, which is written on one line."""
     total = 0
     for item in items:
         if isinstance(item, str):
@@ -124,7 +124,7 @@ def _items(out: list[str], items: Any, pad: str, depth: int) -> None:
         if isinstance(item, dict) and item:
             at = len(out)
             _map(out, item, pad + _STEP, _deeper(depth))
-            out[at] = f"{pad}- {out[at][len(pad) + 2 :]}"  # the first key stands behind the dash
+            out[at] = f"{pad}- {out[at][len(pad) + 2 :]}"  # the first key follows the dash on its line
         else:
             _child(out, f"{pad}-", item, pad + _STEP, depth)
 
@@ -157,7 +157,7 @@ def _digits(value: int) -> str:
         return int.__repr__(value)
     except ValueError:
         raise Invalid(
-            "an integer with more digits than can be read", operation="encode", hint="store it as text"
+            "an integer has more digits than can be read", operation="encode", hint="store it as text"
         ) from None
 
 
@@ -168,5 +168,5 @@ def _float_text(value: float) -> str:
         return ".inf" if value > 0 else "-.inf"
     text = float.__repr__(value)
     if "." not in text and "e" in text:
-        text = text.replace("e", ".0e")  # to YAML 1.1 a number with an exponent needs a point
+        text = text.replace("e", ".0e")  # YAML 1.1 requires a point in a number with an exponent
     return text

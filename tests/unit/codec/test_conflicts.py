@@ -49,7 +49,7 @@ def test_yaml_names_the_marker_and_its_line(data: bytes, line: int) -> None:
         load_yaml(data, path="/x/plan.yaml")
     assert error.value.details["code"] == "conflict_marker"
     assert error.value.message == f"/x/plan.yaml, line {line}: a merge conflict marker (<<<<<<< HEAD)"
-    assert "settle the merge" in str(error.value.hint)
+    assert "resolve the merge" in str(error.value.hint)
 
 
 def test_json_lines_name_each_marker_by_the_same_words() -> None:

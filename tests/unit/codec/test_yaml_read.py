@@ -164,9 +164,9 @@ def test_a_tab_that_indents_is_named_and_its_remedy_helps(
     with pytest.raises(Corrupt) as caught:
         load_yaml(data.encode(), path="f.yaml")
     error = caught.value
-    assert str(error).startswith(f"f.yaml, line {line}, column {column}: a tab stands where")
+    assert str(error).startswith(f"f.yaml, line {line}, column {column}: a tab where")
     assert error.hint is not None
-    assert "blanks in place of the tab" in error.hint
+    assert "replace the tab by blanks" in error.hint
     assert load_yaml(corrected.encode()) == value
 
 
