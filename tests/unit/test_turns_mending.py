@@ -329,7 +329,7 @@ def test_a_change_says_what_and_why() -> None:
         "code": "completed_call",
         "ids": ["a"],
         "what": "added an error result",
-        "why": "nobody answered it",
+        "why": "it has no result",
     }
 
 

@@ -1,10 +1,10 @@
-"""Search: which messages hold these words, over every conversation, read as they lie on the disk.
+"""Search: messages that contain given words, by an exact scan of all conversations, without an index.
 
-needle   words -> the bytes that may give them away, and their places in a text
-words    a message -> the texts that are looked into
-clean    which lines are plainly records
-ahead    conversations -> those that plainly hold nothing, found by threads
-scan     conversations -> hits
+needle        words         -> the bytes to search for, and their positions in a text
+text_parts    a message     -> the texts that are searched
+fast_lines    recognises lines that are plainly records
+prefilter     conversations -> those that plainly contain no match, found by threads
+scan          conversations -> hits
 """
 
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced

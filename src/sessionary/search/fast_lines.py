@@ -1,8 +1,8 @@
-"""Lines about which there is nothing to say but what is in them, told apart from all others as cheaply as can be.
+"""Fast recognition of lines that are plainly valid records.
 
-Most files are clean throughout. In those a line is a record, and the index of a record follows from the newlines
-before it. Whoever finds anything else here goes through the file with patience instead, so what is refused only costs
-time, and what is let pass must be a record to every reader.
+Most files are clean throughout: each line is a record, and the index of a record is the number of newlines before it.
+Any other line is left to the patient reader. So refusing a line only costs time, but an accepted line must be a
+record for every reader.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _decode = msgspec.json.Decoder().decode
 
 
 class NotClean(Exception):
-    """Something that takes a reader with patience."""
+    """A line that needs the patient reader."""
 
 
 class _Anything(msgspec.Struct, gc=False):
-    """A record of which nothing is wanted but that it is one."""
+    """A record whose fields are not decoded."""
 
 
 _skip_lines = msgspec.json.Decoder(_Anything).decode_lines
 
 
 def plain_record(data: bytes, begin: int, stop: int) -> dict[str, Any]:
-    """The record of a line about which there is nothing to say but what is in it.
+    """Decode the record of a plainly valid line.
 
     Raises:
-        NotClean: it is another line.
+        NotClean: the line needs the patient reader.
     """
     if stop == len(data):
-        raise NotClean  # no newline ends it: it may be torn
+        raise NotClean  # without its newline the line may be torn
     try:
         value = _decode(data[begin:stop])
     except REFUSED:
@@ -49,13 +49,12 @@ def plain_record(data: bytes, begin: int, stop: int) -> dict[str, Any]:
 
 
 def count_clean(data: bytes) -> int:
-    """How many records whole lines hold, each of which is plainly one; nothing of them is built.
+    """Count the records in whole, plainly valid lines without decoding them.
 
-    What msgspec does not look at in a value that it passes over is looked at here: that text is UTF-8, and that no
-    integer is too long for Python.
+    Checks what msgspec does not check in skipped values: text is valid UTF-8, and no integer is too long for Python.
 
     Raises:
-        NotClean: they are not all like that.
+        NotClean: a line needs the patient reader.
     """
     lines = object_lines(data)
     if not lines or _has_long_number(data):
@@ -72,7 +71,7 @@ def count_clean(data: bytes) -> int:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """True if there may be more than 4,300 digits in a row: then at least two of these places are among them."""
+    """True if a run of more than 4,300 digits is possible: such a run covers at least two of the tested positions."""
     return any(data[at : at + 64].isdigit() for at in range(0, len(data), 2048))
 
 

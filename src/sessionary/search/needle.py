@@ -1,16 +1,16 @@
-r"""What is looked for: as text, and as the bytes by which a line of JSON may give away that it holds it.
+r"""Needles: words to search for, as text and as raw bytes that every matching JSON line contains.
 
-Decoding every line of a gigabyte to look into it takes seconds, and nearly all lines hold nothing. So the bytes are
-searched first, and only a line that may hold the words is decoded. The bytes must never miss a line, and JSON can
-write one text in many ways. What saves the day is that all of them leave most characters alone:
+Decoding every line of a gigabyte takes seconds, and nearly all lines have no match. So the bytes are searched first,
+and only lines that may match are decoded. The byte search must not miss a line, although JSON can write one text in
+many ways. All of them leave most characters unchanged:
 
 - Some characters have short escapes (``\"``, ``\/``, ``\n``), so the words are cut at those and at blanks, and the
-  longest piece is what is looked for. JSON within JSON, as tools return it, only adds more backslashes to these.
+  longest piece is searched for. JSON within JSON, as tools return it, only adds more backslashes.
 - Any character can be written by its number (``\u006b``). Then there is a backslash, a ``u`` and one of few numbers,
-  namely those of the characters that fold to a character of the piece. A line that holds one of them is decoded too.
-- What is left stands there as it is, and stringzilla finds it in all its cases, with full Unicode folding.
+  those of the characters that fold to a character of the piece. Lines with one of these are decoded too.
+- Everything else is unchanged, and stringzilla finds it in any case, with full Unicode folding.
 
-Whether a line matches is decided by its decoded text alone, in which each run of blanks counts as one blank.
+Only the decoded text decides whether a line matches; each run of blanks in it counts as one blank.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sessionary.errors import Invalid
 
 # Blanks, and what JSON may write as a backslash and a letter.
 _CUTS = re.compile(r'[\s"\\/\x00-\x1f]+')
-# Where the characters lie that fold to others; a test looks at all the rest.
+# The ranges of characters that fold to others; a test checks all the rest.
 _CASED = (
     range(0x41, 0x600),
     range(0x10A0, 0x2E00),
@@ -41,34 +41,34 @@ _CASED = (
 
 
 class Span(NamedTuple):
-    """A place in a text: from `start` up to `end`."""
+    """A range in a text: from `start` up to `end`."""
 
     start: int
     end: int
 
 
 class Needle:
-    """A word or phrase.
+    """A word or phrase to search for.
 
     Args:
         text: the words.
-        case: tell upper from lower case.
+        case: distinguish upper and lower case.
 
     Raises:
-        Invalid: there is nothing to look for, or it is no text.
+        Invalid: the text is empty, or not valid text.
     """
 
     def __init__(self, text: str, *, case: bool = False) -> None:
         self.case = case
         self.text = one_spaced(text)
         if not self.text:
-            raise Invalid("there is nothing to look for", operation="search", hint="give a word or a phrase")
+            raise Invalid("empty search text", operation="search", hint="give a word or a phrase")
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Invalid(f"{text!r} is not text", operation="search", hint="give it in UTF-8")
         self.folded = self.text if case else self.text.casefold()
 
     def spans(self, text: str) -> list[Span]:
-        """Where the words stand in a text that `one_spaced` has made; places do not overlap."""
+        """Return the positions of the words in a text normalised by `one_spaced`; they do not overlap."""
         folded = text if self.case else text.casefold()
         found = [Span(at, at + len(self.folded)) for at in _places(folded, self.folded)]
         if not found or len(folded) == len(text):  # folding never shortens: each character became one
@@ -84,15 +84,15 @@ class Needle:
 
 
 def one_spaced(text: str) -> str:
-    """The text with each run of blanks as one, and none at its ends."""
+    """Return the text with each run of blanks as one blank, without blanks at its ends."""
     return " ".join(text.split())
 
 
 class ByteFilter:
-    """The bytes that give away the lines which may hold a needle.
+    """Finds lines that may contain all needles, by a search over raw bytes.
 
     Args:
-        needles: a line is wanted only if it holds all of them, so the most telling one is enough.
+        needles: a line must contain all of them, so the most selective one is searched for.
     """
 
     def __init__(self, needles: Iterable[Needle]) -> None:
@@ -100,12 +100,12 @@ class ByteFilter:
         piece, case = max(pieces, key=lambda found: len(found[0].encode()), default=("", False))
         self._bytes = piece.encode()
         self._search = stringzilla.find if case else stringzilla.utf8_uncased_search
-        # Whatever the search does not find in itself it would not find elsewhere (U+03A2, which nobody has assigned).
+        # A piece that the search does not find in itself cannot be searched for (U+03A2 is unassigned).
         self.blind = not piece or self._search(self._bytes, self._bytes) != 0
         self._escapes = _escapes_of(piece, case)
 
     def lines(self, data: bytes, end: int) -> Iterator[Span]:
-        """The lines of ``data[:end]`` that may hold the needles, without their newlines."""
+        """Yield the lines of ``data[:end]`` that may contain the needles, without their newlines."""
         at = 0
         plain = escaped = -1
         while at < end:
@@ -125,7 +125,7 @@ class ByteFilter:
             at = stop + 1
 
     def finds(self, data: bytes, end: int) -> bool:
-        """Whether there are any such lines."""
+        """True if there is any such line."""
         return self.blind or self._plain(data, 0, end) < end or self._escaped(data, 0, end) < end
 
     def _plain(self, data: bytes, at: int, end: int) -> int:
@@ -133,9 +133,9 @@ class ByteFilter:
         return end if found < 0 else found
 
     def _escaped(self, data: bytes, at: int, end: int) -> int:
-        """Where a character of the piece may be written by its number; `end` if nowhere.
+        """Return the position of a JSON escape that may stand for a character of the piece; `end` if there is none.
 
-        Lines without any such escape are the rule, and for those the faster search is enough.
+        Most lines have no such escape, and the faster search is enough for them.
         """
         start = stringzilla.find(data, b"\\u", at, end)
         found = self._escapes.search(data, start, end) if start >= 0 else None
@@ -143,19 +143,19 @@ class ByteFilter:
 
 
 def _escapes_of(piece: str, case: bool) -> re.Pattern[bytes]:
-    """All escapes that can stand for a character of the piece, or for a part of one."""
+    """Return a pattern of all escapes that may stand for a character of the piece, or for a part of one."""
     codes = set(map(ord, piece))
     if not case:
         codes.update(code for char in set(piece) for code in _unfolded().get(char, ()))
     units = {code if code < 0x10000 else 0xD800 + (code - 0x10000 >> 10) for code in codes}
-    # Within a text that is JSON itself, the backslash and the letter of an escape may be written by number, too.
+    # In text that is JSON itself, the backslash and the letter of an escape may be escaped too.
     units |= {ord("\\"), ord("u"), *map(ord, "0123456789abcdefABCDEF")}
     return re.compile(rb"\\u(?:" + b"|".join(b"%04x" % unit for unit in sorted(units)) + rb")", re.IGNORECASE)
 
 
 @cache
 def _unfolded() -> dict[str, list[int]]:
-    """For each character the others that fold to it, or to several of which it is one."""
+    """Return for each character the others that fold to it, or to several including it."""
     found: dict[str, list[int]] = {}
     for some in _CASED:
         for code in some:

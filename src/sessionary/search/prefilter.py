@@ -1,7 +1,7 @@
-"""Which of the next conversations hold none of the words: threads look through them, ahead of the one who reads.
+"""Parallel prefilter: threads find the conversations that plainly contain no match, ahead of the scan.
 
-Nearly all conversations hold nothing, and who reads a file or searches its bytes leaves the interpreter to others. So
-two cores get through a gigabyte in little more than half the time of one, and hits still come in their order.
+Most conversations have no match, and reading a file or searching its bytes releases the interpreter lock. So two
+cores search a gigabyte in little more than half the time of one, and hits are still returned in order.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 ALONE = 16
-"""So many are not looked at ahead: a frequent word is found in the first ones, and then all that would be in vain."""
+"""Number of conversations searched without threads: a frequent word is found in the first ones."""
 
 WORTH = 32 << 20
-"""Fewer bytes than these are searched before threads would have begun."""
+"""Bytes below which a search ends before threads would have started."""
 
 PART = 4 << 20
-"""A thread is given conversations of about so many bytes at a time: few enough to keep hits from waiting for them."""
+"""Bytes of conversations in a unit of work: small enough not to delay hits."""
 
 THREADS = 4
-"""More would wait for each other: the interpreter runs one at a time."""
+"""Number of threads. More would wait for the interpreter lock."""
 
 
 def looked_ahead(
     items: Sequence[tuple[int, Item]], quiet: Callable[[Item, Event], bool]
 ) -> Iterator[tuple[Item, bool]]:
-    """Each of the items in order, and whether it was found to hold nothing.
+    """Yield each item in order, and True if it plainly contains no match.
 
     Args:
-        items: what is searched, each with its bytes.
-        quiet: asked in a thread whether one plainly holds nothing. Must not raise; may give up once the event is set,
-            for then nobody wants to know any more.
+        items: the items to search, each with its size in bytes.
+        quiet: called in a thread; returns True if an item plainly contains no match. Must not raise; may return early
+            once the event is set, because its result is then unused.
     """
     for _, item in items[:ALONE]:
         yield item, False
@@ -54,7 +54,7 @@ def looked_ahead(
         def ask(part: list[Item]) -> Callable[[], list[tuple[Item, bool]]]:
             try:
                 return pool.submit(lambda: [(item, quiet(item, nobody)) for item in part]).result
-            except RuntimeError:  # so many threads this person, or this container, may not have
+            except RuntimeError:  # the limit of threads of this user or container is reached
                 return lambda: [(item, False) for item in part]
 
         try:
@@ -69,7 +69,7 @@ def looked_ahead(
 
 
 def _parts(items: Iterable[tuple[int, Item]]) -> Iterator[list[Item]]:
-    """The items, in parts of a good size."""
+    """Group the items into units of work."""
     part: list[Item] = []
     bytes_ = 0
     for size, item in items:
@@ -83,5 +83,5 @@ def _parts(items: Iterable[tuple[int, Item]]) -> Iterator[list[Item]]:
 
 
 def _cores() -> int:
-    """How many this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,10 +1,9 @@
-"""The scan: every conversation read as bytes in little memory, and decoded only where it may hold the words.
+"""Exact scan: conversations are searched as bytes in bounded memory; only possible matches are decoded.
 
-A hit is told by its index among the readable records, because that is how `show` finds it again. In a clean file the
-index follows from the records before it, which are decoded when the first hit of their file makes it worth while.
-Wherever a file is not plainly clean, be it before a hit or on a line that may be one, the scan gives up its short cut
-there and goes through that file record by record, as every other reader of it does. So damage never stops a search;
-it costs time, in that one file, and is told.
+A hit has the index of its message among the readable records, as `show` uses it. In a clean file the index is the
+number of records before it, which are counted at the first hit of the file. If a file is not plainly clean before a
+hit or on a line with a possible match, the scan reads the rest of that file record by record, like every other
+reader. So damage never stops a search: it costs time in that one file, and is reported.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from sessionary.search.text_parts import CALL, Piece, pieces
 from sessionary.turns import is_real_user
 from sessionary.turns.history_messages import as_message
 
-# Small enough to stay in the cache of the processor from the read to the search.
+# Fits into the processor cache between reading and searching.
 WINDOW = 1 << 18
 AROUND = 240
 PERSON = "person"
-# Clocks of two machines differ, and a file may have been closed a little before its last message says.
+# Clocks of machines differ, and a file's modification time may precede its last message's timestamp.
 _SLACK = 24 * 3600.0
 
 
 class Place(NamedTuple):
-    """One conversation to search.
+    """A conversation to search.
 
     Attributes:
         ref: its session.
-        layout: the layout to which that belongs.
-        path: its file; None if it is not one file of records, and so must be read record by record.
-        changed: when that last changed, in seconds since 1970; None if nobody knows.
-        size: the bytes of the file.
+        layout: the layout of the session.
+        path: its file; None if it is not one file of records and must be read record by record.
+        changed: its modification time, in seconds since 1970; None if unknown.
+        size: the size of the file in bytes.
     """
 
     ref: SessionRef
@@ -54,15 +53,15 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is wanted. A message is a hit if it meets every condition given.
+    """Search conditions. A hit meets all of them.
 
     Attributes:
-        needles: it holds all of these, each in any of its texts.
-        roles: it has one of these roles; ``person``: a person wrote it.
-        tools: it calls one of these tools; only what they are given is then looked into.
-        parts: only these texts are looked into; see `Piece`.
-        since: it is not from before this time.
-        until: it is from before this time.
+        needles: the message contains all of these, each in any of its texts.
+        roles: it has one of these roles; ``person``: the user wrote it.
+        tools: it calls one of these tools; only the arguments are then searched.
+        parts: search only these texts; see `Piece`.
+        since: it is at or after this time.
+        until: it is before this time.
     """
 
     needles: tuple[Needle, ...]
@@ -75,21 +74,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One message that was found.
+    """A message that matches.
 
     Attributes:
         ref: its session.
-        index: its place among the readable records, from 0.
+        index: its index among the readable records, from 0.
         byte: the offset of its line.
-        role: who speaks; None if the record does not say.
-        person: True if a person does.
-        time: when, UTC; None if the record does not say.
-        about: that, or the time of the last message before that bears one.
-        part: which of its texts holds the words.
-        tool: the tool that is called, if that text is what it was given.
+        role: its role; None if missing.
+        person: True if the user wrote it.
+        time: its time, UTC; None if missing.
+        about: its time, or that of the last earlier message with one.
+        part: the kind of text that matches.
+        tool: the called tool, if the text is its arguments.
         text: an excerpt of that text, each run of blanks as one.
-        marks: where the words stand in the excerpt.
-        cut: whether something was left out before the excerpt, and behind it.
+        marks: positions of the words in the excerpt.
+        cut: whether text was omitted before and behind the excerpt.
     """
 
     ref: SessionRef
@@ -108,14 +107,14 @@ class Hit:
 
 @dataclass(slots=True)
 class SearchStats:
-    """What there is to say about a search besides its hits.
+    """Statistics and problems of a search.
 
     Attributes:
-        sessions: conversations that were looked through to their end.
+        sessions: number of conversations that were searched to their end.
         bytes: the size of their files.
-        older: conversations left out unread, since they last changed before the time asked for.
-        undated: messages left out because neither they nor any before them bear a time, and one was asked for.
-        damaged: what could not be read and in which session, where that may have mattered.
+        older: number of conversations skipped because they last changed before the requested time.
+        undated: number of messages skipped because neither they nor earlier ones have a time, and one was requested.
+        damaged: unreadable ranges by session, where they may have hidden a match.
     """
 
     sessions: int = 0
@@ -126,15 +125,15 @@ class SearchStats:
 
     @property
     def problems(self) -> list[Problem]:
-        """What could not be read."""
+        """The problems without their sessions."""
         return [problem for _, problem in self.damaged]
 
 
 class Search:
-    """One search; `told` grows while `hits` is iterated.
+    """A search; `told` is updated while `hits` is iterated.
 
     Args:
-        query: what is wanted.
+        query: the conditions.
         fs: the file system.
     """
 
@@ -142,18 +141,18 @@ class Search:
         self.told = SearchStats()
         self._query = query
         self._fs = fs
-        # A call that does not name its tool is one of "?", which then does not stand in the file.
+        # A call without a tool name is shown as "?", which is not in the file.
         tools = [Needle(name, case=True) for name in query.tools if len(query.tools) == 1 and name != "?"]
         self._probe = ByteFilter((*query.needles, *tools))
 
     def hits(
         self, places: Iterable[Place], *, passed: Callable[[int], object] | None = None
     ) -> Iterator[Hit]:
-        """The hits, conversation by conversation, each in the order of its file.
+        """Yield the hits, conversation by conversation, each in file order.
 
         Args:
-            places: where to look.
-            passed: told the bytes of each conversation that is done.
+            places: the conversations.
+            passed: called with the size in bytes of each finished conversation.
         """
         since = self._query.since
         oldest = None if since is None else since.timestamp() - _SLACK
@@ -172,7 +171,7 @@ class Search:
                 passed(place.size)
 
     def _is_quiet(self, place: Place, nobody: Event) -> bool:
-        """True if no line of a conversation may be a hit, and nothing about it needs to be told."""
+        """True if no line of a conversation may match, and nothing about it must be reported."""
         if place.path is None or self._probe.blind:
             return False
         try:
@@ -181,7 +180,7 @@ class Search:
             return False
 
     def _in_file(self, place: Place) -> Iterator[Hit]:
-        """The hits of one conversation, by the short way as far as that leads."""
+        """Yield the hits of one conversation, by the fast path as far as possible."""
         if place.path is None:
             yield from self._patiently(place, 0)
             return
@@ -199,7 +198,7 @@ class Search:
             self._tell_unreadable(place, place.path, error)
 
     def _patiently(self, place: Place, done: int) -> Iterator[Hit]:
-        """The hits behind the byte `done`, found by reading record by record."""
+        """Yield the hits behind byte `done`, reading record by record."""
         time = None
         try:
             for entry in place.layout.entries(place.ref):
@@ -225,15 +224,15 @@ class Search:
         self.told.damaged.append((place.ref, problem))
 
     def candidates(self, data: bytes, end: int) -> Iterator[Span]:
-        """The lines of ``data[:end]`` that may be hits."""
+        """Yield the lines of ``data[:end]`` that may match."""
         return self._probe.lines(data, end)
 
     def has_candidates(self, data: bytes, end: int) -> bool:
-        """Whether there are any."""
+        """True if there is any such line."""
         return self._probe.finds(data, end)
 
     def match(self, message: dict[str, Any]) -> _Found | None:
-        """Where a message holds the words, if it does and is otherwise wanted; its time is another matter."""
+        """Return the match in a message if it meets all conditions except time; else None."""
         message = as_message(message)
         roles = self._query.roles
         if roles and message.get("role") not in roles and not (PERSON in roles and is_real_user(message)):
@@ -241,7 +240,7 @@ class Search:
         return _best(self._query, list(self._texts(message)), message)
 
     def _texts(self, message: dict[str, Any]) -> Iterator[_Text]:
-        """The texts that are looked into."""
+        """Yield the texts to search."""
         query = self._query
         for piece in pieces(message):
             if query.tools and not (piece.part == CALL and piece.tool in query.tools):
@@ -250,7 +249,7 @@ class Search:
                 yield _Text(piece, one_spaced(piece.text))
 
     def hit(self, place: Place, found: _Found, index: int, byte: int, before: datetime | None) -> Hit | None:
-        """The hit at this place, if its time is wanted; `before` is the time of the last message that bears one."""
+        """Return the hit if its time is requested; `before` is the time of the last earlier message with one."""
         message, piece = found.message, found.text.piece
         own = time_of(message)
         if not self._in_time(place, own or before):
@@ -273,7 +272,10 @@ class Search:
         )
 
     def _in_time(self, place: Place, time: datetime | None) -> bool:
-        """Whether a message of this time is wanted. One without is older than its file, and nobody knows how much."""
+        """True if a message of this time is requested.
+
+        A message without a time is older than its file, by an unknown amount.
+        """
         since, until = self._query.since, self._query.until
         if time is not None:
             return (since is None or time >= since) and (until is None or time < until)
@@ -286,7 +288,7 @@ class Search:
 
 
 class _File:
-    """The short way through one conversation."""
+    """The fast path through one conversation."""
 
     def __init__(self, search: Search, place: Place, path: str, fs: Fs) -> None:
         self._search = search
@@ -294,16 +296,16 @@ class _File:
         self._path = path
         self._fs = fs
         self._fd = -1
-        # Up to this byte the file is clean; it has so many records there, and this is the last time they bear.
+        # Up to this byte the file is clean: number of records before it, and their last time.
         self._counted = 0
         self._records = 0
         self._time: datetime | None = None
 
     def hits(self) -> Iterator[Hit]:
-        """The hits.
+        """Yield the hits.
 
         Raises:
-            NotClean: before the next hit, or in it, is something unusual.
+            NotClean: something unusual is before the next hit, or in it.
             OSError: the file cannot be read.
         """
         self._fd = self._fs.open(self._path, READ)
@@ -320,7 +322,7 @@ class _File:
             self._fs.close(self._fd)
 
     def is_quiet(self, nobody: Event) -> bool:
-        """True if it has no candidates; False also if nobody wants to know any more. Raises as `hits`."""
+        """True if it has no possible match; False also if the result is not needed any more. Raises as `hits`."""
         self._fd = self._fs.open(self._path, READ)
         try:
             for _, data, end in self._windows():
@@ -331,10 +333,10 @@ class _File:
             self._fs.close(self._fd)
 
     def _windows(self) -> Iterator[tuple[int, bytes, int]]:
-        """The file piece by piece: an offset, bytes from there on, and how many of them are whole lines.
+        """Yield windows of the file: an offset, the bytes from there on, and the length of the whole lines in them.
 
-        What follows the last newline of a piece is read again with the next one: cheaper than joining the two. What is
-        appended meanwhile is left to the next search.
+        Bytes behind the last newline are read again with the next window, which is cheaper than joining. Bytes
+        appended meanwhile are left to the next search.
         """
         total = require_regular(self._fs.fstat(self._fd)).st_size
         low, size = 0, WINDOW
@@ -342,14 +344,14 @@ class _File:
             wanted = min(size, total - low)
             data = read_at(self._fs, self._fd, wanted, low)
             if not low and not data.startswith(b"{"):
-                raise NotClean  # perhaps no text at all
-            if len(data) < wanted or low + wanted == total:  # it may have become shorter meanwhile
+                raise NotClean  # perhaps not text at all
+            if len(data) < wanted or low + wanted == total:  # the file may have been truncated meanwhile
                 yield low, data, len(data)
                 return
             end = data.rfind(b"\n") + 1
             if end:
                 yield low, data, end
-            low, size = low + end, WINDOW if end else 2 * size  # a line may be longer than a piece
+            low, size = low + end, WINDOW if end else 2 * size  # a line may be longer than the window
 
     def _count(self, byte: int) -> None:
         """Count the records before the line that begins at `byte`."""
@@ -359,7 +361,7 @@ class _File:
             end = data.rfind(b"\n") + 1
             if not end:
                 if not data:
-                    raise NotClean  # the file became shorter meanwhile
+                    raise NotClean  # the file was truncated meanwhile
                 size *= 2
                 continue
             data = data[:end]
@@ -374,7 +376,7 @@ class _Text(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A message that holds the words, and where."""
+    """A matching message, and the positions."""
 
     message: dict[str, Any]
     text: _Text
@@ -382,7 +384,7 @@ class _Found(NamedTuple):
 
 
 def _best(query: Query, texts: list[_Text], message: dict[str, Any]) -> _Found | None:
-    """The text that holds most of the needles, and where; None unless each of them is in some text."""
+    """Return the text with most of the needles, and their positions; None unless each needle is in some text."""
     found = [[needle.spans(text.text) for needle in query.needles] for text in texts]
     if not texts or not all(any(row[at] for row in found) for at in range(len(query.needles))):
         return None
@@ -391,7 +393,7 @@ def _best(query: Query, texts: list[_Text], message: dict[str, Any]) -> _Found |
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order, those that touch each other as one."""
+    """Return the spans in order, adjacent ones merged."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start <= merged[-1].end:
@@ -402,7 +404,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _excerpt(text: str, marks: list[Span]) -> tuple[str, list[Span], tuple[bool, bool]]:
-    """The text around the first mark, cut between words where that is near, with the marks in it."""
+    """Return the text around the first mark, cut between words if possible, with the marks in it."""
     first = marks[0] if marks else Span(0, 0)
     start, end = max(first.start - AROUND, 0), min(first.end + AROUND, len(text))
     if start and 0 <= (blank := text.find(" ", start, start + 20)) < first.start:
@@ -414,7 +416,7 @@ def _excerpt(text: str, marks: list[Span]) -> tuple[str, list[Span], tuple[bool,
 
 
 def _hides_words(problem: Problem, path: str | None) -> bool:
-    """Whether words may stand in what is wrong: a place in the one file, or any file of a session that has many."""
+    """True if a damaged range may hide a match: a range of the one file, or any file of a session with several."""
     if problem.code in _READ:
         return False
     if path is None:
@@ -422,7 +424,7 @@ def _hides_words(problem: Problem, path: str | None) -> bool:
     return problem.path == path and problem.severity > Severity.note and problem.byte is not None
 
 
-# What is wrong with these is the conversation, a name or the family; their words are there.
+# Problems that hide no text: about the conversation, a name or the tree of sessions.
 _READ = frozenset(
     "orphaned_call orphaned_result repeated_result duplicate_session parent_cycle slug_differs odd_name".split()
 )

@@ -1,8 +1,7 @@
-"""What a message says, piece by piece, whatever shape it is stored in: the text that a search looks into.
+"""The searchable texts of a message, whatever shape it is stored in.
 
-Only text is looked at, never the keys around it: nobody who looks for "user" means the role of every other message.
-Tools are given objects and answer with JSON more often than not; of those only the texts inside count, so that
-"stdout" finds no more than it should either.
+Only texts are searched, not the keys around them: a search for "user" does not mean the role. Tool arguments and
+results are often JSON; only the texts in them are searched, so "stdout" does not match their keys either.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ TEXT, THINKING, CALL, RESULT = PARTS = ("text", "thinking", "call", "result")
 
 
 class Piece(NamedTuple):
-    """One text of a message.
+    """A text of a message.
 
     Attributes:
-        part: ``text`` (what is said), ``thinking``, ``call`` (what a tool is given) or ``result`` (what it answered).
-        tool: the name of the tool that is called; None elsewhere.
-        text: the words.
+        part: ``text``, ``thinking``, ``call`` (tool arguments) or ``result`` (tool result).
+        tool: the name of the called tool; None for other parts.
+        text: the text.
     """
 
     part: str
@@ -31,7 +30,7 @@ class Piece(NamedTuple):
 
 
 def pieces(message: Mapping[str, Any]) -> Iterator[Piece]:
-    """The texts of a message in the order in which it is read. Only what a tool is given may be empty."""
+    """Yield the texts of a message in reading order. Only tool arguments may be empty."""
     for thought in _thoughts(message):
         yield Piece(THINKING, None, thought)
     answers = results(message)
@@ -42,7 +41,7 @@ def pieces(message: Mapping[str, Any]) -> Iterator[Piece]:
         yield Piece(CALL, call.name, _inner(call.arguments))
     for answer in answers:
         stored = answer.stored
-        # Not `answer.text`: it says "[image]" where there is one, which nobody has written.
+        # Not `answer.text`: it contains placeholders such as "[image]".
         if text := _inner(stored if isinstance(stored, dict) else text_of({"content": stored})):
             yield Piece(RESULT, None, text)
 
@@ -57,7 +56,7 @@ def _thoughts(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inner(value: Any) -> str:
-    """All texts in a value, one after the other; a text that is JSON itself counts as what it holds."""
+    """Return all texts in a value, joined; a text that is JSON itself counts as its texts."""
     if isinstance(value, str):
         if not value.lstrip().startswith(("{", "[")):
             return value
@@ -69,7 +68,7 @@ def _inner(value: Any) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, in order. No recursion: values are nested as deeply as their writer liked."""
+    """Yield the texts in a value, in order. Not recursive: values may be nested to any depth."""
     todo = [value]
     while todo:
         value = todo.pop()

@@ -1,16 +1,15 @@
-"""Rules over messages: who speaks, what a turn is, which result answers which tool call, and what to do if none does.
+"""Rules over messages: roles, turns, pairing of tool calls and results, diagnosis and repair.
 
-A turn begins where a person speaks. The role alone does not tell: hooks put their reminders, and Anthropic-shaped
-agents their tool results, into messages of the role ``user`` too, and an agent that counts those tells its user
-about turns that nobody took.
+A turn begins with a message of the user. The role is not enough: hooks put their reminders, and Anthropic-shaped
+agents their tool results, into messages of role ``user`` too; counting those would report turns that never happened.
 
-Tool calls come in three shapes: Amplifier's `tool_calls` list with ``tool`` and ``arguments``, OpenAI's with
-``function`` and its arguments as JSON text, and content blocks (``tool_call`` or ``tool_use``) with ``name`` and
+Tool calls have three shapes: Amplifier's `tool_calls` list with ``tool`` and ``arguments``, OpenAI's with
+``function`` and arguments as JSON text, and content blocks (``tool_call`` or ``tool_use``) with ``name`` and
 ``input``. Amplifier stores the same call in a block and in the list. Results are messages of their own, or
-``tool_result`` blocks. What is read here was written by many hands, so no rule trusts a type, and none raises.
+``tool_result`` blocks. The input comes from many programs, so no rule trusts a type, and none raises.
 
-Everything here is pure: no file is touched, and no message that was handed in is ever changed. What comes back
-holds the very same objects wherever nothing had to be altered, so a caller can tell what was by ``is``.
+Everything here is pure: no file access, and no argument is modified. Unchanged messages are returned as the same
+objects, so callers can compare with ``is``.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
         user_text,
     )
 
-# A list or a reader needs none of these, and should not wait for them.
+# Lists and readers need none of these; they are imported on demand.
 _LATER = {
     "boundaries": "turn_boundaries",
     "cut_before": "turn_boundaries",

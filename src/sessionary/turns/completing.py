@@ -1,4 +1,4 @@
-"""A made-up result for every call without one, in the shape in which this conversation answers."""
+"""Synthetic results for calls without one, in the shape that the conversation uses."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def complete_calls(
 ) -> None:
     """Plan a result behind each call that has none.
 
-    The shape is that of a sibling's result, else of the nearest earlier result, else of the first in the conversation,
-    else the one that the call itself asks for.
+    The shape is that of a sibling's result, else of the nearest earlier result, else of the first in the
+    conversation, else the one that the call itself suggests.
 
     Args:
-        plan: what is added to.
+        plan: the plan to extend.
         messages: the conversation.
         matching: its calls and answers.
-        words: what the results say.
-        new_ids: the ids of calls that get another one.
+        words: texts of the results.
+        new_ids: new ids of renamed calls.
     """
     siblings = _siblings(matching)
     nearest = next(iter(matching.answer.values()), None)

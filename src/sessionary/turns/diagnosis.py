@@ -1,12 +1,11 @@
-"""What keeps a conversation from being resumed, found by reading the messages alone.
+"""Diagnosis: what keeps a conversation from being resumed, from the messages alone.
 
 Providers refuse a conversation for a call without a result, a result without its call, two results of one call, two
-calls of one id, or a result that does not come right behind its call; and they go on refusing it at every
-attempt, because the agent sends it again as it is. Some of that is seen by no other tool: calls in content blocks,
-results without calls, an id that two calls share.
+calls with one id, or a result that is not directly behind its call. They refuse every attempt, because the agent
+sends the same messages again. Other tools miss some of these: calls in content blocks, results without calls, ids
+used twice.
 
-What `mend` puts right without asking, and what stops a resume, are told apart by severity. A note is worth knowing:
-providers differ, and most take it.
+The severity separates what stops a resume, which `mend` repairs, from notes: providers differ, and most accept those.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ NOTE = Severity.note
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be.
+    """A fault of the conversation.
 
     Attributes:
-        code: what it is, one of those in docs/turns.md.
+        code: its code, see docs/turns.md.
         severity: ``stops_resume``, or ``note``.
-        index: the message, counted from 0.
-        ids: the tool calls concerned.
-        message: one sentence for a person.
+        index: index of the message, from 0.
+        ids: ids of the tool calls involved.
+        message: one sentence for the user.
     """
 
     code: str
@@ -53,11 +52,11 @@ class Finding:
 
     @property
     def stops(self) -> bool:
-        """True if a provider, or the agent itself, will refuse the conversation for it."""
+        """True if a provider, or the agent itself, refuses the conversation because of it."""
         return self.severity >= Severity.stops_resume
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON, with the severity as its word."""
+        """Return the fields as JSON, with the severity by name."""
         return {
             "code": self.code,
             "severity": self.severity.name,
@@ -68,11 +67,11 @@ class Finding:
 
 
 def diagnose(messages: Sequence[Any]) -> list[Finding]:
-    """Everything that is wrong with a conversation, in the order of the messages.
+    """Return all findings of a conversation, in message order.
 
     Args:
-        messages: any JSON values; what is no message is a finding. A reader of an agent that stores one API message in
-            several records joins them first, or their calls seem to be interrupted.
+        messages: any JSON values; a value that is not a message is a finding. An agent that stores one API message in
+            several records must join them first, otherwise their calls appear interrupted.
     """
     matching = match(messages)
     found = [*_shapes(messages), *_pairs(matching), *_places(messages, matching), *_speakers(messages)]
@@ -80,38 +79,34 @@ def diagnose(messages: Sequence[Any]) -> list[Finding]:
 
 
 def _shapes(messages: Sequence[Any]) -> Iterator[Finding]:
-    """What is wrong with single messages."""
+    """Yield findings about single messages."""
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping):
             kind = type(message).__name__
-            yield Finding(
-                "not_a_message", STOPS, index, (), f"this is no message, but a value of type {kind}"
-            )
+            yield Finding("not_a_message", STOPS, index, (), f"not a message but a value of type {kind}")
             continue
         if not has_role(message):
-            yield Finding("no_role", STOPS, index, (), "nobody is named as the speaker")
+            yield Finding("no_role", STOPS, index, (), "the message has no role")
         if "tool_calls" in message and message["tool_calls"] is None:
-            yield Finding(
-                "null_tool_calls", STOPS, index, (), "`tool_calls` is null, where a list is expected"
-            )
+            yield Finding("null_tool_calls", STOPS, index, (), "`tool_calls` is null instead of a list")
         elif not calls_are_readable(message):
-            yield Finding("bad_tool_calls", STOPS, index, (), "`tool_calls` is no list of calls")
+            yield Finding("bad_tool_calls", STOPS, index, (), "`tool_calls` is not a list of calls")
         if _lacks_id(message):
-            text = "a tool call or a result has no id: nobody can tell which belong together"
+            text = "a tool call or a result has no id, so they cannot be paired"
             yield Finding("no_call_id", NOTE, index, (), text)
         if _has_empty_thinking(message):
-            text = "a thinking block is empty and yet signed: some versions of the API refuse it"
+            text = "an empty thinking block has a signature; some versions of the API refuse it"
             yield Finding("empty_thinking", NOTE, index, (), text)
 
 
 def has_role(message: Message) -> bool:
-    """True if the message says who speaks."""
+    """True if the message has a role."""
     role = message.get("role")
     return isinstance(role, str) and role != ""
 
 
 def calls_are_readable(message: Message) -> bool:
-    """True if `tool_calls` is not there, or a list of objects."""
+    """True if `tool_calls` is absent, or a list of objects."""
     calls = message.get("tool_calls", [])
     return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
 
@@ -138,21 +133,19 @@ def _has_empty_thinking(message: Message) -> bool:
 
 
 def _pairs(matching: Matching) -> Iterator[Finding]:
-    """Calls and results that are too few or too many."""
+    """Yield findings about missing and surplus calls and results."""
     for index, ids in by_message(matching.orphans()):
         yield Finding("orphaned_call", STOPS, index, ids, f"{_calls(ids)} no result")
     for index, ids in by_message(matching.strays):
-        yield Finding("orphaned_result", STOPS, index, ids, f"a result of {_ids(ids)}, which nobody called")
+        yield Finding("orphaned_result", STOPS, index, ids, f"a result of {_ids(ids)}, which has no call")
     for index, ids in by_message(matching.repeats):
-        yield Finding("repeated_result", STOPS, index, ids, f"a further result of {_ids(ids)}")
+        yield Finding("repeated_result", STOPS, index, ids, f"another result of {_ids(ids)}")
     for index, ids in by_message(repeated_calls(matching.calls)):
-        yield Finding(
-            "repeated_call", STOPS, index, ids, f"the id {_ids(ids)} belongs to an earlier call already"
-        )
+        yield Finding("repeated_call", STOPS, index, ids, f"the id {_ids(ids)} is used by an earlier call")
 
 
 def by_message(parts: Sequence[Call] | Sequence[Answer]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Calls or answers as the ids in each message."""
+    """Yield the ids of calls or answers by message."""
     found: dict[int, list[str]] = {}
     for part in parts:
         found.setdefault(part.index, []).append(part.call_id)
@@ -160,21 +153,21 @@ def by_message(parts: Sequence[Call] | Sequence[Answer]) -> Iterator[tuple[int, 
 
 
 def _places(messages: Sequence[Any], matching: Matching) -> Iterator[Finding]:
-    """Results that are not right behind their call."""
+    """Yield findings about results that are not directly behind their call."""
     stopped: list[Answer] = []
     late: list[Answer] = []
     for call, answer in out_of_place(messages, matching):
         (stopped if _is_cut_off(messages, call, answer) else late).append(answer)
     for index, ids in by_message(stopped):
-        text = f"a result of {_ids(ids)} stands where a person or the agent has spoken since the call"
+        text = f"a result of {_ids(ids)} comes after the user or the agent has spoken again"
         yield Finding("misplaced_result", STOPS, index, ids, text)
     for index, ids in by_message(late):
-        text = f"a result of {_ids(ids)} does not come right behind the call, as strict providers demand"
+        text = f"a result of {_ids(ids)} is not directly behind the call, as strict providers require"
         yield Finding("late_result", NOTE, index, ids, text)
 
 
 def _is_cut_off(messages: Sequence[Any], call: Call, answer: Answer) -> bool:
-    """True if somebody spoke in between, or the answer comes where none can be."""
+    """True if a user or the agent spoke in between, or the answer is at an impossible place."""
     if answer.index <= call.index or messages[answer.index].get("role") in SPEAKERS:
         return True
     return any(map(_speaks, messages[call.index + 1 : answer.index]))
@@ -185,11 +178,13 @@ def _speaks(message: Any) -> bool:
 
 
 def _speakers(messages: Sequence[Any]) -> Iterator[Finding]:
-    """Turns that have no end, or no answer."""
+    """Yield findings about turns without an end or an answer."""
     for last, following in open_ends(messages):
         severity = NOTE if following is None else STOPS
-        text = "the tools have answered, and the agent has not"
-        text += "" if following is None else ": some providers refuse a person's word behind a tool's"
+        text = "the tools have answered, the agent has not"
+        text += (
+            "" if following is None else "; some providers refuse a user message directly after a tool result"
+        )
         yield Finding("incomplete_turn", severity, last, (), text)
     spoke = False
     for index, message in enumerate(messages):
@@ -197,7 +192,9 @@ def _speakers(messages: Sequence[Any]) -> Iterator[Finding]:
             continue
         if is_real_user(message):
             if spoke and not bears_results(message):
-                yield Finding("consecutive_users", NOTE, index, (), "a person speaks again without an answer")
+                yield Finding(
+                    "consecutive_users", NOTE, index, (), "two user messages in a row, without an answer"
+                )
             spoke = True
         elif message.get("role") == "assistant" or bears_results(message):
             spoke = False
@@ -216,14 +213,14 @@ _MODES = {
     "misplaced_result": "ordering_violation",
     "incomplete_turn": "incomplete_assistant_turn",
 }
-"""The original's words for what it sees; what it does not see goes by our code."""
+"""Names that the original uses; other findings keep our codes."""
 
 
 def diagnosis_of(messages: Sequence[Any]) -> dict[str, Any]:
-    """The findings in the fields of the original's diagnosis.
+    """Return the findings in the fields of the original's diagnosis.
 
-    It knows three ways to be broken, and takes the end of the conversation for one: tools have answered and the
-    agent has not. What it does not see is named by our codes.
+    The original knows three faults; one of them is a conversation that ends with tool results. Faults that it does
+    not know are named by our codes.
 
     Returns:
         ``status`` (``healthy`` or ``broken``), ``failure_modes``, ``orphaned_tool_ids``, ``misplaced_tool_ids``,

@@ -1,6 +1,6 @@
-"""Commands that a history logs, as messages: features have no other conversation.
+"""Conversion of command history lines to messages: features have no other conversation.
 
-Such a line says what was run and how it went, with no role in it. Here it becomes a message of the role `command`.
+A history line has a command and its result, but no role; the message gets the role `command`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ROLE = "command"
 
 
 def is_logged(record: Mapping[str, Any]) -> bool:
-    """True for a line of a history: a command with its time, and no message of anybody."""
+    """True for a history line: a command with a timestamp, and no message fields."""
     return (
         isinstance(record.get("command"), str)
         and isinstance(record.get("timestamp"), str)
@@ -21,7 +21,7 @@ def is_logged(record: Mapping[str, Any]) -> bool:
 
 
 def as_message(record: dict[str, Any]) -> dict[str, Any]:
-    """The line as a message; what is none stays the very same object."""
+    """Convert a history line to a message; other records are returned as the same object."""
     if not is_logged(record):
         return record
     words = [record["command"], record.get("phase"), record.get("arguments")]

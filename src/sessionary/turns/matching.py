@@ -1,4 +1,4 @@
-"""Every call of a conversation with its answer, each at its place, and the places where answers belong."""
+"""Pairing of the calls and answers of a conversation in memory, with their positions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from sessionary.turns.messages import (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call at its place.
+    """A tool call and its position.
 
     Attributes:
-        index: the message that makes it.
+        index: index of the message.
         call_id: its id.
-        nth: 0, or more where one message uses the same id again. The call in a block and its twin in
-            `tool_calls` are one.
+        nth: 0, or more if the message uses the same id again. A call in a block and its copy in `tool_calls` count as
+            one.
         name: the tool.
     """
 
@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One result at its place: in a block of the message, or, with `block` None, the message itself."""
+    """A result and its position: a block of the message, or the message itself if `block` is None."""
 
     index: int
     block: int | None
@@ -48,13 +48,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Matching:
-    """Every call and every answer of a conversation.
+    """The calls and answers of a conversation.
 
     Attributes:
-        calls: in the order of the messages.
-        answer: what answers each call that is answered, wherever it stands, even before the call.
-        strays: answers to what nobody called.
-        repeats: further answers to what is answered already.
+        calls: in message order.
+        answer: the answer to each answered call, wherever it is, even before the call.
+        strays: answers without a call.
+        repeats: surplus answers to answered calls.
     """
 
     calls: list[Call] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Matching:
 
 
 def match(messages: Sequence[Any]) -> Matching:
-    """Pair calls and answers. An answer belongs to the newest open call of its id, else to one that comes later."""
+    """Pair calls and answers. An answer belongs to the newest open call with its id, else to a later call."""
     found = Matching()
     waiting: dict[str, list[Call]] = {}
     for index, message in enumerate(messages):
@@ -90,13 +90,13 @@ def match(messages: Sequence[Any]) -> Matching:
 
 
 def _newest(waiting: list[Call]) -> Call:
-    """Take the first call of the last message that has one: agents answer in the order of the calls."""
+    """Pop the first call of the last message that has one: agents answer in the order of the calls."""
     last = waiting[-1].index
     return waiting.pop(next(at for at, call in enumerate(waiting) if call.index == last))
 
 
 def parts_of(message: Any, index: int) -> Iterator[Call | Answer]:
-    """The calls and answers of one message in their order."""
+    """Yield the calls and answers of one message in order."""
     if not isinstance(message, Mapping):
         return
     if is_result(message):
@@ -119,13 +119,13 @@ def parts_of(message: Any, index: int) -> Iterator[Call | Answer]:
 
 
 def result_run(messages: Sequence[Any], index: int, calling: frozenset[int]) -> range:
-    """Where the answers to the calls of message `index` belong: the results right behind it.
+    """Return the range in which answers to the calls of message `index` belong: the results directly behind it.
 
     Args:
         messages: the conversation.
-        index: a message that makes calls.
-        calling: every message that makes calls; such a one ends the run. So does anything but results, and in a
-            message that holds more than results it is the last that can still bring one.
+        index: a message with calls.
+        calling: indexes of all messages with calls; such a message ends the range, and so does any message without
+            results. A message with results and other content is the last one in the range.
     """
     stop = index + 1
     while stop < len(messages) and stop not in calling:
@@ -139,7 +139,7 @@ def result_run(messages: Sequence[Any], index: int, calling: frozenset[int]) -> 
 
 
 def repeated_calls(calls: Sequence[Call]) -> list[Call]:
-    """The calls whose id an earlier one has already."""
+    """Return the calls whose id an earlier call uses."""
     seen: set[str] = set()
     repeated = []
     for call in calls:
@@ -150,7 +150,7 @@ def repeated_calls(calls: Sequence[Call]) -> list[Call]:
 
 
 def out_of_place(messages: Sequence[Any], matching: Matching) -> list[tuple[Call, Answer]]:
-    """The answered calls whose answer is not in the run of results right behind them."""
+    """Return the answered calls whose answer is outside the range of results behind them."""
     calling = frozenset(call.index for call in matching.calls)
     runs = {index: result_run(messages, index, calling) for index in calling}
     pairs = ((call, matching.answer[call]) for call in matching.calls if call in matching.answer)

@@ -1,4 +1,4 @@
-"""What one message is and says: its speaker, its words, its tool calls and results."""
+"""Accessors for one message: its author, text, tool calls and results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ TEXT = ("text", "input_text", "output_text")
 CALLS = ("tool_call", "tool_use")
 RESULT = "tool_result"
 SPEAKERS = ("assistant", "system", "developer")
-"""Roles that never answer a call, whatever keys their messages carry."""
+"""Roles that never answer a call, whatever keys their messages have."""
 
 
 class ToolCall(NamedTuple):
-    """One call of a tool, with its arguments as they are stored: an object, or JSON text."""
+    """A tool call, with its arguments as stored: an object, or JSON text."""
 
     call_id: str | None
     name: str
@@ -26,7 +26,7 @@ class ToolCall(NamedTuple):
 
     @property
     def arguments(self) -> Any:
-        """What the tool was given; text that a model wrote as JSON but did not finish stays text."""
+        """The arguments; JSON text that a model did not finish stays text."""
         if not isinstance(self.stored, str):
             return self.stored
         try:
@@ -36,7 +36,7 @@ class ToolCall(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What a tool answered, as it is stored, and to which call."""
+    """A tool result as stored, and the id of its call."""
 
     call_id: str | None
     stored: Any
@@ -44,7 +44,7 @@ class ToolResult(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The answer in words; of a block that is no text, only its type."""
+        """The result as text; a block without text is shown by its type."""
         if isinstance(self.stored, str):
             return self.stored
         if isinstance(self.stored, list):
@@ -53,7 +53,7 @@ class ToolResult(NamedTuple):
 
 
 def is_real_user(message: Message) -> bool:
-    """True if a person wrote this message: not a hook's reminder, not the result of a tool."""
+    """True if the user wrote this message: neither a hook's reminder nor a tool result."""
     if message.get("role") != "user" or "tool_call_id" in message:
         return False
     content = message.get("content")
@@ -67,12 +67,12 @@ def is_real_user(message: Message) -> bool:
 
 
 def count_turns(messages: Iterable[Message]) -> int:
-    """How often a person spoke."""
+    """Return the number of user messages."""
     return sum(map(is_real_user, messages))
 
 
 def text_of(message: Message) -> str:
-    """What the message says in words: its text blocks, one after the other; no thinking, no tool traffic."""
+    """Return the text blocks of a message, joined by newlines; no thinking, no tool calls or results."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -80,7 +80,7 @@ def text_of(message: Message) -> str:
 
 
 def tool_calls(message: Message) -> list[ToolCall]:
-    """The tool calls of a message in their order; a call that stands in the list and in a block counts once."""
+    """Return the tool calls of a message in order; a call in both the list and a block counts once."""
     calls = [_listed(call) for call in listed(message.get("tool_calls")) if isinstance(call, dict)]
     known = {call.call_id for call in calls} - {None}
     for block in _blocks(message.get("content")):
@@ -91,7 +91,7 @@ def tool_calls(message: Message) -> list[ToolCall]:
 
 
 def results(message: Message) -> list[ToolResult]:
-    """The tool results that a message carries: the message itself, or its ``tool_result`` blocks."""
+    """Return the tool results in a message: the message itself, or its ``tool_result`` blocks."""
     content = message.get("content")
     if message.get("role") == "tool" or "tool_call_id" in message:
         return [ToolResult(_word(message.get("tool_call_id")), content, message.get("is_error") is True)]
@@ -103,12 +103,12 @@ def results(message: Message) -> list[ToolResult]:
 
 
 def is_result(message: Message) -> bool:
-    """True if the message as a whole answers a call; what its content holds is then the answer, whatever it is."""
+    """True if the message as a whole answers a call; its content, whatever it holds, is then the answer."""
     return "tool_call_id" in message and message.get("role") not in SPEAKERS
 
 
 def bears_results(message: Message) -> bool:
-    """True if a tool's answer may arrive in this message, with or without an id."""
+    """True if the message may contain tool results, with or without ids."""
     role = message.get("role")
     if role in SPEAKERS:
         return False
@@ -116,36 +116,36 @@ def bears_results(message: Message) -> bool:
 
 
 def holds_more(message: Message) -> bool:
-    """True if there is something beside the results: behind that, a further result would come too late."""
+    """True if the message has content besides results: a result that followed it would come too late."""
     if is_result(message) or not bears_results(message):
         return False
     return not all(map(_is_result_block, listed(message.get("content"))))
 
 
 def called_name(call: Mapping[str, Any]) -> str | None:
-    """The name of the tool in an entry of `tool_calls` or in a block; None if there is none."""
+    """Return the name of the tool in an entry of `tool_calls` or in a block; None without one."""
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
     return _word(inner.get("name")) or _word(call.get("tool")) or None
 
 
 def block_answers(block: Any) -> str | None:
-    """The id of the call that this block answers, if it is a result and says so."""
+    """Return the id of the call that a result block answers; None otherwise."""
     return _word(block.get("tool_use_id")) if _is_result_block(block) else None
 
 
 def block_calls(block: Any) -> str | None:
-    """The id of the call that this block is, if it is one and has an id."""
+    """Return the id of a call block; None otherwise."""
     return _word(block.get("id")) if isinstance(block, dict) and block.get("type") in CALLS else None
 
 
 def entry_calls(entry: Any) -> str | None:
-    """The id of an entry of `tool_calls`, if it has one."""
+    """Return the id of an entry of `tool_calls`; None without one."""
     return _word(entry.get("id")) if isinstance(entry, dict) else None
 
 
 def listed(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
+    """Return the value if it is a list, else []."""
     return value if isinstance(value, list) else []
 
 
@@ -154,7 +154,7 @@ def _is_result_block(block: Any) -> bool:
 
 
 def _blocks(content: Any) -> Iterator[Mapping[str, Any]]:
-    """The content blocks; a bare string among them stands for a text block."""
+    """Yield the content blocks; a bare string counts as a text block."""
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict):
             yield block

@@ -1,10 +1,9 @@
-"""A conversation without its words: who spoke, which calls were made and answered, in which order.
+"""Outline of a conversation: roles, calls and results without texts, in bounded memory per message.
 
-Whoever checks a gigabyte of messages can neither hold them, nor afford to ask of each what `diagnose` asks. So of each
-message only that is kept which the diagnosis looks at, mostly an id or nothing. And while a message follows the
-last one as it should (a person, the agent, its calls, their results, the agent again) no more than that is asked. The
-diagnosis itself is left to `diagnose`, and concerns only what comes after the last turn up to which all was well: what
-it says of the outline is what it would say of the conversation.
+A check of a gigabyte of messages can neither hold them nor run `diagnose` on each. So of each message only what the
+diagnosis needs is kept, usually an id or nothing. While messages follow each other regularly (user, agent, calls,
+results, agent), nothing else is checked. `diagnose` runs only on the messages after the last regular turn, and its
+findings equal those for the whole conversation.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ if TYPE_CHECKING:
     from sessionary.turns.diagnosis import Finding
 
 Kept = str | tuple[str, ...] | Message
-"""The id that a tool's message answers, the ids that the agent calls, or a message without its words."""
+"""The id that a tool message answers, the ids that the agent calls, or a message without its texts."""
 
 THINKING = "thinking"
-_TRAFFIC = (RESULT, THINKING, *CALLS)  # what has no place among a person's words
+_TRAFFIC = (RESULT, THINKING, *CALLS)  # blocks that do not belong into a user message
 
 _PERSON: Final[Message] = {"role": "user", "content": "…"}
 _HOOK: Final[Message] = {"role": "user", "content": REMINDER}
 
 
 class Outline:
-    """What decides whether a conversation can be resumed, in some bytes for each message.
+    """The data that decides whether a conversation can be resumed, in a few bytes per message.
 
     Attributes:
-        turns: how often a person spoke.
-        title: the first words of a person, not yet shortened; None if nobody spoke.
+        turns: number of user messages.
+        title: text of the first user message, not shortened; None without one.
     """
 
     __slots__ = ("_answered", "_called", "_kept", "_open", "_regular", "_spoke", "_start", "title", "turns")
@@ -42,18 +41,18 @@ class Outline:
         self.turns = 0
         self.title: str | None = None
         self._kept: list[Kept] = []
-        self._start = 0  # where the last turn begins up to which nothing is wrong
+        self._start = 0  # start of the last turn before which everything is regular
         self._regular = True
-        self._spoke = False  # a person did, and was not answered
-        self._answered = False  # a tool did, and the agent has said nothing to that
-        self._open: set[str] = set()  # the calls whose results are awaited here
+        self._spoke = False  # a user message is unanswered
+        self._answered = False  # a tool result is unanswered by the agent
+        self._open: set[str] = set()  # ids of the calls whose results are expected next
         self._called: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def take(self, messages: Iterable[Message]) -> None:
-        """Take the next messages into account. They must be made of JSON's own types, and are not kept."""
+        """Process the next messages. They must consist of plain JSON types, and are not kept."""
         for message in messages:
             role = message.get("role")
             if role == "tool":
@@ -66,14 +65,14 @@ class Outline:
                 self._otherwise(message)
 
     def findings(self) -> list[Finding]:
-        """What `diagnose` finds in the messages so far."""
+        """Return the findings of `diagnose` for the messages so far."""
         if self._regular and not self._open and not self._answered:
             return []
-        from sessionary.turns.diagnosis import diagnose  # nearly every list and check does without it
+        from sessionary.turns.diagnosis import diagnose  # imported late: rarely needed
 
         start = self._start
         if not _ids(self._kept[:start]).isdisjoint(_ids(self._kept[start:])):
-            start = 0  # a call from before is called or answered once more
+            start = 0  # an earlier call is called or answered again
         found = diagnose([_message(kept) for kept in self._kept[start:]])
         return [replace(finding, index=finding.index + start) for finding in found] if start else found
 
@@ -159,7 +158,7 @@ class Outline:
         self._answered = True
 
     def _otherwise(self, message: Message) -> None:
-        """A message about which there is more to ask than who speaks."""
+        """Process a message that needs more than its role."""
         self._regular = False
         self._kept.append(without_words(message))
         if is_real_user(message):
@@ -167,7 +166,7 @@ class Outline:
 
 
 def _called_in_blocks(content: Any) -> list[str] | None:
-    """The ids of the calls among an agent's blocks; None if something there is to be asked about."""
+    """Return the ids of the calls among an agent's blocks; None if a block needs a closer look."""
     called: list[str] = []
     for block in content if type(content) is list else ():
         if type(block) is not dict:
@@ -183,7 +182,7 @@ def _called_in_blocks(content: Any) -> list[str] | None:
 
 
 def _called_in_list(calls: Any) -> list[str] | None:
-    """The ids of the calls in a list of them; None if it is none, or one has no id."""
+    """Return the ids of a list of calls; None if it is not a list, or a call has no id."""
     if type(calls) is not list:
         return None
     called: list[str] = []
@@ -199,7 +198,7 @@ def _is_result(block: Any) -> bool:
 
 
 def _ids(outline: Sequence[Kept]) -> set[str]:
-    """The ids of all calls that are made or answered there."""
+    """Return the ids of all calls and answers in the outline."""
     from sessionary.turns.matching import parts_of
 
     ids: set[str] = set()
@@ -212,7 +211,7 @@ def _ids(outline: Sequence[Kept]) -> set[str]:
 
 
 def _message(kept: Kept) -> Message:
-    """What is kept of a message, as a message."""
+    """Convert an outline entry to a message."""
     if isinstance(kept, str):
         return {"role": "tool", "tool_call_id": kept}
     if isinstance(kept, tuple):
@@ -221,7 +220,7 @@ def _message(kept: Kept) -> Message:
 
 
 def without_words(message: Message) -> Message:
-    """A message that `diagnose` takes for the same as this one, without its texts, names and arguments."""
+    """Return a message that `diagnose` treats like this one, without texts, names and arguments."""
     bare: dict[str, Any] = {key: _word(message[key]) for key in ("role", "tool_call_id") if key in message}
     if "tool_calls" in message:
         bare["tool_calls"] = _bare_calls(message["tool_calls"])
@@ -234,7 +233,7 @@ def without_words(message: Message) -> Message:
 
 
 def _bare_calls(calls: Any) -> Any:
-    """A list of calls, null, or something else, which are three things to a reader."""
+    """Reduce `tool_calls`: a list of calls, null, or another value, which readers treat differently."""
     if isinstance(calls, list):
         return [_bare_call(call) for call in calls]
     return None if calls is None else False
@@ -255,7 +254,7 @@ def _bare_block(block: Any) -> Any:
 
 
 def _bare_text(text: Any) -> str | None:
-    """A text that is a reminder, or empty, where the other is."""
+    """Reduce a text to a reminder or to emptiness, whichever the text is."""
     if not isinstance(text, str):
         return None
     return REMINDER if text.lstrip().startswith(REMINDER) else text[:1] and "…"

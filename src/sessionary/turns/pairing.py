@@ -1,6 +1,6 @@
-"""Which result answers which call, found while messages go by: for readers of files of any size.
+"""Streaming pairing of calls and results, for files of any size.
 
-Only ids are remembered, and nothing is said about order. `matching` does that, for a conversation in memory.
+Only ids are kept, and order is not checked. `matching` does that for a conversation in memory.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Place = TypeVar("Place")
 
 @dataclass(slots=True)
 class Pairing(Generic[Place]):
-    """Calls and results of one conversation, matched while its messages go by in order.
+    """Pairs the calls and results of one conversation while its messages arrive in order.
 
     Attributes:
-        waiting: calls that have no result yet: id -> the place that `add` was told.
-        strays: results without a call before them, as (id, place).
-        repeats: results of calls that were answered already, as (id, place).
+        waiting: calls without a result yet: id -> the place passed to `add`.
+        strays: results without an earlier call, as (id, place).
+        repeats: results of calls that were answered before, as (id, place).
     """
 
     waiting: dict[str, Place] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Pairing(Generic[Place]):
     _answered: set[str] = field(default_factory=set)
 
     def add(self, message: Message, place: Place) -> None:
-        """Take the next message into account; `place` (an index, a line) is what the findings will carry."""
+        """Process the next message; `place` (an index, a line) is stored with the findings."""
         if "tool_call_id" in message and message.get("role") not in SPEAKERS:
             self._answer(message["tool_call_id"], place)
             return
@@ -65,7 +65,7 @@ class Pairing(Generic[Place]):
 
 
 def unanswered(messages: Iterable[Message]) -> list[str]:
-    """The ids of the tool calls that no later message answers, in the order of the calls."""
+    """Return the ids of tool calls that no later message answers, in call order."""
     pairing: Pairing[int] = Pairing()
     for place, message in enumerate(messages):
         pairing.add(message, place)

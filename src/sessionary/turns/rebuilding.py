@@ -1,9 +1,9 @@
-"""Writing a conversation anew with a few changes, so that whatever is not concerned stays the very same object.
+"""Rebuilding of a conversation with a few changes; unchanged messages stay the same objects.
 
-What is to change is collected first, by place; then one pass carries it out. Only here is it decided where a result
-goes: right behind the message that made the call, after the results that are there already. A result in a block joins
-the last message there that brings such blocks, because providers want all answers of one message in one. A result
-that is a message goes before a message in which a person speaks as well, because behind that it would come too late.
+Changes are collected in a plan, by position, and carried out in one pass. Only this module decides where a result
+goes: directly behind the message with the call, after the results that are there already. A result block is added to
+the last message with such blocks, because providers expect all answers of one message together. A result message goes
+before a message that also contains user text, because behind that it would come too late.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A message of the conversation under way, and the index of the one that it comes from or belongs to.
+    """A message of the conversation being built, and the index of its source, or of the message that it belongs to.
 
-    `made` is True for what we made up, and for a message that a made-up result has joined.
+    `made` is True for synthetic messages, and for messages that contain a synthetic result.
     """
 
     index: int
@@ -45,13 +45,13 @@ class Row:
 
 @dataclass(slots=True)
 class Edit:
-    """What changes in one message.
+    """The changes of one message.
 
     Attributes:
-        gone: the whole message goes.
-        results_out: numbers of the blocks that go.
+        gone: remove the whole message.
+        results_out: indexes of the blocks to remove.
         result_ids: new ids of answers, by block; None is the message itself.
-        call_ids: new ids of calls, by old id and `Call.nth`; a call whose new id is None goes.
+        call_ids: new ids of calls, by old id and `Call.nth`; None removes the call.
     """
 
     gone: bool = False
@@ -61,31 +61,31 @@ class Edit:
 
     @property
     def removes(self) -> bool:
-        """True if a part of the message goes."""
+        """True if a part of the message is removed."""
         return bool(self.results_out) or None in self.call_ids.values()
 
 
 @dataclass(slots=True)
 class Additions:
-    """Results that go behind one message: as messages, and as blocks."""
+    """Results to insert behind one message: as messages, and as blocks."""
 
     rows: list[Row] = field(default_factory=list)
-    blocks: list[tuple[dict[str, Any], bool]] = field(default_factory=list)  # with True where we made it up
+    blocks: list[tuple[dict[str, Any], bool]] = field(default_factory=list)  # True: synthetic
 
 
 @dataclass(slots=True)
 class Plan:
-    """Everything that changes, by the index of the message."""
+    """All changes, by index of the message."""
 
     edits: dict[int, Edit] = field(default_factory=dict)
     additions: dict[int, Additions] = field(default_factory=dict)
 
     def edit(self, index: int) -> Edit:
-        """The changes of that message, to be added to."""
+        """Return the changes of a message, to be extended."""
         return self.edits.setdefault(index, Edit())
 
     def behind(self, index: int) -> Additions:
-        """The results that go behind that message, to be added to."""
+        """Return the results behind a message, to be extended."""
         return self.additions.setdefault(index, Additions())
 
 
@@ -93,7 +93,7 @@ def rebuild(messages: Sequence[Any], calls: Sequence[Call], plan: Plan) -> tuple
     """Carry out the plan.
 
     Returns:
-        The new conversation, and the indices of the messages that are not in it because nothing was left of them.
+        The new conversation, and the indexes of the messages that were removed because nothing was left of them.
     """
     calling = frozenset(call.index for call in calls)
     rows: list[Row] = []
@@ -119,7 +119,7 @@ def rebuild(messages: Sequence[Any], calls: Sequence[Call], plan: Plan) -> tuple
 
 
 def _joined(index: int, run: list[Row], additions: Additions | None) -> list[Row]:
-    """The results behind message `index`, with those that are added."""
+    """Merge the results behind message `index` with the additional ones."""
     if additions is None:
         return run
     run, more = list(run), list(additions.rows)
@@ -154,7 +154,7 @@ def _with_blocks(message: Message, blocks: list[dict[str, Any]]) -> dict[str, An
 
 
 def edited(message: Message, edit: Edit) -> dict[str, Any]:
-    """The message with the changes; a list that loses its last call goes altogether."""
+    """Return the message with the changes; a list that loses its last call is removed."""
     changed = dict(message)
     if None in edit.result_ids:
         changed["tool_call_id"] = edit.result_ids[None]
@@ -202,7 +202,7 @@ def _edited_calls(calls: list[Any], edit: Edit) -> list[Any]:
 
 
 def says_nothing(message: Message) -> bool:
-    """True if no call is left in a message and nothing that anyone said; thinking alone answers nobody."""
+    """True if a message has neither calls nor text left; thinking alone does not count."""
     if message.get("tool_calls"):
         return False
     content = message.get("content")
@@ -225,16 +225,16 @@ def _is_silent(block: Any) -> bool:
 def closed(
     rows: list[Row], words: Words, *, made_only: bool = False, at_end: bool = False
 ) -> tuple[list[Row], list[int]]:
-    """The conversation with a closing text wherever a turn has an open end before the next person speaks.
+    """Add a closing text to every turn that ends with tool results before the next user message.
 
     Args:
         rows: the conversation.
-        words: what the text says.
-        made_only: only where the last result is made up.
-        at_end: at the end of the conversation, too.
+        words: the text.
+        made_only: only where the last result is synthetic.
+        at_end: also at the end of the conversation.
 
     Returns:
-        The conversation, and `Row.index` of each last result that got an end.
+        The conversation, and `Row.index` of each result that got a closing text.
     """
     ends: dict[int, int] = {}
     for last, following in open_ends([row.message for row in rows]):

@@ -1,11 +1,10 @@
-"""A conversation put right: every call answered right behind it and once, and nothing else changed.
+"""Repair of a conversation: every call gets exactly one answer, directly behind it; nothing else changes.
 
-A real result is never thrown away if its call can be found: it moves there. What goes is what no provider takes and
-nobody can place: a result without a call, a second one, a value that is no message. Where there is a choice
-(a call that nobody answered) the caller makes it.
+A real result whose call exists is never removed: it is moved. Removed is what every provider refuses and no position
+fits: a result without a call, a second result, a value that is not a message. For a call without an answer the caller
+chooses.
 
-Mending twice changes nothing more, and what `diagnose` says of the outcome stops no resume. Those are properties
-that the tests draw conversations for.
+Repair is idempotent, and the result has no finding that stops a resume. Property tests check both.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ Orphans = Literal["complete", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that was done.
+    """A change that was made.
 
     Attributes:
-        index: the message of the conversation as it was handed in, counted from 0; of a message that was added, the
-            one that it stands behind or belongs to.
-        code: what was done, a stable word.
-        ids: the tool calls concerned.
-        what: what was done, in words.
-        why: why it had to be.
+        index: index of the message in the input, from 0; for an added message, of the one that it follows or belongs
+            to.
+        code: a stable code.
+        ids: ids of the tool calls involved.
+        what: description of the change.
+        why: the reason.
     """
 
     index: int
@@ -45,7 +44,7 @@ class Change:
     why: str
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as JSON."""
+        """Return the fields as JSON."""
         return {
             "index": self.index,
             "code": self.code,
@@ -57,24 +56,24 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The conversation as it should be, and what was done to it, in the order of the messages."""
+    """The repaired conversation, and the changes in message order."""
 
     messages: list[Any]
     changes: list[Change] = field(default_factory=list)
 
 
 def mend(messages: Sequence[Any], *, orphans: Orphans = "complete", close_last: bool = False) -> Mended:
-    """Make a conversation that a provider accepts.
+    """Repair a conversation so that providers accept it.
 
     Args:
-        messages: the conversation; it is not changed.
-        orphans: what becomes of a call that nobody answered: ``complete`` adds an error result, ``drop`` takes the call
-            away, and the message with it if nothing but thinking is left in it.
-        close_last: add a closing text at the end, too, if the last word there is a tool's. An agent can go on from
-            there, but the original's diagnosis takes it for broken.
+        messages: the conversation; it is not modified.
+        orphans: treatment of calls without a result: ``complete`` adds an error result, ``drop`` removes the call,
+            and the message if only thinking is left in it.
+        close_last: also add a closing text at the end if the last message is a tool result. An agent can continue
+            from there, but the original's diagnosis reports it as broken.
 
     Returns:
-        The conversation; messages that did not have to change are the same objects in the same order.
+        The conversation; unchanged messages are the same objects in the same order.
 
     Raises:
         Invalid: `orphans` is neither.
@@ -91,19 +90,19 @@ def mend(messages: Sequence[Any], *, orphans: Orphans = "complete", close_last: 
 
 
 _CLOSED = (
-    "added a closing text in the agent's place",
-    "the turn ended with a tool's answer, and some providers refuse a person's word behind that",
+    "added a closing text of the agent",
+    "the turn ended with a tool result, and some providers refuse a user message directly after that",
 )
 
 
 def _cleaned(messages: Sequence[Any]) -> tuple[list[Row], list[Change]]:
-    """The messages among the values, each with a speaker and a readable list of calls."""
+    """Drop values that are not messages; give each message a role and a valid list of calls."""
     rows: list[Row] = []
     changes: list[Change] = []
     for index, value in enumerate(messages):
         if not isinstance(value, Mapping):
             what = f"dropped a value of type {type(value).__name__}"
-            changes.append(Change(index, "dropped_value", (), what, "it is no message"))
+            changes.append(Change(index, "dropped_value", (), what, "it is not a message"))
             continue
         spoken = value if has_role(value) else _with_role(value, index, changes)
         if spoken is not None:
@@ -112,7 +111,7 @@ def _cleaned(messages: Sequence[Any]) -> tuple[list[Row], list[Change]]:
 
 
 def _with_role(message: Message, index: int, changes: list[Change]) -> Message | None:
-    """The message with the role that only its kind can have; None if its speaker cannot be told."""
+    """Return the message with its role, inferred if missing; None if it cannot be inferred."""
     kinds = [type(part) for part in parts_of(message, index)]
     if is_result(message):
         role = "tool"
@@ -121,30 +120,28 @@ def _with_role(message: Message, index: int, changes: list[Change]) -> Message |
     elif Answer in kinds:
         role = "user"
     else:
-        why = "it names no speaker, and does not show who it can be"
+        why = "it has no role, and its content does not show which"
         changes.append(Change(index, "dropped_message", (), "dropped a message without a role", why))
         return None
-    why = "it names no speaker, and only that role has such parts"
+    why = "it has no role, and only this role has such parts"
     changes.append(Change(index, "named_role", (), f"gave the message the role {role}", why))
     return {**message, "role": role}
 
 
 def _with_calls(message: Message, index: int, changes: list[Change]) -> Message:
-    """The message with `tool_calls` a list of objects, or without it."""
+    """Return the message with `tool_calls` as a list of objects, or without it."""
     if calls_are_readable(message):
         return message
     found = message["tool_calls"]
     kept = [call for call in listed(found) if isinstance(call, dict)]
-    what = "removed null in the place of tool calls" if found is None else "removed what is no tool call"
-    changes.append(
-        Change(index, "removed_tool_calls", (), what, "agents expect a list of calls there, or nothing")
-    )
+    what = "removed a null list of tool calls" if found is None else "removed entries that are not tool calls"
+    changes.append(Change(index, "removed_tool_calls", (), what, "agents expect a list of calls, or none"))
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
     return {**message, "tool_calls": kept} if kept else rest
 
 
 def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row], list[Change]]:
-    """Every call with its own id and its one answer right behind it, or without the calls that have none."""
+    """Give every call a unique id and its one answer directly behind it, or drop unanswered calls."""
     matching = match(messages)
     plan = Plan()
     orphans = matching.orphans()
@@ -160,11 +157,11 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
     code, what = (
         ("completed_call", "added an error result") if complete else ("dropped_call", "dropped the call")
     )
-    changes += _told(orphans, code, what, "nobody answered it")
+    changes += _changes(orphans, code, what, "it has no result")
     for extra in matching.strays + matching.repeats:
         _take_out(plan, extra)
-    changes += _told(matching.strays, "dropped_result", "dropped a result", "nobody made that call")
-    changes += _told(matching.repeats, "dropped_result", "dropped a result", "the call has one already")
+    changes += _changes(matching.strays, "dropped_result", "dropped a result", "it has no call")
+    changes += _changes(matching.repeats, "dropped_result", "dropped a result", "the call already has one")
     rows, emptied = rebuild(messages, matching.calls, plan)
     changes += [
         Change(
@@ -172,7 +169,7 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
             "dropped_message",
             (),
             "dropped the rest of the message",
-            "nothing is left that anyone said",
+            "no text and no call is left in it",
         )
         for index in emptied
         if holds_more(messages[index]) or not bears_results(messages[index])
@@ -181,7 +178,7 @@ def _reordered(messages: Sequence[Message], *, complete: bool) -> tuple[list[Row
 
 
 def _new_ids(calls: Sequence[Call]) -> dict[Call, str]:
-    """An id of its own for every call whose id an earlier one has: the same with a number behind it."""
+    """Return new ids for calls whose id an earlier call uses: the same id with a number appended."""
     taken = {call.call_id for call in calls}
     last: dict[str, int] = {}
     found: dict[Call, str] = {}
@@ -215,7 +212,7 @@ def _move(
     pairs: Sequence[tuple[Call, Answer]],
     new_ids: Mapping[Call, str],
 ) -> list[Change]:
-    """Plan the way back for answers that stand elsewhere: whole messages where nothing else is in them."""
+    """Plan the move of misplaced answers; a message is moved as a whole if it holds nothing else."""
     groups: dict[int, list[tuple[Call, Answer]]] = {}
     for call, answer in pairs:
         groups.setdefault(answer.index, []).append((call, answer))
@@ -234,12 +231,12 @@ def _move(
             renamed = block if new is None else {**block, "tool_use_id": new}
             plan.behind(call.index).blocks.append((renamed, False))
     answers = [answer for _call, answer in pairs]
-    why = "providers want it there, before anybody else speaks"
-    return _told(answers, "moved_result", "moved a result right behind its call", why)
+    why = "providers require it there, before the next message"
+    return _changes(answers, "moved_result", "moved a result directly behind its call", why)
 
 
 def _is_all_of(message: Message, group: list[tuple[Call, Answer]]) -> bool:
-    """True if the message is made of these answers alone, and all of them go to the same place."""
+    """True if the message consists of exactly these answers, and all belong to the same call message."""
     if is_result(message):
         return True
     size = max(len(listed(message.get("content"))), len(list(parts_of(message, 0))))
@@ -254,6 +251,6 @@ def _take_out(plan: Plan, answer: Answer) -> None:
         plan.edit(answer.index).results_out.add(answer.block)
 
 
-def _told(parts: Sequence[Call] | Sequence[Answer], code: str, what: str, why: str) -> list[Change]:
-    """One change for each message."""
+def _changes(parts: Sequence[Call] | Sequence[Answer], code: str, what: str, why: str) -> list[Change]:
+    """Return one change per message."""
     return [Change(index, code, ids, what, why) for index, ids in by_message(parts)]

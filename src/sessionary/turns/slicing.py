@@ -1,4 +1,4 @@
-"""The conversation up to a turn, with the calls that the cut leaves open completed, removed or refused."""
+"""Slicing: the conversation up to a turn, with calls left open by the cut completed, removed or refused."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def slice_to_turn(
     *,
     every_user: bool = False,
 ) -> list[Any]:
-    """Everything up to the end of a turn. Other damage than open calls is left as it is: see `mend`.
+    """Return the messages up to the end of a turn. Other damage is kept: see `mend`.
 
     Args:
-        messages: the conversation; it is not changed.
+        messages: the conversation; it is not modified.
         turn: the last turn to keep, from 1. Messages before the first turn are kept.
-        handle_orphaned_tools: what to do with a call that has no result up to there. ``complete``: a made-up error
-            result goes behind the results of its siblings, in the shape that this conversation uses, and where a
-            person speaks next, a closing text before that. ``remove``: the call goes, and so does a message
-            in which nothing but thinking is left then. ``error``: refuse.
+        handle_orphaned_tools: treatment of calls without a result in the slice. ``complete``: a synthetic error
+            result is added behind the results of its siblings, in the shape that this conversation uses, and a
+            closing text if a user message follows. ``remove``: the call is removed, and the message too if only
+            thinking is left. ``error``: refuse.
         every_user: count turns as the original does.
 
     Returns:
         A new list. Messages without an open call are the same objects.
 
     Raises:
-        Invalid: no such turn, no such rule, or an open call where the rule is ``error``. A ValueError.
+        Invalid: unknown turn or rule, or an open call where the rule is ``error``. A ValueError.
     """
     if handle_orphaned_tools not in _RULES:
         raise Invalid(
@@ -52,7 +52,7 @@ def slice_to_turn(
         return kept
     if handle_orphaned_tools == "error":
         ids = [call.call_id for call in orphans]
-        hint = "take an earlier turn, or pass handle_orphaned_tools='complete' or 'remove'"
+        hint = "choose an earlier turn, or pass handle_orphaned_tools='complete' or 'remove'"
         raise Invalid(f"Orphaned tool calls at fork boundary: {ids}", hint=hint, details={"ids": ids})
     return _settled(kept, matching, complete=handle_orphaned_tools == "complete")
 

@@ -1,7 +1,7 @@
-"""What is put in the place of what was never said: results of interrupted calls, and the end of an interrupted turn.
+"""Synthetic messages: results of interrupted calls, and the end of an interrupted turn.
 
-A made-up message must not be taken for a real one, by a model or by a person. So each result is an error in so many
-words, and the closing text says that it is none of the agent's own.
+Neither a model nor a user may mistake a synthetic message for a real one. So each result is an explicit error, and
+the closing text states that the agent did not write it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sessionary.turns.messages import RESULT, Message, listed
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What made-up messages say: the result of a call (JSON text, as tools answer), and the end of a turn."""
+    """Texts of synthetic messages: the result of a call (JSON text, as tools answer), and the end of a turn."""
 
     result: str
     closing: str
@@ -31,7 +31,7 @@ INTERRUPTED = Words(
     ),
     "[The turn was interrupted after its tool calls; the answer to them was never stored.]",
 )
-"""For a session that was killed. The keys and the value of ``error`` are those of the original's repair."""
+"""Texts for a session that was killed. The keys and the value of ``error`` are those of the original's repair."""
 
 FORKED = Words(
     json.dumps(
@@ -43,27 +43,27 @@ FORKED = Words(
     ),
     "[The conversation was forked while tool calls were open; their results are not part of it.]",
 )
-"""For a fork. The keys and the value of ``error`` are those of the original's fork."""
+"""Texts for a fork. The keys and the value of ``error`` are those of the original's fork."""
 
 
 def result_message(call: Call, words: Words) -> dict[str, Any]:
-    """A result as a message of role ``tool``."""
+    """Return a result as a message of role ``tool``."""
     name = {} if call.name is None else {"name": call.name}
     return {"role": "tool", "tool_call_id": call.call_id, **name, "content": words.result}
 
 
 def result_block(call: Call, words: Words) -> dict[str, Any]:
-    """A result as a block, for a message of role ``user``."""
+    """Return a result as a block, for a message of role ``user``."""
     return {"type": RESULT, "tool_use_id": call.call_id, "content": words.result, "is_error": True}
 
 
 def closing(words: Words) -> dict[str, Any]:
-    """What ends a turn in the place of the agent."""
+    """Return the message that ends a turn for the agent."""
     return {"role": "assistant", "content": [{"type": "text", "text": words.closing}]}
 
 
 def expects_blocks(message: Message) -> bool:
-    """True if the shape of the calls alone asks for results in blocks: Anthropic's ``tool_use`` without a list."""
+    """True if the calls suggest results in blocks: Anthropic's ``tool_use`` without a `tool_calls` list."""
     if listed(message.get("tool_calls")):
         return False
     blocks = listed(message.get("content"))

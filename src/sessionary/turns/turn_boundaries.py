@@ -1,11 +1,10 @@
-"""Where turns begin and end, and what one of them holds.
+"""Boundaries and content of turns.
 
-A turn is counted from 1. It begins where a person speaks and goes on to the next time. What stands before the first
-word of a person (a system message, a hook's reminder) belongs to the front of turn 1: it has no turn of its own,
-and whoever keeps or drops the first turn keeps or drops that with it.
+Turns are counted from 1. A turn begins with a user message and ends before the next one. Messages before the first
+user message (a system message, a hook's reminder) belong to turn 1.
 
-The original counts every message of role ``user``, reminders and Anthropic-shaped results included.
-`every_user=True` counts so, for those who were told turn numbers by it.
+The original counts every message of role ``user``, including reminders and Anthropic-shaped results.
+`every_user=True` counts in the same way, for callers that use its turn numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sessionary.turns.messages import (
 
 
 def boundaries(messages: Sequence[Any], *, every_user: bool = False) -> list[int]:
-    """The index of the user message that begins each turn."""
+    """Return the index of the user message that begins each turn."""
     return [
         index
         for index, message in enumerate(messages)
@@ -37,10 +36,10 @@ def boundaries(messages: Sequence[Any], *, every_user: bool = False) -> list[int
 
 
 def turn_range(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> range:
-    """The indices of the messages of a turn, with those before the first turn at the front of turn 1.
+    """Return the indexes of the messages of a turn; turn 1 includes the messages before it.
 
     Raises:
-        Invalid: there is no such turn.
+        Invalid: the turn does not exist.
     """
     starts = _checked(messages, turn, every_user)
     stop = starts[turn] if turn < len(starts) else len(messages)
@@ -48,28 +47,28 @@ def turn_range(messages: Sequence[Any], turn: int, *, every_user: bool = False) 
 
 
 def slice_end(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> int:
-    """How many messages a conversation has up to the end of that turn.
+    """Return the number of messages up to the end of a turn.
 
     Raises:
-        Invalid: there is no such turn.
+        Invalid: the turn does not exist.
     """
     return turn_range(messages, turn, every_user=every_user).stop
 
 
 def cut_before(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> list[Any]:
-    """The conversation as it was before that turn; of turn 1 nothing is left.
+    """Return the messages before a turn; [] for turn 1.
 
     Raises:
-        Invalid: there is no such turn.
+        Invalid: the turn does not exist.
     """
     return list(messages[: turn_range(messages, turn, every_user=every_user).start])
 
 
 def user_text(messages: Sequence[Any], turn: int, *, every_user: bool = False) -> str:
-    """What the person said to begin that turn, without the reminders that hooks put beside it.
+    """Return the user's text at the beginning of a turn, without reminders of hooks.
 
     Raises:
-        Invalid: there is no such turn.
+        Invalid: the turn does not exist.
     """
     return _said(messages[_checked(messages, turn, every_user)[turn - 1]])
 
@@ -77,20 +76,20 @@ def user_text(messages: Sequence[Any], turn: int, *, every_user: bool = False) -
 def turn_summary(
     messages: Sequence[Any], turn: int, max_length: int = 100, *, every_user: bool = False
 ) -> dict[str, Any]:
-    """One turn in a few words, with the fields of the original's `get_turn_summary`.
+    """Summarise a turn, with the fields of the original's `get_turn_summary`.
 
     Args:
         messages: the conversation.
-        turn: which turn, from 1.
-        max_length: how many characters of each text; what is longer is cut there and ends in ``...``.
+        turn: the turn, from 1.
+        max_length: characters of each text; a longer text is cut and ends in ``...``.
         every_user: count turns as the original does.
 
     Returns:
-        ``turn``, ``user_content``, ``assistant_content`` (the first words of the agent, "" if it said none),
-        ``tool_count`` (a call that is stored in a block and in the list counts once), ``message_count``.
+        ``turn``, ``user_content``, ``assistant_content`` (the agent's first text, or ""), ``tool_count`` (a call
+        stored in both a block and the list counts once), ``message_count``.
 
     Raises:
-        Invalid: there is no such turn.
+        Invalid: the turn does not exist.
     """
     starts = boundaries(messages, every_user=every_user)
     if not 1 <= turn <= len(starts):
@@ -108,11 +107,10 @@ def turn_summary(
 
 
 def open_ends(messages: Sequence[Any]) -> list[tuple[int, int | None]]:
-    """Where tools have answered and the agent has not: the index of the last result, and of the person who spoke next.
+    """Return turns that end with tool results: index of the last result, and of the next user message.
 
-    The second is None at the end of the conversation, where the agent may still be at work. Reminders and
-    system messages in between change nothing. A person who speaks in the very message that brings the results
-    has answered in the agent's place, as providers allow.
+    The second is None at the end of the conversation, where the agent may still be running. Reminders and system
+    messages in between are ignored. User text in the message with the results ends the turn, as providers allow.
     """
     ends: list[tuple[int, int | None]] = []
     last: int | None = None
@@ -130,7 +128,7 @@ def open_ends(messages: Sequence[Any]) -> list[tuple[int, int | None]]:
 
 
 def _checked(messages: Sequence[Any], turn: int, every_user: bool) -> list[int]:
-    """The boundaries, of which one is that of the turn."""
+    """Return the boundaries, after checking that the turn exists."""
     if turn < 1:
         raise Invalid(f"Turn must be >= 1, got {turn}", hint="turns are counted from 1")
     starts = boundaries(messages, every_user=every_user)
@@ -143,7 +141,7 @@ def _checked(messages: Sequence[Any], turn: int, every_user: bool) -> list[int]:
 
 
 def _hint(turns: int) -> str:
-    return f"a person spoke {turns} times; reminders and tool results begin no turn"
+    return f"there are {turns} user messages; reminders and tool results do not begin a turn"
 
 
 def _said(message: Message) -> str:
