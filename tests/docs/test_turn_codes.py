@@ -26,7 +26,7 @@ def section(heading: str) -> str:
 def test_every_finding_has_a_row() -> None:
     codes = {call.args[0].value for call in calls_of("Finding") if isinstance(call.args[0], ast.Constant)}
     assert "orphaned_call" in codes
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section("What `diagnose` finds"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Findings of `diagnose`"), re.MULTILINE)
     assert sorted(code for code, _ in rows) == sorted(map(str, codes))
     notes = {code for code, severity in rows if severity == "note"}
     source = (SOURCE / "diagnosis.py").read_text("utf-8")
@@ -38,7 +38,7 @@ def test_every_change_has_a_row() -> None:
     codes = set(re.findall(r'"((?:completed|dropped|moved|renamed|closed|removed|named)_\w+)"', source))
     made = {call.args[1].value for call in calls_of("Change") if isinstance(call.args[1], ast.Constant)}
     assert made <= codes
-    rows = re.findall(r"^\| `(\w+)` \|", section("What `mend` does"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|", section("Changes of `mend`"), re.MULTILINE)
     assert sorted(rows) == sorted(codes)
 
 
