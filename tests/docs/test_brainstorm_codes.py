@@ -39,7 +39,7 @@ def codes() -> Iterator[str]:
 
 
 def test_every_code_has_a_row_and_every_row_a_code() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section("What `validate` finds"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Problem codes"), re.MULTILINE)
     assert {"defaulted_field", "bad_yaml", "low_score", "odd_value"} <= set(codes())
     assert sorted(code for code, _ in rows) == sorted(set(codes()))
     assert {severity for _, severity in rows} <= {severity.name for severity in Severity}

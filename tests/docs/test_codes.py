@@ -75,7 +75,7 @@ def test_every_severity_of_the_page_exists() -> None:
 def test_the_table_of_forms_is_that_of_the_code() -> None:
     table = re.findall(r"^    (\S.*?)  +(\S.*)$", forms or "", re.MULTILINE)
     assert len(table) > 20
-    page = PAGE.partition("## How values are stored")[2].partition("\n## ")[0]
+    page = PAGE.partition("## Stored values")[2].partition("\n## ")[0]
     documented = [left for left, _ in re.findall(r"^\| (.+?) \| (.+) \|$", page, re.MULTILINE)]
     wanted = [left.replace("``", "`") for left, right in table if not left.startswith("---")]
     assert documented == wanted

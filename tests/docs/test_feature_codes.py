@@ -49,7 +49,7 @@ def codes() -> Iterator[tuple[str, str | None]]:
 
 
 def test_every_code_has_a_row_and_every_row_a_code() -> None:
-    table = PAGE.partition("## What `validate` finds")[2].partition("\n## ")[0]
+    table = PAGE.partition("## Problem codes")[2].partition("\n## ")[0]
     rows = {code: severity for code, severity, _ in ROW.findall(table)}
     found = dict(codes()) | {"bad_state": None}
     assert sorted(rows) == sorted(found)

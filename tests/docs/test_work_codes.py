@@ -45,7 +45,7 @@ def test_every_key_of_both_files_is_told_in_its_order() -> None:
 
 
 def test_the_ways_between_statuses_are_those_of_the_code() -> None:
-    told = dict(re.findall(r"(\w+) → ([\w, ]+)[;.]", section("How it is written")))
+    told = dict(re.findall(r"(\w+) → ([\w, ]+)[;.]", section("Writing")))
     assert {status: frozenset(ways.split(", ")) for status, ways in told.items()} == {
         status: ways for status, ways in NEXT.items() if ways
     }
