@@ -9,6 +9,7 @@ accident.
 from typing import TYPE_CHECKING
 
 from sessionary.lazy_exports import on_demand
+from sessionary.version import __version__
 
 if TYPE_CHECKING:
     from sessionary.errors import (
@@ -68,8 +69,6 @@ if TYPE_CHECKING:
     from sessionary.layouts.orchestrator import FeatureStore
     from sessionary.mailbox import Mailbox, run_inbox
     from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
-
-__version__ = "0.1.0"
 
 _FACE = {
     "AlreadyExists": "sessionary.errors",

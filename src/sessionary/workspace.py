@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sessionary.catalog import Catalog
-from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
@@ -64,7 +64,15 @@ def _may_be(fs: Fs, folder: Path) -> bool:
 def _has_work_sessions(root: Path, fs: Fs) -> bool:
     """True for a project, and for the folder in it that the sessions lie in."""
     is_place = root.absolute().parts[-2:] == ("docs", "sessions") and _may_be(fs, root)
-    return is_place or _may_be(fs, root / "docs" / "sessions") or any(root.glob("*/session.json"))
+    return is_place or _may_be(fs, root / "docs" / "sessions") or _holds_work_session(root, fs)
+
+
+def _holds_work_session(root: Path, fs: Fs) -> bool:
+    try:
+        names = fs.listdir(str(root))
+    except OSError:
+        return False
+    return any(is_file(fs, f"{root}/{name}/session.json") for name in names)
 
 
 class _InProject(NamedTuple):

@@ -9,12 +9,12 @@ import pytest
 
 from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
-from sessionary.layouts import fields
+from sessionary.layouts import fields, ledger_owner
 from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
-from sessionary.sync import apply, bundles, conflicts, diff, engine, install, owners, pushing
+from sessionary.sync import apply, bundles, conflicts, diff, engine, install, pushing
 from sessionary.sync.apply import Writer
 from sessionary.sync.diff import Comparison
 from sessionary.sync.heads import decode
@@ -145,7 +145,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
 
 
 def whoever_is_named_is_not_laid_down(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(owners, "name_owner", lambda ledger, device, *, here, fs: None)
+    patch.setattr(ledger_owner, "name_owner", lambda ledger, device, *, here, fs: None)
 
 
 def a_take_over_is_not_told(patch: pytest.MonkeyPatch) -> None:

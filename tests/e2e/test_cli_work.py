@@ -19,9 +19,9 @@ from sessionary.cli import main
 from sessionary.cli.maestro import main as maestro
 from sessionary.cli.text import cells
 from sessionary.disk.fs import OS_FS
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.maestro import Breadcrumb, WorkStore, create_breadcrumb
 from sessionary.layouts.maestro.names import LOG
-from sessionary.sync import owners
 from tests.e2e.driving import COMMAND, Result, Run
 
 HOSTILE = "R\x1b[2J\x1b]0;t\x07\x9b31m\u202eabc\u200b 日本"
@@ -636,7 +636,7 @@ def test_messages_are_printed_and_acknowledged_once(store: WorkStore, run: Run) 
 
 def test_a_mailbox_of_another_device_is_left_to_it_until_it_is_taken_over(store: WorkStore, run: Run) -> None:
     leave(store, ROOT_ID, 1, "hello")
-    owners.name_owner(f"{store.folder(ROOT_ID)}/log.jsonl", "laptop", here=False)
+    ledger_owner.name_owner(f"{store.folder(ROOT_ID)}/log.jsonl", "laptop", here=False)
     refused = run("consume", ROOT_ID)
     assert refused.code == 15
     assert "another device (laptop)" in refused.err

@@ -20,11 +20,11 @@ from sessionary.codec.yaml_read import load_yaml
 from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk.fs import Fs
 from sessionary.errors import RemoteError
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import SyncLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
-from sessionary.sync import owners
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote
@@ -152,8 +152,8 @@ class PolicyDevice:
         """Consume what waits, if this device may; returns the ids of what was applied."""
         ledger = self.work_folder(session) / "log.jsonl"
         if take_over:
-            owners.take_over(str(ledger))
-        owner = owners.owner_of(str(ledger))
+            ledger_owner.take_over(str(ledger))
+        owner = ledger_owner.owner_of(str(ledger))
         if owner is not None and not owner.here:
             return []
         done = {json.loads(line)["breadcrumb_id"] for line in _lines(ledger)}

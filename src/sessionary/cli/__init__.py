@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments == ["--version"]:
-        from sessionary import __version__
+        from sessionary.version import __version__
 
         try:
             sys.stdout.write(f"sessionary {__version__}\n")

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from sessionary import __version__
 from sessionary.cli import output
 from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.version import __version__
 
 # In the order of the help: the most needed first.
 COMMANDS = (

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from sessionary import __version__
 from sessionary.cli.errors import run
 from sessionary.cli.work.groups import PlacedGroup
 from sessionary.cli.work_cmd import SHORT, SUBWORK, WORK
+from sessionary.version import __version__
 
 POLLING = {
     word: WORK[word] for word in ("pending", "status", "consume", "watch", "revive", "quarantine", "ledger")

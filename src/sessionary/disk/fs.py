@@ -16,7 +16,7 @@ import shlex
 import stat as stat_module
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sys import maxsize
 from typing import Any, Protocol
 
@@ -282,6 +282,23 @@ def is_there(fs: Fs, path: str) -> bool:
     except OSError as error:
         raise storage_failed(error, "look at", path) from error
     return True
+
+
+def is_folder(fs: Fs, path: str) -> bool:
+    """True if a folder, or a link to one, has this name; as os.path.isdir also False if the system does not tell."""
+    return _has_mode(fs, path, stat_module.S_ISDIR)
+
+
+def is_file(fs: Fs, path: str) -> bool:
+    """True if a regular file, or a link to one, has this name; False also if the system does not tell."""
+    return _has_mode(fs, path, stat_module.S_ISREG)
+
+
+def _has_mode(fs: Fs, path: str, is_mode: Callable[[int], bool]) -> bool:
+    try:
+        return is_mode(fs.stat(path).st_mode)
+    except (OSError, ValueError):  # a name with a null character
+        return False
 
 
 def size_of(fs: Fs, path: str) -> int | None:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, storage_failed
-from sessionary.sync.bundles import contested_name
+from sessionary.layouts.own_names import contested_name
 
 SETTLED_NS = 2_000_000_000
 _NONE: frozenset[str] = frozenset()

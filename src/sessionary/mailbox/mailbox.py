@@ -17,6 +17,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
 from sessionary.disk.lock import holder
 from sessionary.errors import AlreadyExists, Invalid
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.maestro.breadcrumbs import Crumb
 from sessionary.layouts.maestro.names import BREADCRUMBS, ERRORS, depth_of
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -27,7 +28,6 @@ from sessionary.mailbox.folders import Place
 from sessionary.mailbox.problems import WORK
 from sessionary.mailbox.watching import Stop, is_set, wait, waker
 from sessionary.model import Problem
-from sessionary.sync import owners
 from sessionary.xdg import xdg_folder
 
 TIMEOUT = 5.0
@@ -174,8 +174,8 @@ class Mailbox:
             raise Invalid("limit and max_attempts count messages and attempts", operation="consume")
         turn = Round(self._box, handler, check_delivery(delivery), max_attempts)
         if take_over:
-            owners.take_over(self._box.ledger.path, self._box.fs)
-        owners.check(self._box.ledger.path, self._box.fs)
+            ledger_owner.take_over(self._box.ledger.path, self._box.fs)
+        ledger_owner.check(self._box.ledger.path, self._box.fs)
         self._box.lock.acquire(timeout, exclusive=not self._box.shared)
         try:
             self._box.refresh()
@@ -281,7 +281,7 @@ class Mailbox:
         """
         applied = 0
         if take_over:
-            owners.take_over(self._box.ledger.path, self._box.fs)
+            ledger_owner.take_over(self._box.ledger.path, self._box.fs)
         for _ in self._wake_ups(interval, stop):
             report = self.consume(handler, timeout=timeout, delivery=delivery, max_attempts=max_attempts)
             applied += report.applied

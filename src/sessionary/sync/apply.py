@@ -20,6 +20,7 @@ from sessionary.disk.line_reader import LineFile
 from sessionary.errors import AlreadyExists, Conflict
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.layouts.fields import Overruled
+from sessionary.layouts.own_names import own_name
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.conflicts import name_beside
@@ -345,7 +346,7 @@ class Writer:
         try:
             atomic.create(path, one.data, fs=self._fs)
         except AlreadyExists:  # a sender was faster
-            own = os.path.join(os.path.dirname(path), os.path.basename(bundles.own_name(one)))
+            own = os.path.join(os.path.dirname(path), os.path.basename(own_name(one.name, one.data)))
             if read_bytes(self._fs, path) != one.data and stat_or_none(self._fs, own) is None:
                 atomic.create(own, one.data, fs=self._fs)
 

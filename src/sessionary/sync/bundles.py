@@ -14,15 +14,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
 from sessionary.errors import Corrupt
+from sessionary.layouts.own_names import original_name, own_name
 
 NAME = "bundle.jsonl"
-_OWN_NAME = re.compile(r"(.*)~([0-9a-f]{8})(\.[^./]*)?", re.DOTALL)
 
 
 class Item(NamedTuple):
@@ -39,26 +38,7 @@ class Item(NamedTuple):
 
 def item(name: str, data: bytes) -> Item:
     """The file that lies under `name`; one that got a name of its own goes by its old one."""
-    found = _OWN_NAME.fullmatch(name)
-    if found is not None and found[2] == _mark(data):
-        name = found[1] + (found[3] or "")
-    return Item(name, data)
-
-
-def contested_name(name: str) -> str | None:
-    """The name that another one was made of, because two files had it; None if that is no such name."""
-    if "~" not in name:
-        return None
-    found = _OWN_NAME.fullmatch(name)
-    return found[1] + (found[3] or "") if found is not None else None
-
-
-def own_name(one: Item) -> str:
-    """The name that no file with other bytes can have."""
-    folder, slash, name = one.name.rpartition("/")
-    stem, dot, suffix = name.rpartition(".")
-    named = f"{stem}~{_mark(one.data)}.{suffix}" if dot else f"{name}~{_mark(one.data)}"
-    return folder + slash + named
+    return Item(original_name(name, data), data)
 
 
 def pack_items(items: Iterable[Item]) -> Iterator[bytes]:
@@ -93,11 +73,7 @@ def names_of(items: Iterable[Item]) -> dict[str, Item]:
     taken: dict[str, int] = {}
     for one in every:
         taken[one.name] = taken.get(one.name, 0) + 1
-    return {own_name(one) if taken[one.name] > 1 else one.name: one for one in every}
-
-
-def _mark(data: bytes) -> str:
-    return sha256(data).hexdigest()[:8]
+    return {own_name(one.name, one.data) if taken[one.name] > 1 else one.name: one for one in every}
 
 
 def _order(one: Item) -> tuple[bytes, bytes, bytes]:

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_failed
+from sessionary.disk.fs import Fs, is_folder, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import Invalid, SessionaryError
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.own_names import own_name
 from sessionary.model import SessionRef
-from sessionary.sync import bundles, owners
+from sessionary.sync import bundles
 from sessionary.sync.blocks import part_key
 from sessionary.sync.diff import Comparison
 from sessionary.sync.heads import Head
@@ -139,7 +141,7 @@ class Placer:
         self.make_dirs(staged)
         for ledger, owner in head.owners.items():
             if owner != device and ledger in found.theirs:
-                owners.name_owner(os.path.join(staged, ledger), owner, here=False, fs=self._fs)
+                ledger_owner.name_owner(os.path.join(staged, ledger), owner, here=False, fs=self._fs)
 
     def _stage_items(self, staged: str, head: Head, theirs: Theirs, here: LocalPart | None) -> None:
         with opened(self._fs, here) as file:
@@ -191,7 +193,7 @@ class Placer:
     def _files(self, folder: str, below: str = "") -> Iterator[str]:
         for name in sorted(self._fs.listdir(os.path.join(folder, below))):
             path = os.path.join(folder, below, name)
-            if os.path.isdir(path):
+            if is_folder(self._fs, path):
                 yield from self._files(folder, os.path.join(below, name))
             else:
                 yield os.path.join(below, name)
@@ -212,9 +214,7 @@ class Placer:
                 self._layout.part_kind(name) is not None
                 and self._layout.rule(name).policy is Policy.IMMUTABLE
             ):
-                target = os.path.join(
-                    os.path.dirname(target), os.path.basename(bundles.own_name(bundles.Item(name, ours)))
-                )
+                target = os.path.join(os.path.dirname(target), os.path.basename(own_name(name, ours)))
                 if stat_or_none(self._fs, target) is not None:
                     return
             else:

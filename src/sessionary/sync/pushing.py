@@ -20,9 +20,10 @@ import msgspec
 
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import RemoteError, SessionaryError
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind, Policy, SyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync import activity, owners, rewinds, verify_blocks
+from sessionary.sync import activity, rewinds, verify_blocks
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
 from sessionary.sync.conflicts import FOR_A_PERSON
 from sessionary.sync.diff import Comparison, Verdict, compare, moved
@@ -31,6 +32,7 @@ from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_
 from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import refuse_strangers
 from sessionary.sync.local_files import LocalPart, Matched, Surveyor, match, settled
+from sessionary.sync.owners import settle_owners
 from sessionary.sync.remote import HeadRecord, Remote
 from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
 from sessionary.sync.rules import Projects, Rules, rule_of
@@ -389,7 +391,7 @@ class Pusher:
             basis = _Basis(msgspec.structs.replace(intended, etag=etag, unsure={}), {}, basis.again)
             self._states.agree(name, basis.agreed)
             self._remember_taken(name, undo, agreed, basis.agreed)
-            owners.settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
+            settle_owners(self._fs, self._layout, ref, basis.agreed.head.owners, self._device)
             standing, sent = SyncStatus.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
@@ -397,7 +399,7 @@ class Pusher:
         taken = []
         for name in mine:
             if self._rule(name).policy is Policy.LEDGER and head.owners.get(name) != self._device:
-                claim = owners.owner_of(self._layout.path_of(ref, name), self._fs)
+                claim = ledger_owner.owner_of(self._layout.path_of(ref, name), self._fs)
                 if name not in head.owners or (claim is not None and claim.here):
                     taken.append(name)
         return taken

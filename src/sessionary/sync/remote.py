@@ -184,6 +184,18 @@ def must_collect(remote: Remote) -> Collectable:
     return found
 
 
+class OpenRemote(Remote, Protocol):
+    """A remote with what is done before the first call and after the last."""
+
+    def prepare(self) -> Any:
+        """Make what it needs on the other side, if that is its business, and find out whether it can hold sessions."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
 class WrappedRemote:
     """A remote around another one. Every verb passes through `call`; a subclass overrides what it changes."""
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from sessionary.disk.spooled_file import IN_MEMORY
 from sessionary.errors import Conflict, Corrupt, Invalid
+from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import Policy, Rule
+from sessionary.layouts.own_names import own_name
 from sessionary.mailbox.mailbox import Mailbox
-from sessionary.sync import owners
-from sessionary.sync.bundles import Item, item, names_of, own_name, pack_items, unpack_items
+from sessionary.sync.bundles import Item, item, names_of, pack_items, unpack_items
 from sessionary.sync.diff import compare
 from sessionary.sync.engine import Engine
 from sessionary.sync.heads import decode
@@ -121,7 +122,7 @@ def test_a_bundle_to_the_byte() -> None:
         b'{"name":"b/1/x","text":"\\"\\n\\u0001\xc3\xa9"}\n'
         b'{"name":"a/0/y","base64":"/w=="}\n'
     )
-    assert own_name(Item("a/0/y.json", b"")) == "a/0/y~e3b0c442.json"
+    assert own_name("a/0/y.json", b"") == "a/0/y~e3b0c442.json"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_what_is_no_bundle_is_refused(bad: bytes) -> None:
 def test_a_mailbox_that_another_device_consumes_refuses_until_it_is_taken_over(tmp_path: Path) -> None:
     put(tmp_path, "a")
     ledger = str(tmp_path / "log.jsonl")
-    owners.name_owner(ledger, "laptop", here=False)
+    ledger_owner.name_owner(ledger, "laptop", here=False)
     with pytest.raises(Conflict, match="laptop") as refused:
         Mailbox(tmp_path).consume(echo)
     assert "--take-over" in (refused.value.hint or "")
@@ -150,22 +151,22 @@ def test_a_mailbox_that_another_device_consumes_refuses_until_it_is_taken_over(t
 
 def test_a_take_over_stays_until_the_head_names_this_device(tmp_path: Path) -> None:
     ledger = str(tmp_path / "log.jsonl")
-    assert owners.take_over(ledger) is False
-    owners.name_owner(ledger, "laptop", here=False)
-    assert owners.take_over(ledger) is True
-    owners.name_owner(ledger, "laptop", here=False)
-    assert owners.owner_of(ledger) == owners.Owner("laptop", True)
-    owners.name_owner(ledger, "me", here=True)
-    assert owners.owner_of(ledger) is None
-    owners.name_owner(ledger, "desktop", here=False)
+    assert ledger_owner.take_over(ledger) is False
+    ledger_owner.name_owner(ledger, "laptop", here=False)
+    assert ledger_owner.take_over(ledger) is True
+    ledger_owner.name_owner(ledger, "laptop", here=False)
+    assert ledger_owner.owner_of(ledger) == ledger_owner.Owner("laptop", True)
+    ledger_owner.name_owner(ledger, "me", here=True)
+    assert ledger_owner.owner_of(ledger) is None
+    ledger_owner.name_owner(ledger, "desktop", here=False)
     with pytest.raises(Conflict, match="desktop"):
-        owners.check(ledger)
+        ledger_owner.check(ledger)
 
 
 def test_a_file_that_names_nobody_known_is_believed_to_name_another(tmp_path: Path) -> None:
     (tmp_path / ".log.jsonl.owner").write_bytes(b"\0\0")
     with pytest.raises(Conflict):
-        owners.check(str(tmp_path / "log.jsonl"))
+        ledger_owner.check(str(tmp_path / "log.jsonl"))
 
 
 # -- through the engine
@@ -460,4 +461,4 @@ def test_what_lies_where_a_session_belongs_is_kept(tmp_path: Path, server: Memor
     assert b.ledger("one") == ["word1"]
     assert [path.read_text() for path in (b.work / "one").glob("log.jsonl.conflict-*")] == ["{}\n"]
     with pytest.raises(Conflict):
-        owners.check(str(b.work / "one" / "log.jsonl"))
+        ledger_owner.check(str(b.work / "one" / "log.jsonl"))

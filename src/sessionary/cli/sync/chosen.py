@@ -12,7 +12,8 @@ from pathlib import Path
 from sessionary.errors import Invalid, NotFound, SessionaryError
 from sessionary.sync.cache_file import CacheFile
 from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
-from sessionary.sync.remotes import COSMOS_KEY, OpenRemote, cosmos_address, open_remote
+from sessionary.sync.remote import OpenRemote
+from sessionary.sync.remotes import COSMOS_KEY, cosmos_address, open_remote
 from sessionary.sync.settings import (
     Settings,
     cache_path,

@@ -21,7 +21,8 @@ from sessionary.cli.text import one_line
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, stat_or_none
 from sessionary.errors import AlreadyExists, Unsupported
-from sessionary.sync.remotes import OpenRemote, check_address
+from sessionary.sync.remote import OpenRemote
+from sessionary.sync.remotes import check_address
 from sessionary.sync.settings import Settings, save_settings, stable_name
 
 _SECRET = re.compile(r"secret|password|token|sas|signature|key(?!_id$)", re.IGNORECASE)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessionary.cli.progress import Progress
-from sessionary.sync.remote import HeadPage, WrappedRemote
-from sessionary.sync.remotes import OpenRemote
+from sessionary.sync.remote import HeadPage, OpenRemote, WrappedRemote
 from sessionary.sync.retry import Cost
 
 

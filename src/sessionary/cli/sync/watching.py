@@ -24,8 +24,7 @@ from sessionary.cli.sync.progress_remote import Line
 from sessionary.cli.text import harmless
 from sessionary.errors import Locked, RemoteError, SessionaryError, StorageFailed
 from sessionary.sync.engine import Engine
-from sessionary.sync.remote import HeadPage
-from sessionary.sync.remotes import OpenRemote
+from sessionary.sync.remote import HeadPage, OpenRemote
 from sessionary.sync.report import Hold, Report, SyncStatus
 
 _MOVED = (SyncStatus.PUSHED, SyncStatus.PULLED, SyncStatus.TRASHED, SyncStatus.DIVERGED, SyncStatus.FAILED)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sessionary.disk.fs import OS_FS, Fs, expanded
+from sessionary.disk.fs import OS_FS, Fs, expanded, is_folder
 from sessionary.errors import InvalidId
 
 HOME = Path("~/.amplifier")
@@ -128,7 +128,7 @@ def folders_of_all(slugs: Iterable[str], fs: Fs = OS_FS) -> Iterator[tuple[str, 
         for name in names:
             path = os.path.join(folder, name)
             there = path_slug(path)
-            if (there in wanted or there in leading) and os.path.isdir(path):
+            if (there in wanted or there in leading) and is_folder(fs, path):
                 if there in wanted:
                     yield there, path
                 if there in leading:

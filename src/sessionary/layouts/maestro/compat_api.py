@@ -322,6 +322,6 @@ def _as_dict(node: Node) -> dict[str, Any]:
 
 def _size(path: str) -> int | None:
     try:
-        return os.path.getsize(path)
+        return OS_FS.stat(path).st_size
     except OSError:
         return None

@@ -13,7 +13,16 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from sessionary.disk.fs import OS_FS, Fs, not_found, placeholder_name, size_of, storage_failed
+from sessionary.disk.fs import (
+    OS_FS,
+    Fs,
+    is_file,
+    is_folder,
+    not_found,
+    placeholder_name,
+    size_of,
+    storage_failed,
+)
 from sessionary.errors import SessionaryError, StorageFailed
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of, is_there, not_downloaded
@@ -132,7 +141,7 @@ class MaestroLayout:
         try:
             for name in sorted(self._fs.listdir(folder)):
                 path = f"{folder}/{name}"
-                if name[0] == "." or os.path.isdir(path):
+                if name[0] == "." or is_folder(self._fs, path):
                     continue
                 if (size := size_of(self._fs, path)) is not None:
                     yield Part(name, path, _kind(name), size)
@@ -221,7 +230,7 @@ def root_in(fs: Fs, folder: Path) -> Path:
     may be large.
     """
     custom = folder / ROOT
-    if os.path.isdir(custom):
+    if is_folder(fs, str(custom)):
         return custom
     if folder.absolute().as_posix().endswith(f"/{ROOT}"):
         return folder
@@ -229,7 +238,7 @@ def root_in(fs: Fs, folder: Path) -> Path:
         names = fs.listdir(str(folder))
     except OSError:
         return custom
-    return folder if any(os.path.isfile(f"{folder}/{name}/{SESSION}") for name in names) else custom
+    return folder if any(is_file(fs, f"{folder}/{name}/{SESSION}") for name in names) else custom
 
 
 def project_of(root: Path) -> Path:

@@ -8,22 +8,49 @@ parent goes on. Whoever calls again finds what is there by that id, and does the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from sessionary.disk.fs import Fs
 from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.names import SESSION
+from sessionary.layouts.maestro.query import Breadcrumbs
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
-from sessionary.layouts.maestro.session_file import edit_session, locked
+from sessionary.layouts.maestro.session_file import Clock, edit_session, locked
 from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
 from sessionary.layouts.maestro.times import Stamp
 from sessionary.model import Problem, Severity
 
-if TYPE_CHECKING:
-    from sessionary.layouts.maestro.store import WorkStore
+
+class Store(Protocol):
+    """What sub-work needs of `WorkStore`, which imports this module."""
+
+    fs: Fs
+    now: Clock
+    new_id: Callable[[], str]
+
+    def create(
+        self,
+        session_type: str,
+        parent: str | None = None,
+        *,
+        related_entity: Mapping[str, Any] | None = None,
+        purpose: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        change_parent: Callable[[WorkSession], object] | None = None,
+    ) -> WorkSession: ...
+    def load(self, session_id: str) -> WorkSession: ...
+    def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession: ...
+    def folder(self, session_id: str) -> str: ...
+    def children(self, session_id: str, *, only_open: bool = False) -> list[WorkSession]: ...
+    def refuse_open_children(self, session_id: str) -> None: ...
+    def depth(self, session_id: str) -> int: ...
+    def write_breadcrumb(self, breadcrumb: Breadcrumb, session_id: str) -> str: ...
+    def breadcrumbs(self, session_id: str) -> Breadcrumbs: ...
+
 
 ENDS: Final = {"ok": "completed", "failed": "failed", "partial": "interrupted"}
 
@@ -52,7 +79,7 @@ class Closed:
 
 
 def start(
-    store: WorkStore, parent: str, purpose: str, context: Mapping[str, Any] | None, *, pause_parent: bool
+    store: Store, parent: str, purpose: str, context: Mapping[str, Any] | None, *, pause_parent: bool
 ) -> WorkSession:
     """Begin a piece of sub-work; see `WorkStore.start_subwork`."""
 
@@ -78,7 +105,7 @@ def start(
     )
 
 
-def close(store: WorkStore, child: str, summary: str, result: str, *, resume_parent: bool) -> Closed:
+def close(store: Store, child: str, summary: str, result: str, *, resume_parent: bool) -> Closed:
     """Close a piece of sub-work; see `WorkStore.close_subwork`."""
     if result not in ENDS:
         raise Invalid(f"{result!r} is no result of sub-work", hint="use ok, failed or partial")
@@ -109,7 +136,7 @@ def close(store: WorkStore, child: str, summary: str, result: str, *, resume_par
     return done
 
 
-def resume_parent(store: WorkStore, child: str) -> WorkSession:
+def resume_parent(store: Store, child: str) -> WorkSession:
     """Let the parent of a piece of sub-work go on; see `WorkStore.resume_parent`."""
     session = store.load(child)
     if session.parent is None:
@@ -130,7 +157,7 @@ def resume_parent(store: WorkStore, child: str) -> WorkSession:
     return done.parent
 
 
-def _find_parent(store: WorkStore, done: Closed) -> None:
+def _find_parent(store: Store, done: Closed) -> None:
     parent = done.session.parent
     try:
         done.parent = store.load(parent) if parent else None
@@ -140,7 +167,7 @@ def _find_parent(store: WorkStore, done: Closed) -> None:
         done.problems.append(Problem("orphan", Severity.note, place, None, None, words))
 
 
-def _is_handed_over(store: WorkStore, session: WorkSession, parent: WorkSession | None) -> bool:
+def _is_handed_over(store: Store, session: WorkSession, parent: WorkSession | None) -> bool:
     """True if an earlier call wrote the result. Without an id in the child none did, and nothing is read.
 
     Raises:
@@ -163,7 +190,7 @@ def _is_handed_over(store: WorkStore, session: WorkSession, parent: WorkSession 
     return False
 
 
-def _check(store: WorkStore, session: WorkSession, result: str) -> None:
+def _check(store: Store, session: WorkSession, result: str) -> None:
     """Refuse what could not be closed at the end, before anything is written."""
     if session.status == ENDS[result]:
         return
@@ -173,13 +200,13 @@ def _check(store: WorkStore, session: WorkSession, result: str) -> None:
         store.refuse_open_children(session.session_id)
 
 
-def _note(store: WorkStore, session: WorkSession, summary: str, result: str) -> None:
+def _note(store: Store, session: WorkSession, summary: str, result: str) -> None:
     """Store in the child what is to be handed over, under an id that stays the same from now on."""
     session.metadata |= {"result_summary": summary, "result_status": result}
     session.metadata.setdefault(RESULT_ID, store.new_id())
 
 
-def _result(store: WorkStore, child: WorkSession, parent: WorkSession) -> Breadcrumb:
+def _result(store: Store, child: WorkSession, parent: WorkSession) -> Breadcrumb:
     """The breadcrumb that hands over what was noted in the child."""
     summary, result = child.metadata["result_summary"], child.metadata["result_status"]
     crumb = create_breadcrumb(
@@ -205,7 +232,7 @@ def _result(store: WorkStore, child: WorkSession, parent: WorkSession) -> Breadc
     return crumb
 
 
-def _let_go_on(store: WorkStore, done: Closed) -> None:
+def _let_go_on(store: Store, done: Closed) -> None:
     """Resume the parent if it is paused and nothing is open below it."""
     assert done.parent is not None
     parent = done.parent.session_id

@@ -17,7 +17,7 @@ from math import inf
 
 from sessionary.codec import Undecodable, decode, encode_document, read_lines, sanitize
 from sessionary.disk import atomic
-from sessionary.disk.fs import stat_or_none
+from sessionary.disk.fs import is_folder, stat_or_none
 from sessionary.errors import Corrupt, Invalid, SchemaError
 from sessionary.layouts.base import Part, PartKind, Policy, Rule
 from sessionary.layouts.conflict_copies import copy_of
@@ -137,7 +137,9 @@ class MaestroSyncLayout(MaestroLayout):
 
     def _is_other(self, path: str, name: str) -> bool:
         """True for the folder of a session below, and for locks, which belong to the folder and not to the session."""
-        return name.endswith(".lock") or (name != BREADCRUMBS and name[0] != "." and os.path.isdir(path))
+        return name.endswith(".lock") or (
+            name != BREADCRUMBS and name[0] != "." and is_folder(self._fs, path)
+        )
 
     def _free_place(self, session_id: str, now: datetime) -> str:
         stem = f"{self._root}/{TRASH}/{atomic.timestamp_name(now)}"

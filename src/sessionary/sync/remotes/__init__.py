@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sessionary.errors import Invalid
-from sessionary.sync.remote import Remote
+from sessionary.sync.remote import OpenRemote
 from sessionary.sync.remotes.head_cache import Cache
 
 if TYPE_CHECKING:
@@ -32,18 +32,6 @@ _OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "cache", "client_
 _SHAPES = """\
 postgresql://USER@HOST/DATABASE, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX,
 https://ACCOUNT.documents.azure.com/DATABASE/CONTAINER, or cosmos+http://HOST:PORT/DATABASE/CONTAINER for an emulator"""
-
-
-class OpenRemote(Remote, Protocol):
-    """A remote with what is done before the first call and after the last."""
-
-    def prepare(self) -> Any:
-        """Make what it needs on the other side, if that is its business, and find out whether it can hold sessions."""
-        ...
-
-    def close(self) -> None:
-        """Let go of connections."""
-        ...
 
 
 def check_address(url: str) -> str:

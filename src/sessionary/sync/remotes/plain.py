@@ -8,14 +8,11 @@ puts something. A list shows it anyway.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessionary.errors import RemoteError
-from sessionary.sync.remote import HeadPage, WrappedRemote
+from sessionary.sync.remote import HeadPage, OpenRemote, WrappedRemote
 from sessionary.sync.remotes.sealed import MARK
-
-if TYPE_CHECKING:
-    from sessionary.sync.remotes import OpenRemote
 
 
 class PlainRemote(WrappedRemote):
