@@ -1,9 +1,7 @@
 """Sessionary is where agent sessions live.
 
-Everything public is reachable from here, and nothing is imported until it is asked for: a command that prints
-a version, and a program that wants only the event log, must not pay for the rest of the house. `_FACE` is the
-whole public face: the name, and the room that owns it. A test pins it, so that no name appears or vanishes by
-accident.
+Every public name is exported here and imported on first use: a command that prints the version, or a program that
+needs only the event log, does not load the rest. A test pins the list of names.
 """
 
 from typing import TYPE_CHECKING
@@ -12,180 +10,86 @@ from sessionary.lazy_exports import on_demand
 from sessionary.version import __version__
 
 if TYPE_CHECKING:
-    from sessionary.errors import (
-        AlreadyExists,
-        AmbiguousId,
-        Conflict,
-        Corrupt,
-        Invalid,
-        InvalidId,
-        Locked,
-        NotFound,
-        RemoteError,
-        SchemaError,
-        SessionaryError,
-        StorageFailed,
-        TransitionError,
-        Unsupported,
+    from sessionary.errors import AlreadyExists as AlreadyExists
+    from sessionary.errors import AmbiguousId as AmbiguousId
+    from sessionary.errors import Conflict as Conflict
+    from sessionary.errors import Corrupt as Corrupt
+    from sessionary.errors import Invalid as Invalid
+    from sessionary.errors import InvalidId as InvalidId
+    from sessionary.errors import Locked as Locked
+    from sessionary.errors import NotFound as NotFound
+    from sessionary.errors import RemoteError as RemoteError
+    from sessionary.errors import SchemaError as SchemaError
+    from sessionary.errors import SessionaryError as SessionaryError
+    from sessionary.errors import StorageFailed as StorageFailed
+    from sessionary.errors import TransitionError as TransitionError
+    from sessionary.errors import Unsupported as Unsupported
+    from sessionary.hybrid import HybridSessionStore as HybridSessionStore
+    from sessionary.hybrid import PullResult as PullResult
+    from sessionary.hybrid import SyncResult as SyncResult
+    from sessionary.layouts.amplifier import EventReader as EventReader
+    from sessionary.layouts.amplifier import EventsLog as EventsLog
+    from sessionary.layouts.amplifier import ForkResult as ForkResult
+    from sessionary.layouts.amplifier import Repaired as Repaired
+    from sessionary.layouts.amplifier import Restored as Restored
+    from sessionary.layouts.amplifier import Rewound as Rewound
+    from sessionary.layouts.amplifier import SessionStore as SessionStore
+    from sessionary.layouts.amplifier import Undone as Undone
+    from sessionary.layouts.amplifier import forget_undo as forget_undo
+    from sessionary.layouts.amplifier import fork_session as fork_session
+    from sessionary.layouts.amplifier import fork_session_in_memory as fork_session_in_memory
+    from sessionary.layouts.amplifier import get_fork_preview as get_fork_preview
+    from sessionary.layouts.amplifier import get_session_lineage as get_session_lineage
+    from sessionary.layouts.amplifier import is_fork as is_fork
+    from sessionary.layouts.amplifier import list_session_forks as list_session_forks
+    from sessionary.layouts.amplifier import repair as repair
+    from sessionary.layouts.amplifier import restore_backup as restore_backup
+    from sessionary.layouts.amplifier import rewind as rewind
+    from sessionary.layouts.amplifier import undo as undo
+    from sessionary.layouts.amplifier import undo_entries as undo_entries
+    from sessionary.layouts.brainstorm import BrainstormStore as BrainstormStore
+    from sessionary.layouts.maestro import Breadcrumb as Breadcrumb
+    from sessionary.layouts.maestro import SessionStatus as SessionStatus
+    from sessionary.layouts.maestro import WorkSession as WorkSession
+    from sessionary.layouts.maestro import WorkStore as WorkStore
+    from sessionary.layouts.maestro import create_breadcrumb as create_breadcrumb
+    from sessionary.layouts.maestro import create_session as create_session
+    from sessionary.layouts.maestro import list_breadcrumbs as list_breadcrumbs
+    from sessionary.layouts.maestro import list_sessions as list_sessions
+    from sessionary.layouts.maestro import load_breadcrumb as load_breadcrumb
+    from sessionary.layouts.maestro import load_session as load_session
+    from sessionary.layouts.maestro import save_session as save_session
+    from sessionary.layouts.maestro import write_breadcrumb as write_breadcrumb
+    from sessionary.layouts.orchestrator import FeatureStore as FeatureStore
+    from sessionary.mailbox import Mailbox as Mailbox
+    from sessionary.mailbox import run_inbox as run_inbox
+    from sessionary.sync.cosmos_config import CosmosConfig as CosmosConfig
+    from sessionary.sync.cosmos_config import (
+        load_cosmos_config_from_settings as load_cosmos_config_from_settings,
     )
-    from sessionary.hybrid import HybridSessionStore, PullResult, SyncResult
-    from sessionary.layouts.amplifier import (
-        EventReader,
-        EventsLog,
-        ForkResult,
-        Repaired,
-        Restored,
-        Rewound,
-        SessionStore,
-        Undone,
-        forget_undo,
-        fork_session,
-        fork_session_in_memory,
-        get_fork_preview,
-        get_session_lineage,
-        is_fork,
-        list_session_forks,
-        repair,
-        restore_backup,
-        rewind,
-        undo,
-        undo_entries,
-    )
-    from sessionary.layouts.brainstorm import BrainstormStore
-    from sessionary.layouts.maestro import (
-        Breadcrumb,
-        SessionStatus,
-        WorkSession,
-        WorkStore,
-        create_breadcrumb,
-        create_session,
-        list_breadcrumbs,
-        list_sessions,
-        load_breadcrumb,
-        load_session,
-        save_session,
-        write_breadcrumb,
-    )
-    from sessionary.layouts.orchestrator import FeatureStore
-    from sessionary.mailbox import Mailbox, run_inbox
-    from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
 
-_FACE = {
-    "AlreadyExists": "sessionary.errors",
-    "AmbiguousId": "sessionary.errors",
-    "BrainstormStore": "sessionary.layouts.brainstorm",
-    "Breadcrumb": "sessionary.layouts.maestro",
-    "Conflict": "sessionary.errors",
-    "Corrupt": "sessionary.errors",
-    "CosmosConfig": "sessionary.sync.cosmos_config",
-    "EventReader": "sessionary.layouts.amplifier",
-    "EventsLog": "sessionary.layouts.amplifier",
-    "FeatureStore": "sessionary.layouts.orchestrator",
-    "ForkResult": "sessionary.layouts.amplifier",
-    "HybridSessionStore": "sessionary.hybrid",
-    "Invalid": "sessionary.errors",
-    "InvalidId": "sessionary.errors",
-    "Locked": "sessionary.errors",
-    "Mailbox": "sessionary.mailbox",
-    "NotFound": "sessionary.errors",
-    "PullResult": "sessionary.hybrid",
-    "RemoteError": "sessionary.errors",
-    "Repaired": "sessionary.layouts.amplifier",
-    "Restored": "sessionary.layouts.amplifier",
-    "Rewound": "sessionary.layouts.amplifier",
-    "SchemaError": "sessionary.errors",
-    "SessionStatus": "sessionary.layouts.maestro",
-    "SessionStore": "sessionary.layouts.amplifier",
-    "SessionaryError": "sessionary.errors",
-    "StorageFailed": "sessionary.errors",
-    "SyncResult": "sessionary.hybrid",
-    "TransitionError": "sessionary.errors",
-    "Undone": "sessionary.layouts.amplifier",
-    "Unsupported": "sessionary.errors",
-    "WorkSession": "sessionary.layouts.maestro",
-    "WorkStore": "sessionary.layouts.maestro",
-    "create_breadcrumb": "sessionary.layouts.maestro",
-    "create_session": "sessionary.layouts.maestro",
-    "forget_undo": "sessionary.layouts.amplifier",
-    "fork_session": "sessionary.layouts.amplifier",
-    "fork_session_in_memory": "sessionary.layouts.amplifier",
-    "get_fork_preview": "sessionary.layouts.amplifier",
-    "get_session_lineage": "sessionary.layouts.amplifier",
-    "is_fork": "sessionary.layouts.amplifier",
-    "list_breadcrumbs": "sessionary.layouts.maestro",
-    "list_session_forks": "sessionary.layouts.amplifier",
-    "list_sessions": "sessionary.layouts.maestro",
-    "load_breadcrumb": "sessionary.layouts.maestro",
-    "load_cosmos_config_from_settings": "sessionary.sync.cosmos_config",
-    "load_session": "sessionary.layouts.maestro",
-    "repair": "sessionary.layouts.amplifier",
-    "restore_backup": "sessionary.layouts.amplifier",
-    "rewind": "sessionary.layouts.amplifier",
-    "run_inbox": "sessionary.mailbox",
-    "save_session": "sessionary.layouts.maestro",
-    "undo": "sessionary.layouts.amplifier",
-    "undo_entries": "sessionary.layouts.amplifier",
-    "write_breadcrumb": "sessionary.layouts.maestro",
-}
 
-__all__ = [
-    "AlreadyExists",
-    "AmbiguousId",
-    "BrainstormStore",
-    "Breadcrumb",
-    "Conflict",
-    "Corrupt",
-    "CosmosConfig",
-    "EventReader",
-    "EventsLog",
-    "FeatureStore",
-    "ForkResult",
-    "HybridSessionStore",
-    "Invalid",
-    "InvalidId",
-    "Locked",
-    "Mailbox",
-    "NotFound",
-    "PullResult",
-    "RemoteError",
-    "Repaired",
-    "Restored",
-    "Rewound",
-    "SchemaError",
-    "SessionStatus",
-    "SessionStore",
-    "SessionaryError",
-    "StorageFailed",
-    "SyncResult",
-    "TransitionError",
-    "Undone",
-    "Unsupported",
-    "WorkSession",
-    "WorkStore",
+__getattr__, __dir__, __all__ = on_demand(
+    __name__,
+    {
+        "sessionary.errors": (
+            "AlreadyExists AmbiguousId Conflict Corrupt Invalid InvalidId Locked NotFound RemoteError "
+            "SchemaError SessionaryError StorageFailed TransitionError Unsupported"
+        ),
+        "sessionary.layouts.brainstorm": "BrainstormStore",
+        "sessionary.layouts.maestro": (
+            "Breadcrumb SessionStatus WorkSession WorkStore create_breadcrumb create_session "
+            "list_breadcrumbs list_sessions load_breadcrumb load_session save_session write_breadcrumb"
+        ),
+        "sessionary.sync.cosmos_config": "CosmosConfig load_cosmos_config_from_settings",
+        "sessionary.layouts.amplifier": (
+            "EventReader EventsLog ForkResult Repaired Restored Rewound SessionStore Undone forget_undo "
+            "fork_session fork_session_in_memory get_fork_preview get_session_lineage is_fork "
+            "list_session_forks repair restore_backup rewind undo undo_entries"
+        ),
+        "sessionary.layouts.orchestrator": "FeatureStore",
+        "sessionary.hybrid": "HybridSessionStore PullResult SyncResult",
+        "sessionary.mailbox": "Mailbox run_inbox",
+    },
     "__version__",
-    "create_breadcrumb",
-    "create_session",
-    "forget_undo",
-    "fork_session",
-    "fork_session_in_memory",
-    "get_fork_preview",
-    "get_session_lineage",
-    "is_fork",
-    "list_breadcrumbs",
-    "list_session_forks",
-    "list_sessions",
-    "load_breadcrumb",
-    "load_cosmos_config_from_settings",
-    "load_session",
-    "repair",
-    "restore_backup",
-    "rewind",
-    "run_inbox",
-    "save_session",
-    "undo",
-    "undo_entries",
-    "write_breadcrumb",
-]
-
-
-__getattr__, __dir__ = on_demand(__name__, _FACE)
+)

@@ -15,26 +15,27 @@ from sys import modules
 from typing import Any
 
 
-def on_demand(package: str, rooms: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package.
+def on_demand(
+    package: str, exports: Mapping[str, str], loaded: str = ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, the `__dir__` and the `__all__` of a package.
 
     Args:
         package: its name.
-        rooms: for each public name the module that owns it.
+        exports: for each module, with a dot in front if it is relative, the names that it exports, with blanks between.
+        loaded: the names that the package itself defines.
     """
+    owners = {name: module for module, names in exports.items() for name in names.split()}
+    exported = sorted([*owners, *loaded.split()])
 
     def look_up(name: str) -> Any:
-        room = rooms.get(name)
-        if room is None:
+        if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(room), name)
+        value = getattr(import_module(owners[name], package), name)
         setattr(modules[package], name, value)  # the next look-up does not come back here
         return value
 
-    def names() -> list[str]:
-        return sorted(modules[package].__all__)
-
-    return look_up, names
+    return look_up, lambda: exported, exported
 
 
 def give_way(package: str) -> bool:

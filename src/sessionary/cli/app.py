@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import click
 
 from sessionary.cli import output
-from sessionary.cli.suggesting import SuggestingGroup
+from sessionary.cli.lazy import LazyGroup, places_in
 from sessionary.version import __version__
 
 # In the order of the help: the most needed first.
@@ -37,41 +36,18 @@ COMMANDS = (
 )
 
 
-class ReaderGone(Exception):
-    """The reader of our output has closed the pipe.
-
-    A separate class, because click ends the process on the plain BrokenPipeError with the exit code of a bug.
-    """
-
-
-class Commands(SuggestingGroup):
-    """Loads only the command that is called, so that `list` does not pay for the others."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        name = cmd_name.replace("-", "_")
-        module = import_module(f"sessionary.cli.{name}_cmd")
-        command: click.Command = getattr(module, f"{name}_command")
-        return command
+class Commands(LazyGroup):
+    """The group of all commands."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         # The version and the help of the group are printed in here, by click itself.
         with output.refusals():
             return super().make_context(*args, **kwargs)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise ReaderGone from error
-
 
 @click.command(
     cls=Commands,
+    places=places_in("sessionary.cli", {name: f"{name.replace('-', '_')}_cmd" for name in COMMANDS}),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:

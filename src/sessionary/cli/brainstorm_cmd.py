@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli.lazy import LazyGroup
+from sessionary.cli.lazy import LazyGroup, places_in
 
 _MODULES = {
     "start": "launching",
@@ -32,8 +32,7 @@ _MODULES = {
 @click.command(
     "brainstorm",
     cls=LazyGroup,
-    package="sessionary.cli.brainstorm",
-    modules=_MODULES,
+    places=places_in("sessionary.cli.brainstorm", _MODULES),
     epilog="""\b
 Examples:
   sessionary brainstorm start feature-auth -q "Who signs in?"

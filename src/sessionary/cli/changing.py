@@ -27,11 +27,8 @@ from sessionary.workspace import Workspace
 _FEW = 10
 _MARKS = {TRANSCRIPT, TRANSCRIPT + BACKUP, EVENTS}
 
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 DECLINED = 1
 """The exit code when the user answered no: nothing was done, so a script must not continue."""
-
-as_json = click.option("--json", "json_", is_flag=True, help="Print what was done as one JSON document.")
 
 
 class Chosen(NamedTuple):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.progress import Progress
 from sessionary.cli.targets import is_home
 from sessionary.cli.text import one_line, short_path
@@ -17,7 +17,6 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import SessionRef, Summary
 from sessionary.workspace import Workspace
 
-PARTLY = 3
 _SHOWN = 20
 
 
@@ -167,4 +166,4 @@ def tell_partly(failure: StorageFailed | None, what: str) -> int:
         return 0
     for folder in failure.details.get("folders", [failure.path]):
         output.aside(f"sessionary: {one_line(str(folder))} cannot be read: its sessions are not {what}")
-    return PARTLY
+    return options.PARTLY

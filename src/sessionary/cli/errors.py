@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from sessionary.cli import output
-from sessionary.cli.app import ReaderGone, cli
+from sessionary.cli.app import cli
+from sessionary.cli.lazy import ReaderGone
 from sessionary.cli.text import harmless, short_path
 from sessionary.errors import SessionaryError
 

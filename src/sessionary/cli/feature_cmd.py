@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli.lazy import LazyGroup
+from sessionary.cli.lazy import LazyGroup, places_in
 
 _MODULES = {
     "create": "working",
@@ -30,8 +30,7 @@ _MODULES = {
 @click.command(
     "feature",
     cls=LazyGroup,
-    package="sessionary.cli.feature",
-    modules=_MODULES,
+    places=places_in("sessionary.cli.feature", _MODULES),
     epilog="""\b
 Examples:
   sessionary feature create "Sign in" --description "Log in with OAuth"

@@ -43,8 +43,8 @@ Examples:
     help="Tool calls without a result: add one that says so, remove the calls, or refuse.",
 )
 @click.option("--no-events", is_flag=True, help="Do not copy the event log.")
-@changing.dry_run
-@changing.as_json
+@options.dry_run
+@options.json_result
 def fork_command(
     session: str,
     home: Path | None,

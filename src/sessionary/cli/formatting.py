@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from sessionary.cli.text import shell_line
 from sessionary.model import Severity
 
-_WEEK = 7 * 24 * 60
-_TENTHS = tuple([f"{tenths // 10}.{tenths % 10} kB" for tenths in range(100)])
-"""Most sizes are below this, and a list has ten thousand of them: their texts are cached."""
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -30,10 +26,6 @@ def size(count: int) -> str:
     """A number of bytes in at most six characters: ``659 B``, ``1.2 MB``."""
     if count < 1000:
         return f"{count} B"
-    if count < 9950:
-        return _TENTHS[(count + 50) // 100]
-    if count < 999_500:
-        return f"{(count + 500) // 1000} kB"
     unit, one = 0, 1000
     while count >= 999.5 * one and unit < len(_UNITS) - 1:
         unit, one = unit + 1, one * 1000
@@ -56,30 +48,6 @@ def ago(when: datetime | None, now: datetime) -> str:
     if seconds < 60:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"
-
-
-def agos(whens: Sequence[datetime | None], times: Iterable[float], now: datetime) -> list[str]:
-    """`ago` of many times; cheap when many of them lie within few minutes.
-
-    Args:
-        whens: the times.
-        times: the same in seconds since 1970; minus infinity if missing.
-        now: the time.
-    """
-    # Times are whole microseconds, and a float of one is off by less than half: no minute is rounded wrongly.
-    since = now.timestamp() + 5e-7
-    known: dict[float, str] = {}
-    texts = []
-    for place, time in enumerate(times):
-        minutes = (since - time) // 60
-        text = known.get(minutes)
-        if text is None:
-            text = ago(whens[place], now)
-            # Below a minute it is given in seconds, above a week as a date, which may change within a minute.
-            if 0 < minutes < _WEEK:
-                known[minutes] = text
-        texts.append(text)
-    return texts
 
 
 def day(when: datetime, now: datetime) -> str:

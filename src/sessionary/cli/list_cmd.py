@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
-from operator import eq
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,19 +129,16 @@ def list_command(
     workspace = homes.workspace(home)
     found, failure = all_summaries(workspace)
     with among_found(failure):
-        chosen = _places(workspace, found, wanted)
-        result = _listed(workspace, found, chosen, wanted, all_=all_, is_table=not (json_ or jsonl))
-    summaries = result.summaries
-    shown = result.first if top_level else result.newest
-    objects = (as_object(summaries[place]) for place in shown[: wanted.limit or None])
+        chosen = _chosen(workspace, _marked(workspace, found), wanted)
+    shown = [row for row in chosen if row.is_top or not top_level]
+    objects = (as_object(row.summary) for row in shown[: wanted.limit or None])
     if jsonl:
         output.values(objects)
     elif json_:
         output.value(list(objects))
-    elif summaries:
-        with output.paged():
-            output.lines(result.lines)
-        _say_more(home, result, len(found) - len(summaries))
+    elif chosen:
+        _print(workspace, found, chosen, all_=all_, limit=wanted.limit)
+        _say_more(home, chosen, len(found) - len(chosen), all_=all_, limit=wanted.limit)
     elif found:
         output.aside(f"No sessions match these filters ({len(found):,} in total).")
     else:
@@ -151,82 +146,65 @@ def list_command(
     return tell_partly(failure, "listed")
 
 
-class _Listed(NamedTuple):
-    """The sessions to print.
+class _Row(NamedTuple):
+    """A session that was found.
 
     Attributes:
-        summaries: the sessions that match.
-        newest: their indexes, newest first.
-        first: those of them that are not sessions of sub-agents.
-        lines: of the table, if one is printed.
-        hidden: number of sessions of sub-agents that are not in it.
-        cut: number of sessions left out because of `--limit`.
+        summary: what is known of it.
+        place: its place among all that were found.
+        is_top: it is no session of a sub-agent.
     """
 
-    summaries: list[Summary]
-    newest: list[int]
-    first: list[int]
-    lines: list[str]
-    hidden: int
-    cut: int
+    summary: Summary
+    place: int
+    is_top: bool
 
 
-def _listed(
-    workspace: Workspace,
-    found: list[Summary],
-    chosen: Sequence[int],
-    wanted: _Wanted,
-    *,
-    all_: bool,
-    is_table: bool,
-) -> _Listed:
-    """The order of the sessions that match, and the lines of their table."""
-    summaries = found if len(chosen) == len(found) else [found[place] for place in chosen]
-    times = _times(summaries)
-    newest = _newest(summaries, times)
-    if wanted.sort in _SORTS:
-        newest.sort(key=lambda place: _SORTS[wanted.sort](summaries[place]))
-    refs = [summary.ref for summary in summaries]
-    handles = workspace.handles(refs)
-    ids = [ref.session_id for ref in refs]
-    first = newest if handles == ids else [place for place in newest if handles[place] == ids[place]]
-    if not (is_table and summaries):
-        return _Listed(summaries, newest, first, [], 0, 0)
-    depths = dict(_below_parents(summaries, newest, first)) if all_ else dict.fromkeys(first, 0)
-    hidden, cut = len(summaries) - len(depths), 0
-    if wanted.limit and len(depths) > wanted.limit:
-        cut = len(depths) - wanted.limit
-        depths = dict(islice(depths.items(), wanted.limit))
-    if summaries is found:
-        short = workspace.short_ids(refs, handles)
-    else:
-        every = workspace.short_ids([summary.ref for summary in found])
-        short = [every[place] for place in chosen]
-    names = project_names(workspace, {ref.project for ref in refs})
-    table = list_table.Table(summaries, times, short, depths, names)
-    return _Listed(summaries, newest, first, list_table.lines(table, datetime.now(UTC)), hidden, cut)
+def _marked(workspace: Workspace, found: list[Summary]) -> list[_Row]:
+    handles = workspace.handles([summary.ref for summary in found])
+    return [
+        _Row(summary, place, handles[place] == summary.ref.session_id) for place, summary in enumerate(found)
+    ]
 
 
-def _places(workspace: Workspace, found: list[Summary], wanted: _Wanted) -> Sequence[int]:
-    """The indexes of the summaries that match.
+def _chosen(workspace: Workspace, found: list[_Row], wanted: _Wanted) -> list[_Row]:
+    """The sessions that are asked for, in the order that is asked for.
 
     Raises:
-        NotFound: no project has this name.
+        NotFound: no project is called so.
     """
-    if not any(wanted[:5]):
-        return range(len(found))
     slugs = None
     if wanted.project is not None:
-        slugs = projects(workspace, [summary.ref for summary in found], wanted.project)
+        slugs = projects(workspace, [row.summary.ref for row in found], wanted.project)
     healths = {health for word in wanted.healths for health in _HEALTHS[word]}
-    return [
-        place
-        for place, summary in enumerate(found)
-        if (slugs is None or summary.ref.project in slugs)
-        and _is_within(summary.updated, wanted.since, wanted.until)
-        and (not wanted.kinds or summary.ref.kind in wanted.kinds)
-        and (not healths or summary.health in healths)
+    chosen = [
+        row
+        for row in found
+        if (slugs is None or row.summary.ref.project in slugs)
+        and _is_within(row.summary.updated, wanted.since, wanted.until)
+        and (not wanted.kinds or row.summary.ref.kind in wanted.kinds)
+        and (not healths or row.summary.health in healths)
     ]
+    chosen.sort(key=_rank, reverse=True)
+    if wanted.sort in _SORTS:
+        chosen.sort(key=lambda row: _SORTS[wanted.sort](row.summary))
+    return chosen
+
+
+def _rank(row: _Row) -> tuple[float, str, str]:
+    """The time of the last change, minus infinity if it is unknown; then the id, then the folder."""
+    ref, updated = row.summary.ref, row.summary.updated
+    return updated.timestamp() if updated else -math.inf, ref.session_id, ref.folder
+
+
+def _print(workspace: Workspace, found: list[Summary], chosen: list[_Row], *, all_: bool, limit: int) -> None:
+    """Print the table."""
+    short = workspace.short_ids([summary.ref for summary in found])
+    names = project_names(workspace, {row.summary.ref.project for row in chosen})
+    shown = _below_parents(chosen) if all_ else ((row, 0) for row in chosen if row.is_top)
+    rows = [list_table.Row(row.summary, short[row.place], depth) for row, depth in shown]
+    with output.paged():
+        output.lines(list_table.lines(rows[: limit or None], names, datetime.now(UTC)))
 
 
 def _is_within(when: datetime | None, since: datetime | None, until: datetime | None) -> bool:
@@ -255,70 +233,35 @@ def as_object(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _times(summaries: list[Summary]) -> list[float]:
-    """When each session last changed, in seconds since 1970; minus infinity if unknown.
-
-    Numbers compare much faster than dates.
-    """
-    return [summary.updated.timestamp() if summary.updated else -math.inf for summary in summaries]
-
-
-def _newest(summaries: list[Summary], times: list[float]) -> list[int]:
-    """The indexes of the summaries, newest first; of equal times the greater id, of equal ids the greater folder.
-
-    Ids and folders are compared only where two times are equal: comparing pairs costs several times as much.
-    """
-    places = sorted(range(len(times)), key=times.__getitem__, reverse=True)
-    in_order = [times[place] for place in places]
-    if any(map(eq, in_order, in_order[1:])):
-
-        def rank(place: int) -> tuple[float, str, str]:
-            ref = summaries[place].ref
-            return times[place], ref.session_id, ref.folder
-
-        places.sort(key=rank, reverse=True)
-    return places
-
-
-def _below_parents(
-    summaries: list[Summary], newest: list[int], first: list[int]
-) -> Iterator[tuple[int, int]]:
-    """The index and depth of every session: sub-sessions behind their parents, those without a parent last."""
-    children: dict[str | None, list[int]] = {}
-    top = set(first)
-    for place in newest:
-        if place not in top:
-            children.setdefault(summaries[place].parent, []).append(place)
-    todo = [(place, 0) for place in reversed(first)]
+def _below_parents(rows: list[_Row]) -> Iterator[tuple[_Row, int]]:
+    """Every session with its depth: sub-sessions behind their parents; those without one come last."""
+    children: dict[str | None, list[_Row]] = {}
+    for row in rows:
+        if not row.is_top:
+            children.setdefault(row.summary.parent, []).append(row)
     seen: set[int] = set()
-    orphans = iter(newest)
-    while True:
+    for start in chain((row for row in rows if row.is_top), rows):
+        todo = [(start, 0)]
         while todo:
-            place, depth = todo.pop()
-            if place not in seen:
-                seen.add(place)
-                yield place, depth
-                below = children.get(summaries[place].ref.session_id, [])
+            row, depth = todo.pop()
+            if row.place not in seen:
+                seen.add(row.place)
+                yield row, depth
+                below = children.get(row.summary.ref.session_id, [])
                 todo += [(child, depth + 1) for child in reversed(below)]
-        left = next((place for place in orphans if place not in seen), None)
-        if left is None:
-            return
-        todo.append((left, 0))
 
 
-def _say_more(home: Path | None, result: _Listed, left_out: int) -> None:
+def _say_more(home: Path | None, chosen: list[_Row], left_out: int, *, all_: bool, limit: int) -> None:
     """Print how many sessions are not shown and how many are damaged."""
-    if result.cut:
-        output.aside(f"{formatting.count(result.cut, 'more session')}: raise --limit to show them")
+    shown = len(chosen) if all_ else sum(row.is_top for row in chosen)
+    if limit and shown > limit:
+        output.aside(f"{formatting.count(shown - limit, 'more session')}: raise --limit to show them")
     if left_out:
         do = "session does" if left_out == 1 else "sessions do"
         output.aside(f"{left_out:,} {do} not match these filters")
-    if result.hidden:
-        output.aside(
-            f"{formatting.count(result.hidden, 'session')} of sub-agents not shown; --all shows them"
-        )
-    counts = Counter([summary.health for summary in result.summaries])
-    damaged = counts.total() - sum(counts[health] for health in _WELL)
+    if hidden := len(chosen) - shown:
+        output.aside(f"{formatting.count(hidden, 'session')} of sub-agents not shown; --all shows them")
+    damaged = sum(row.summary.health not in _WELL for row in chosen)
     if damaged:
         look = one_line(formatting.command(home, "check"))
         are = "session is" if damaged == 1 else "sessions are"

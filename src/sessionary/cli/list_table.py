@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sessionary.cli import formatting, output
-from sessionary.cli.text import cells, column, fit, one_line, one_lines
+from sessionary.cli.text import cells, column, fit, one_line
 from sessionary.model import Summary
 from sessionary.workspace import SHORT
-
-Value = TypeVar("Value")
 
 _GOES_FIRST = ("TURNS", "SIZE", "MSGS", "PROJECT", "KIND", "WHEN", "HEALTH")
 """The columns that are left out when the terminal is narrow, in this order."""
@@ -20,79 +18,59 @@ _TITLE = 10
 """Minimum width of a title, in cells, as long as another column can be left out."""
 
 
-class Table(NamedTuple):
-    """The content of a table.
+class Row(NamedTuple):
+    """A session, its short id, and its depth below its parent."""
 
-    summaries: the sessions that match.
-        times: when each last changed, in seconds since 1970.
-        times: when each last changed, in seconds since 1970.
-        short: the short id of each.
-        depths: the index in `summaries` and the depth of each row, in the order of the table.
-        projects: the name under which each project is shown.
-    """
-
-    summaries: list[Summary]
-    times: list[float]
-    short: list[str]
-    depths: Mapping[int, int]
-    projects: Mapping[str | None, str]
+    summary: Summary
+    short: str
+    depth: int
 
 
 class _Column(NamedTuple):
-    """A column: its head, and the text of each line, all padded to one width."""
+    """A column: its head, and the text of each line, all filled up to one width."""
 
     name: str
     head: str
     texts: Sequence[str]
 
 
-def lines(table: Table, now: datetime) -> list[str]:
-    """The lines of the table, the head first; cells are cut only if there is a width.
-
-    Columns are computed in the order of `summaries` and permuted last: with ten thousand rows, random memory
-    access is slow. First use of memory is slow too, so a column with few different values stores each text
-    once.
-    """
+def lines(rows: list[Row], projects: Mapping[str | None, str], now: datetime) -> list[str]:
+    """The lines of the table, the head first; only where there is a width is anything cut."""
     room = output.room()
-    places = [place for place in range(len(table.summaries)) if place in table.depths]
-    some = [table.summaries[place] for place in places]
-    columns = _columns(table, places, some, room, now)
+    columns = _columns(rows, projects, room, now)
     if room is not None:
         columns = _that_fit(columns, room)
     head = "  ".join([one.head for one in columns]) + "  TITLE"
-    titles = _titles(some, [table.depths[place] for place in places])
+    titles = [_title(row) for row in rows]
     if room is not None:
         left = max(room - cells(head) + len("TITLE"), 4)
         titles = [fit(title, left) for title in titles]
-    drawn = list(map("  ".join, zip(*[one.texts for one in columns], titles, strict=True)))
+    drawn = ["  ".join(texts) for texts in zip(*[one.texts for one in columns], titles, strict=True)]
     if room is not None and cells(head) - len("TITLE") + 4 > room:  # an id as wide as the screen
         head, drawn = fit(head, room), [fit(text, room) for text in drawn]
-    drawn = _painted(drawn, some)
-    line_of = dict(zip(places, drawn, strict=True))
-    return [output.paint(head, "bold"), *[line_of[place] for place in table.depths]]
+    return [output.paint(head, "bold"), *_painted(drawn, rows)]
 
 
 def _columns(
-    table: Table, places: list[int], some: list[Summary], room: int | None, now: datetime
+    rows: list[Row], projects: Mapping[str | None, str], room: int | None, now: datetime
 ) -> list[_Column]:
-    """All columns except the last."""
-    projects = {slug: one_line(name) for slug, name in table.projects.items()}
+    """All columns but the last."""
+    names = {slug: one_line(name) for slug, name in projects.items()}
     if room is not None:
         longest = 14 if room < 100 else 28
-        projects = {slug: fit(name, longest, keep_end=True) for slug, name in projects.items()}
-    changed = [summary.updated for summary in some]
-    kinds = {one.ref.kind for one in some}
+        names = {slug: fit(name, longest, keep_end=True) for slug, name in names.items()}
+    some = [row.summary for row in rows]
     columns = [
-        _column("ID", one_lines([table.short[place] for place in places])),
-        _column("WHEN", formatting.agos(changed, [table.times[place] for place in places], now)),
-        _of_few("PROJECT", [one.ref.project or "" for one in some], lambda slug: projects[slug or None]),
-        _of_few("MSGS", [one.messages for one in some], str, right=True),
-        _of_few("TURNS", [one.turns for one in some], str, right=True),
+        _column("ID", [one_line(row.short) for row in rows]),
+        _column("WHEN", [formatting.ago(one.updated, now) for one in some]),
+        _column("PROJECT", [names[one.ref.project] for one in some]),
+        _column("MSGS", [str(one.messages) for one in some], right=True),
+        _column("TURNS", [str(one.turns) for one in some], right=True),
         _column("SIZE", [formatting.size(one.size) for one in some], right=True),
-        _of_few("HEALTH", [one.health for one in some], formatting.verdict),
+        _column("HEALTH", [formatting.verdict(one.health) for one in some]),
     ]
-    if len(kinds) > 1:
-        columns.insert(1, _of_few("KIND", [one.ref.kind for one in some], str))
+    if len({one.ref.kind for one in some}) > 1:
+        columns.insert(1, _column("KIND", [one.ref.kind for one in some]))
     return columns
 
 
@@ -101,18 +79,8 @@ def _column(name: str, texts: Sequence[str], *, right: bool = False) -> _Column:
     return _Column(name, filled[0], filled[1:])
 
 
-def _of_few(
-    name: str, values: list[Value], text_of: Callable[[Value], str], *, right: bool = False
-) -> _Column:
-    """A column with few different values: each text is made once."""
-    different = list(set(values))
-    filled = column([name, *map(text_of, different)], right=right)
-    known = dict(zip(different, filled[1:], strict=True))
-    return _Column(name, filled[0], [known[value] for value in values])
-
-
 def _that_fit(columns: list[_Column], room: int) -> list[_Column]:
-    """The columns that fit beside the title."""
+    """The columns that leave room for a title."""
     for name in _GOES_FIRST:
         if sum(cells(one.head) + 2 for one in columns) + _TITLE <= room:
             break
@@ -120,30 +88,22 @@ def _that_fit(columns: list[_Column], room: int) -> list[_Column]:
     return columns
 
 
-def _painted(drawn: list[str], some: list[Summary]) -> list[str]:
-    """The lines, with health in colour if colours are on."""
+def _painted(drawn: list[str], rows: list[Row]) -> list[str]:
+    """The lines with their verdicts in colour, where colours are wanted."""
     if not output.has_colours():
         return drawn
     painted = []
-    for text, one in zip(drawn, some, strict=True):
-        verdict = formatting.verdict(one.health)
-        painted.append(text.replace(verdict, output.paint(verdict, formatting.colour(one.health)), 1))
+    for text, row in zip(drawn, rows, strict=True):
+        verdict = formatting.verdict(row.summary.health)
+        painted.append(text.replace(verdict, output.paint(verdict, formatting.colour(row.summary.health)), 1))
     return painted
 
 
-def _titles(some: list[Summary], depths: list[int]) -> list[str]:
-    """The titles: sub-sessions indented, forks with their origin."""
-    titles = one_lines(
-        [
-            f"{summary.title or '-'} (from {summary.parent[:SHORT]})"
-            if summary.parent and not depth and summary.parent != summary.ref.session_id
-            else summary.title or "-"
-            for summary, depth in zip(some, depths, strict=True)
-        ]
-    )
-    if not any(depths):
-        return titles
-    return [
-        "  " * (depth - 1) + "└ " + title if depth else title
-        for depth, title in zip(depths, titles, strict=True)
-    ]
+def _title(row: Row) -> str:
+    """The title; that of a sub-session is set in, that of a fork names its origin."""
+    title, parent = row.summary.title or "-", row.summary.parent
+    if row.depth:
+        return "  " * (row.depth - 1) + "└ " + one_line(title)
+    if parent and parent != row.summary.ref.session_id:
+        title = f"{title} (from {parent[:SHORT]})"
+    return one_line(title)

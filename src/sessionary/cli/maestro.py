@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from sessionary.cli.errors import run
-from sessionary.cli.work.groups import PlacedGroup
+from sessionary.cli.lazy import LazyGroup
 from sessionary.cli.work_cmd import SHORT, SUBWORK, WORK
 from sessionary.version import __version__
 
@@ -21,7 +21,7 @@ NAME = "maestro"
 
 @click.group(
     NAME,
-    cls=PlacedGroup,
+    cls=LazyGroup,
     places={
         "wsession": "sessionary.cli.maestro:wsession_command",
         "work": "sessionary.cli.maestro:work_command",
@@ -43,7 +43,7 @@ def maestro(debug: bool) -> None:
 
 
 @click.command(
-    "wsession", cls=PlacedGroup, places=WORK, short=SHORT, called=("sessionary work", "maestro wsession")
+    "wsession", cls=LazyGroup, places=WORK, short=SHORT, called=("sessionary work", "maestro wsession")
 )
 def wsession_command() -> None:
     """List and show work sessions, leave breadcrumbs, apply messages."""
@@ -51,7 +51,7 @@ def wsession_command() -> None:
 
 @click.command(
     "work",
-    cls=PlacedGroup,
+    cls=LazyGroup,
     places={**POLLING, **SUBWORK},
     called=("sessionary work", "maestro work"),
     invoke_without_command=True,

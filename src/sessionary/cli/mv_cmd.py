@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sessionary.cli import formatting, homes, options, output
-from sessionary.cli.choice import PARTLY, all_refs, among_found, projects
+from sessionary.cli.choice import all_refs, among_found, projects
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import fit, harmless, one_line, shell_line
 from sessionary.errors import AmbiguousId
@@ -82,7 +82,7 @@ def mv_command(project: str, newpath: str, home: Path | None, dry_run: bool, jso
         output.lines(_told(move, dry_run))
         for text in _remarks(move, dry_run, back):
             output.aside(text)
-    return PARTLY if _kept(move) else 0
+    return options.PARTLY if _kept(move) else 0
 
 
 def _named(workspace: Workspace, word: str) -> tuple[str, str | None]:

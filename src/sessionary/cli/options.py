@@ -12,6 +12,9 @@ from sessionary.cli.when import When
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+PARTLY = 3
+"""The exit code where only a part was done or could be read."""
+
 
 def _hint_side_files(ctx: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
     """When the command has ended, print the .gitignore hint if sessions lie in a git work tree."""
@@ -47,6 +50,10 @@ def as_json(what: str, line: str) -> Callable[[Command], Command]:
         )
 
     return decorate
+
+
+json_result = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 
 
 def one_format(json_: bool, jsonl: bool) -> None:

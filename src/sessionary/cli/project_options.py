@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -15,11 +16,12 @@ from sessionary.cli import formatting, output
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.problems import item, problem_lines
 from sessionary.cli.text import fit, harmless, one_line, shell_line, wrap
-from sessionary.errors import Corrupt, NotFound
+from sessionary.errors import Corrupt, NotFound, SessionaryError
 from sessionary.model import Problem, Severity
 from sessionary.workspace import check_folder, check_store
 
 DAMAGED = Corrupt.exit_code
+T = TypeVar("T")
 
 KINDS = frozenset({"brainstorm", "feature"})
 """The groups of commands that use these options, named as the kinds of their sessions."""
@@ -72,9 +74,14 @@ root = click.option(
     metavar="DIR",
     help="Project folder (default: the current one).",
 )
-as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 notes = click.option("--notes", is_flag=True, help="Also show informational notes.")
+
+
+def before(read: Callable[[], T]) -> T | None:
+    """The value before a write, for its undo line; None if it cannot be read: the write then reports why."""
+    with suppress(SessionaryError):
+        return read()
+    return None
 
 
 def may_ask(json_: bool) -> bool:

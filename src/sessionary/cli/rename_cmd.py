@@ -27,7 +27,7 @@ Examples:
 @click.argument("name", metavar="NAME", required=False)
 @options.home
 @click.option("--clear", is_flag=True, help="Remove the name.")
-@changing.as_json
+@options.json_result
 def rename_command(session: str, name: str | None, home: Path | None, clear: bool, json_: bool) -> int:
     """Set the name of a session, which is its title in lists. The id does not change.
 

@@ -62,8 +62,8 @@ Examples:
 @click.option(
     "--full", is_flag=True, help=f"Print lines of the diff whole, not their first {WHOLE} characters."
 )
-@changing.dry_run
-@changing.as_json
+@options.dry_run
+@options.json_result
 def repair_command(
     session: str,
     home: Path | None,

@@ -27,8 +27,8 @@ Examples:
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @options.home
 @click.option("--metadata", is_flag=True, help="Restore metadata.json, not the transcript.")
-@changing.dry_run
-@changing.as_json
+@options.dry_run
+@options.json_result
 def restore_backup_command(
     session: str, home: Path | None, metadata: bool, dry_run: bool, json_: bool
 ) -> int:

@@ -33,8 +33,8 @@ Examples:
 @click.argument("session", metavar="ID | DIR", shell_complete=completing.of_agents())
 @click.argument("turn", type=click.IntRange(0), metavar="TURN")
 @options.home
-@changing.dry_run
-@changing.as_json
+@options.dry_run
+@options.json_result
 def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, json_: bool) -> int:
     """Rewind a session to the end of TURN; 0 is the state before its first turn.
 

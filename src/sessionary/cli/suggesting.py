@@ -10,6 +10,10 @@ from sessionary.cli.arguments import text_only
 class SuggestingGroup(click.Group):
     """A group that suggests similar commands for an unknown one."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order in which they are written."""
+        return list(self.commands)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

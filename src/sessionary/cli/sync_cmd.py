@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli.lazy import LazyGroup
+from sessionary.cli.lazy import LazyGroup, places_in
 
 _MODULES = {
     "init": "init",
@@ -25,8 +25,7 @@ _MODULES = {
 @click.command(
     "sync",
     cls=LazyGroup,
-    package="sessionary.cli.sync",
-    modules=_MODULES,
+    places=places_in("sessionary.cli.sync", _MODULES),
     epilog="""\b
 Examples:
   sessionary sync demo                            two machines on this one

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 
 # Controls except newline, C1 controls, bidirectional overrides and marks, invisible separators, lone
 # surrogates, tags and the byte order mark. Joiners stay: emoji and several scripts need them.
@@ -41,11 +40,6 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line, harmless, each run of blanks as one."""
     return text if text.isprintable() else harmless(" ".join(text.split()))
-
-
-def one_lines(texts: list[str]) -> list[str]:
-    """`one_line` of each text; fast if most need no change."""
-    return texts if "".join(texts).isprintable() else [one_line(text) for text in texts]
 
 
 def shell_line(words: Sequence[str]) -> str:
@@ -110,12 +104,9 @@ def pad(text: str, width: int) -> str:
 def column(texts: Sequence[str], *, right: bool = False) -> list[str]:
     """The texts padded to the width of the widest; `right`: aligned right."""
     fill = str.rjust if right else str.ljust
-    if "".join(texts).isascii():
-        return list(map(fill, texts, repeat(max(map(len, texts), default=0))))
-    widths = {text: cells(text) for text in set(texts)}
-    widest = max(widths.values(), default=0)
-    filled = {text: fill(text, widest - width + len(text)) for text, width in widths.items()}
-    return [filled[text] for text in texts]
+    widths = [cells(text) for text in texts]
+    widest = max(widths, default=0)
+    return [fill(text, widest - width + len(text)) for text, width in zip(texts, widths, strict=True)]
 
 
 def beside(first: Sequence[str], others: list[list[str]], room: int) -> list[list[str]]:

@@ -24,8 +24,6 @@ from sessionary.layouts.amplifier.trash import Trashed
 from sessionary.layouts.amplifier.undo_index import size_of
 from sessionary.workspace import Workspace
 
-PARTLY = 3
-
 
 class _Row(NamedTuple):
     """A session in the trash, and its project."""
@@ -57,7 +55,7 @@ Examples:
 )
 @click.option("--yes", is_flag=True, help="With --empty: do not ask for confirmation.")
 @click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one session per line.")
-@changing.as_json
+@options.json_result
 def trash_command(
     sessions: tuple[str, ...],
     home: Path | None,
@@ -139,7 +137,7 @@ def _trash(workspace: Workspace, words: Iterable[str], home: Path | None, json_:
         for target, _ in moved:
             output.lines(changing.done(f"{one_line(target.session_id)} moved to the trash"))
             print_command("undo", formatting.command(home, "undo", target.word))
-    return PARTLY if failed is not None else 0
+    return options.PARTLY if failed is not None else 0
 
 
 def _move(target: Chosen) -> str:

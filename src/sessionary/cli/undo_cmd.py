@@ -54,7 +54,7 @@ Examples:
 @options.home
 @click.option("--list", "list_", is_flag=True, help="List the changes that can be undone, newest first.")
 @click.option("--jsonl", is_flag=True, help="With --list: print JSON Lines, one change per line.")
-@changing.as_json
+@options.json_result
 def undo_command(session: str | None, home: Path | None, list_: bool, jsonl: bool, json_: bool) -> int:
     """Undo the last rewind, repair, restored backup, undo or conflict, or restore a session from the trash.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sessionary.cli.work.groups import PlacedGroup
+from sessionary.cli.lazy import LazyGroup, places_in
 
 # In the order of the help: each command and its module.
 _MODULES = {
@@ -29,13 +29,13 @@ _MODULES = {
     "quarantine": "inbox_cmd",
     "ledger": "ledger_cmd",
 }
-WORK = {word: f"sessionary.cli.work.{module}:{word}_command" for word, module in _MODULES.items()}
+WORK = places_in("sessionary.cli.work", _MODULES)
 SUBWORK = {"subwork": "sessionary.cli.work.subwork_cmd:subwork_command"}
 SHORT = {"ls": "list", "l": "list", "sh": "show", "tr": "tree"}
 
 
 @click.command(
-    cls=PlacedGroup,
+    cls=LazyGroup,
     name="work",
     places={**WORK, **SUBWORK},
     short=SHORT,

@@ -17,75 +17,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessionary.lazy_exports import on_demand
-from sessionary.turns.messages import (
-    REMINDER,
-    Message,
-    ToolCall,
-    ToolResult,
-    count_turns,
-    is_real_user,
-    results,
-    text_of,
-    tool_calls,
-)
-from sessionary.turns.pairing import Pairing, unanswered
 
 if TYPE_CHECKING:
-    from sessionary.turns.diagnosis import Finding, diagnose, diagnosis_of
-    from sessionary.turns.repair import Change, Mended, mend
-    from sessionary.turns.slicing import slice_to_turn
-    from sessionary.turns.turn_boundaries import (
-        boundaries,
-        cut_before,
-        slice_end,
-        turn_range,
-        turn_summary,
-        user_text,
-    )
-
-# Lists and readers need none of these; they are imported on demand.
-_LATER = {
-    "boundaries": "turn_boundaries",
-    "cut_before": "turn_boundaries",
-    "slice_end": "turn_boundaries",
-    "turn_range": "turn_boundaries",
-    "turn_summary": "turn_boundaries",
-    "user_text": "turn_boundaries",
-    "Finding": "diagnosis",
-    "diagnose": "diagnosis",
-    "diagnosis_of": "diagnosis",
-    "Change": "repair",
-    "Mended": "repair",
-    "mend": "repair",
-    "slice_to_turn": "slicing",
-}
-
-__all__ = [
-    "REMINDER",
-    "Change",
-    "Finding",
-    "Mended",
-    "Message",
-    "Pairing",
-    "ToolCall",
-    "ToolResult",
-    "boundaries",
-    "count_turns",
-    "cut_before",
-    "diagnose",
-    "diagnosis_of",
-    "is_real_user",
-    "mend",
-    "results",
-    "slice_end",
-    "slice_to_turn",
-    "text_of",
-    "tool_calls",
-    "turn_range",
-    "turn_summary",
-    "unanswered",
-    "user_text",
-]
+    from sessionary.turns.diagnosis import Finding as Finding
+    from sessionary.turns.diagnosis import diagnose as diagnose
+    from sessionary.turns.diagnosis import diagnosis_of as diagnosis_of
+    from sessionary.turns.messages import REMINDER as REMINDER
+    from sessionary.turns.messages import Message as Message
+    from sessionary.turns.messages import ToolCall as ToolCall
+    from sessionary.turns.messages import ToolResult as ToolResult
+    from sessionary.turns.messages import count_turns as count_turns
+    from sessionary.turns.messages import is_real_user as is_real_user
+    from sessionary.turns.messages import results as results
+    from sessionary.turns.messages import text_of as text_of
+    from sessionary.turns.messages import tool_calls as tool_calls
+    from sessionary.turns.pairing import Pairing as Pairing
+    from sessionary.turns.pairing import unanswered as unanswered
+    from sessionary.turns.repair import Change as Change
+    from sessionary.turns.repair import Mended as Mended
+    from sessionary.turns.repair import mend as mend
+    from sessionary.turns.slicing import slice_to_turn as slice_to_turn
+    from sessionary.turns.turn_boundaries import boundaries as boundaries
+    from sessionary.turns.turn_boundaries import cut_before as cut_before
+    from sessionary.turns.turn_boundaries import slice_end as slice_end
+    from sessionary.turns.turn_boundaries import turn_range as turn_range
+    from sessionary.turns.turn_boundaries import turn_summary as turn_summary
+    from sessionary.turns.turn_boundaries import user_text as user_text
 
 
-__getattr__, __dir__ = on_demand(__name__, {name: f"{__name__}.{room}" for name, room in _LATER.items()})
+__getattr__, __dir__, __all__ = on_demand(
+    __name__,
+    {
+        ".messages": "REMINDER Message ToolCall ToolResult count_turns is_real_user results text_of tool_calls",
+        ".pairing": "Pairing unanswered",
+        ".turn_boundaries": "boundaries cut_before slice_end turn_range turn_summary user_text",
+        ".diagnosis": "Finding diagnose diagnosis_of",
+        ".repair": "Change Mended mend",
+        ".slicing": "slice_to_turn",
+    },
+)

@@ -1,6 +1,5 @@
 """Numbers, times and verdicts in few characters."""
 
-import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -80,16 +79,3 @@ def test_stamps_leave_out_the_year_that_it_is() -> None:
     assert formatting.stamp(noon, NOW) == "Mar 4 12:00"
     assert formatting.stamp(noon.replace(year=2025), NOW) == "Mar 4 2025 12:00"
     assert formatting.clock(noon) == "12:00:00"
-
-
-def test_many_ages_are_told_as_each_by_itself() -> None:
-    ages = [
-        timedelta(seconds=seconds)
-        for seconds in (-5, 0, 1, 59, 60, 61, 119, 3599, 3600, 7000, 90_000, 604_799)
-    ]
-    ages += [
-        timedelta(days=days, seconds=seconds) for days in (6, 7, 8, 30, 400) for seconds in (0, 1, 30, 59)
-    ]
-    whens = [None, *[NOW - age for age in ages for _ in range(2)]]
-    times = [-math.inf if when is None else when.timestamp() for when in whens]
-    assert formatting.agos(whens, times, NOW) == [formatting.ago(when, NOW) for when in whens]

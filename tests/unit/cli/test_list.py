@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.cli.list_cmd import _newest, _times
+from sessionary.cli.list_cmd import _rank, _Row
 from sessionary.model import SessionRef, Summary
 
 _OLDEST = datetime.min.replace(tzinfo=UTC)
@@ -20,14 +20,19 @@ def summary(session_id: str, updated: datetime | None, folder: str = "/s") -> Su
     return Summary(ref, "amplifier", None, None, 0, 0, None, None, updated, 0, "ok")
 
 
+def newest(summaries: list[Summary]) -> list[Summary]:
+    rows = [_Row(one, place, True) for place, one in enumerate(summaries)]
+    return [row.summary for row in sorted(rows, key=_rank, reverse=True)]
+
+
 @given(st.dictionaries(st.text("abc", max_size=4), st.none() | _near | _far))
 def test_the_newest_comes_first_and_of_equals_the_greater_id(times: dict[str, datetime | None]) -> None:
     summaries = [summary(session_id, updated) for session_id, updated in times.items()]
     expected = sorted(summaries, key=lambda one: (one.updated or _OLDEST, one.ref.session_id), reverse=True)
-    assert [summaries[place] for place in _newest(summaries, _times(summaries))] == expected
+    assert newest(summaries) == expected
 
 
 def test_of_equal_ids_the_greater_folder_comes_first() -> None:
     when = datetime(2026, 3, 1, tzinfo=UTC)
     summaries = [summary("one", when, folder) for folder in ("/b", "/c", "/a")]
-    assert _newest(summaries, _times(summaries)) == [1, 0, 2]
+    assert newest(summaries) == [summaries[1], summaries[0], summaries[2]]

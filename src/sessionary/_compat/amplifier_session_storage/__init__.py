@@ -8,37 +8,27 @@ from typing import TYPE_CHECKING
 from sessionary.lazy_exports import give_way, on_demand
 
 if not give_way(__name__):
-    from sessionary.layouts.amplifier import (
-        BUNDLE_PREFIX,
-        EventsLog,
-        SessionStore,
-        extract_session_mode,
-        is_top_level_session,
-    )
+    from sessionary.layouts.amplifier import BUNDLE_PREFIX as BUNDLE_PREFIX
+    from sessionary.layouts.amplifier import EventsLog as EventsLog
+    from sessionary.layouts.amplifier import SessionStore as SessionStore
+    from sessionary.layouts.amplifier import extract_session_mode as extract_session_mode
+    from sessionary.layouts.amplifier import is_top_level_session as is_top_level_session
 
 if TYPE_CHECKING:
-    from sessionary.hybrid import HybridSessionStore, PullResult, SyncResult
-    from sessionary.sync.cosmos_config import CosmosConfig, load_cosmos_config_from_settings
+    from sessionary.hybrid import HybridSessionStore as HybridSessionStore
+    from sessionary.hybrid import PullResult as PullResult
+    from sessionary.hybrid import SyncResult as SyncResult
+    from sessionary.sync.cosmos_config import CosmosConfig as CosmosConfig
+    from sessionary.sync.cosmos_config import (
+        load_cosmos_config_from_settings as load_cosmos_config_from_settings,
+    )
 
-_LATER = {
-    "CosmosConfig": "sessionary.sync.cosmos_config",
-    "HybridSessionStore": "sessionary.hybrid",
-    "PullResult": "sessionary.hybrid",
-    "SyncResult": "sessionary.hybrid",
-    "load_cosmos_config_from_settings": "sessionary.sync.cosmos_config",
-}
 
-__all__ = [
-    "BUNDLE_PREFIX",
-    "CosmosConfig",
-    "EventsLog",
-    "HybridSessionStore",
-    "PullResult",
-    "SessionStore",
-    "SyncResult",
-    "extract_session_mode",
-    "is_top_level_session",
-    "load_cosmos_config_from_settings",
-]
-
-__getattr__, __dir__ = on_demand(__name__, _LATER)
+__getattr__, __dir__, __all__ = on_demand(
+    __name__,
+    {
+        "sessionary.sync.cosmos_config": "CosmosConfig load_cosmos_config_from_settings",
+        "sessionary.hybrid": "HybridSessionStore PullResult SyncResult",
+    },
+    "BUNDLE_PREFIX EventsLog SessionStore extract_session_mode is_top_level_session",
+)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output, project_options
+from sessionary.cli import options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.ending import LOW_SCORE
@@ -27,7 +27,7 @@ Examples:
 @project_options.root
 @given.settings
 @given.lang
-@project_options.as_json
+@options.json_result
 def save_command(slug: str, root: Path, lang: str, json_: bool, **options: Any) -> int:
     """Store a session, and print its state and how to resume it.
 
@@ -60,11 +60,11 @@ Examples:
 @project_options.root
 @click.option("--abandon", is_flag=True, help="Abandon the session instead of completing it.")
 @given.lang
-@project_options.as_json
+@options.json_result
 def finish_command(slug: str, root: Path, abandon: bool, lang: str, json_: bool) -> int:
     """Complete or abandon a session. Undo: `reopen`; the command is printed."""
     store = given.store_in(root)
-    before = given.before(lambda: store.load(slug, store_migration=False))
+    before = project_options.before(lambda: store.load(slug, store_migration=False))
     session = store.abandon(slug) if abandon else store.finish(slug)
     if not json_ and lang == LANGUAGES[0]:
         project_options.warn(session.problems)
@@ -85,14 +85,14 @@ Example:
 @given.slug
 @project_options.root
 @given.lang
-@project_options.as_json
+@options.json_result
 def reopen_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     """Reopen a session that was completed or abandoned.
 
     Restore an archived one first: `restore --archived`. Undo: `finish`; the command is printed.
     """
     store = given.store_in(root)
-    before = given.before(lambda: store.load(slug, store_migration=False))
+    before = project_options.before(lambda: store.load(slug, store_migration=False))
     session = store.reopen(slug)
     ended = ["--abandon"] if before is not None and before.status == ABANDONED else []
     changed = before is not None and before.status != session.status

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ import click
 from sessionary.cli import changing, completing, output, project_options
 from sessionary.cli.brainstorm import drawn
 from sessionary.cli.text import harmless
-from sessionary.errors import Invalid, SessionaryError
+from sessionary.errors import Invalid
 from sessionary.layouts.brainstorm.constants import AXES, MODES, PERSONAS, PHASES
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.brainstorm.store import BrainstormStore
@@ -20,7 +19,6 @@ from sessionary.layouts.brainstorm.texts import LANGUAGES, saved, say
 from sessionary.model import Problem
 
 Command = TypeVar("Command", bound=Any)
-T = TypeVar("T")
 
 named = project_options.resolving(lambda root, word: store_in(root).find(word))
 
@@ -91,13 +89,6 @@ def warn(problems: Sequence[Problem], root: Path, lang: str, *slug: str) -> None
         return
     command = project_options.command_line("brainstorm", root, "validate", *slug, "--notes")
     output.aside(harmless(say(lang, "notes", count=len(problems), command=command)))
-
-
-def before(read: Callable[[], T]) -> T | None:
-    """The state before a write, for its undo line; None if it cannot be read: the write then reports why."""
-    with suppress(SessionaryError):
-        return read()
-    return None
 
 
 def print_outcome(session: Brainstorm, lang: str, json_: bool, undo: str = "") -> int:

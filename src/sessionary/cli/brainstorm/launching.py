@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, output, project_options
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.errors import AlreadyExists, TransitionError
@@ -51,7 +51,7 @@ Examples:
     help="Age in days after which ended sessions are cleaned up.",
 )
 @given.lang
-@project_options.as_json
+@options.json_result
 def start_command(
     slug: str | None, root: Path, resume: bool, new: bool, days: int, lang: str, json_: bool, **fields: Any
 ) -> int:

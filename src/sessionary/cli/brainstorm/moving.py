@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, output, project_options
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.text import harmless
 from sessionary.layouts.brainstorm.constants import AXES
@@ -30,7 +30,7 @@ Examples:
 @given.settings
 @click.option("--minutes", type=click.IntRange(0), help="Time spent on these answers.")
 @given.lang
-@project_options.as_json
+@options.json_result
 def answer_command(
     slug: str,
     texts: tuple[str, ...],
@@ -74,7 +74,7 @@ Examples:
 @given.questions
 @given.settings
 @given.lang
-@project_options.as_json
+@options.json_result
 def continue_command(
     slug: str,
     root: Path,
@@ -125,7 +125,7 @@ Examples:
     help="An entry of the mid-session summary (transition_summary); may be repeated.",
 )
 @given.lang
-@project_options.as_json
+@options.json_result
 def update_command(
     slug: str, root: Path, summary: tuple[str, ...], lang: str, json_: bool, **options: Any
 ) -> int:
@@ -139,7 +139,7 @@ def update_command(
     if not settings:
         raise click.UsageError("give at least one of --phase, --persona, --mode, --ems, --axis or --summary")
     store = given.store_in(root)
-    before = given.before(lambda: store.load(slug, store_migration=False))
+    before = project_options.before(lambda: store.load(slug, store_migration=False))
     session = store.update(slug, **settings)
     undo = _back_to(before, session)
     return given.print_outcome(
@@ -176,7 +176,7 @@ Examples:
 @click.argument("steps", type=int, default=1, metavar="[N]")
 @project_options.root
 @given.lang
-@project_options.as_json
+@options.json_result
 def back_command(slug: str, steps: int, root: Path, lang: str, json_: bool) -> int:
     """Go back N iterations, 1 to 5 (default 1).
 

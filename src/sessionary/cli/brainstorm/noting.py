@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import changing, output, project_options
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.layouts.brainstorm.constants import SOURCES
 from sessionary.layouts.brainstorm.rounds import UNKNOWN_CATEGORY
@@ -29,7 +29,7 @@ Examples:
 @click.option("--reason", default="", help="Reason for the suggestion.")
 @click.option("--source", type=click.Choice(SOURCES), default=SOURCES[0], help="Who chose it.")
 @click.option("--weak", "weak_axes", multiple=True, metavar="AXIS", help="A weak axis; may be repeated.")
-@project_options.as_json
+@options.json_result
 def technique_command(
     slug: str,
     technique: str,
@@ -75,7 +75,7 @@ Examples:
 @project_options.root
 @click.option("--score", type=click.IntRange(0, 10), help="Score of the idea.")
 @click.option("--number", type=click.IntRange(1), help="Score the existing idea with this number.")
-@project_options.as_json
+@options.json_result
 def idea_command(
     slug: str, text: str | None, root: Path, score: int | None, number: int | None, json_: bool
 ) -> int:
@@ -88,7 +88,7 @@ def idea_command(
     if number is not None:
         if text is not None or score is None:
             raise click.UsageError("--number needs --score, and no TEXT")
-        before = given.before(lambda: store.load(slug, store_migration=False))
+        before = project_options.before(lambda: store.load(slug, store_migration=False))
         store.score_idea(slug, number, score)
         undo = _back_to(before, root, number, score)
     elif text is None:

@@ -33,7 +33,7 @@ Examples:
 @given.slug
 @project_options.root
 @given.lang
-@project_options.as_json
+@options.json_result
 def status_command(slug: str, root: Path, lang: str, json_: bool) -> int:
     """Show the state of a session and its open questions.
 
@@ -58,7 +58,7 @@ Examples:
 )
 @given.slug
 @project_options.root
-@project_options.as_json
+@options.json_result
 def show_command(slug: str, root: Path, json_: bool) -> int:
     """Show a whole session; nothing is changed.
 

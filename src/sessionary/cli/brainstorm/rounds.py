@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import changing, output, project_options
+from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.brainstorm import given
 from sessionary.layouts.brainstorm.constants import PANEL_PHASES
 from sessionary.layouts.brainstorm.store import BrainstormStore
@@ -40,7 +40,7 @@ Examples:
 @click.option("--synthesis", default="", help="Synthesis of the round.")
 @click.option("--ask", default="", metavar="QUESTION", help="A question to the user.")
 @_exit
-@project_options.as_json
+@options.json_result
 def party_command(
     slug: str,
     topic: str | None,
@@ -100,7 +100,7 @@ Examples:
     "--tension", "tensions", multiple=True, metavar="TEXT", help="A point of tension; may be repeated."
 )
 @_exit
-@project_options.as_json
+@options.json_result
 def panel_command(
     slug: str,
     topic: str | None,

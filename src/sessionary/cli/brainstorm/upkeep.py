@@ -16,8 +16,6 @@ from sessionary.layouts.brainstorm.constants import DAYS_KEPT, SUFFIX
 from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 
-PARTLY = 3
-
 
 @click.command(
     "validate",
@@ -61,8 +59,8 @@ Examples:
     "--days", type=click.IntRange(0), default=DAYS_KEPT, show_default=True, help="Minimum age in days."
 )
 @click.option("--erase", is_flag=True, help="Delete them permanently instead of moving them to .trash/.")
-@project_options.dry_run
-@project_options.as_json
+@options.dry_run
+@options.json_result
 def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bool) -> int:
     """Move ended sessions to .trash/.
 
@@ -76,7 +74,7 @@ def cleanup_command(root: Path, days: int, erase: bool, dry_run: bool, json_: bo
     else:
         project_options.warn(failed)
         _print_cleaned([one for one in done if not one.problem], root, dry_run=dry_run, erase=erase)
-    return PARTLY if failed else 0
+    return options.PARTLY if failed else 0
 
 
 def _cleaned(one: Cleaned) -> dict[str, Any]:
@@ -124,7 +122,7 @@ Examples:
 @click.option(
     "--replace", is_flag=True, help="Move an existing session of that name to archive/ (with --archived)."
 )
-@project_options.as_json
+@options.json_result
 def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_: bool) -> int:
     """Restore a session that was cleaned up, or replaced by a new one.
 
@@ -144,7 +142,7 @@ def restore_command(slug: str, root: Path, archived: bool, replace: bool, json_:
         output.value({"slug": slug, "path": path, "undo": undo or None})
         return 0
     output.lines(changing.done(f"{slug} is restored: {harmless(project_options.short_path(path))}"))
-    back = given.before(lambda: store.load(slug, store_migration=False))
+    back = project_options.before(lambda: store.load(slug, store_migration=False))
     if back is not None and back.status in (COMPLETED, ABANDONED):
         changing.print_command("resume", project_options.command_line("brainstorm", root, "reopen", slug))
     if undo:
@@ -170,8 +168,8 @@ Examples:
 )
 @click.argument("slug", required=False, metavar="[SLUG]", callback=given.named, shell_complete=given.complete)
 @project_options.root
-@project_options.dry_run
-@project_options.as_json
+@options.dry_run
+@options.json_result
 def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) -> int:
     """Store older files in the current version.
 
@@ -187,7 +185,7 @@ def migrate_command(slug: str | None, root: Path, dry_run: bool, json_: bool) ->
         output.lines(project_options.lines_of(_told(one, dry_run) for one in done if not one.problem))
         if not done:
             output.lines(changing.done("every session has the current version"))
-    return PARTLY if failed else 0
+    return options.PARTLY if failed else 0
 
 
 def _migrated(one: MigratedFile) -> dict[str, Any]:

@@ -30,7 +30,7 @@ Examples:
 @click.argument("words", nargs=-1, metavar="[AGENT] CONTRACT", required=True, callback=_agent_is_text)
 @project_options.root
 @click.option("--verify", is_flag=True, help="Only show whether the acknowledgment is valid.")
-@project_options.as_json
+@options.json_result
 @click.option("--jsonl", is_flag=True, help="With --verify: print JSON Lines, one agent per line.")
 def ack_command(words: tuple[str, ...], root: Path, verify: bool, json_: bool, jsonl: bool) -> int:
     """Record that an agent has acknowledged the contract.

@@ -5,18 +5,14 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from sessionary.cli import changing, completing, output, project_options
-from sessionary.errors import SessionaryError
+from sessionary.cli import changing, completing, options, output, project_options
 from sessionary.layouts.orchestrator.base_store import DEFAULT_AGENT
 from sessionary.layouts.orchestrator.store import FeatureStore
-
-T = TypeVar("T")
 
 named = project_options.resolving(lambda root, word: store_in(root).find(word))
 complete = completing.ids(
@@ -54,7 +50,7 @@ def writing(command: Callable[..., int]) -> Callable[..., int]:
     def called(root: Path, agent: str, require_ack: Path | None, **rest: Any) -> int:
         return command(store_in(root, agent, require_ack), **rest)
 
-    for option in (project_options.as_json, require_ack, agent, project_options.root):
+    for option in (options.json_result, require_ack, agent, project_options.root):
         called = option(called)
     return called
 
@@ -62,13 +58,6 @@ def writing(command: Callable[..., int]) -> Callable[..., int]:
 def store_in(root: Path, agent: str = DEFAULT_AGENT, require_ack: Path | None = None) -> FeatureStore:
     """The store of a project."""
     return FeatureStore(Path(os.path.expanduser(root)).absolute(), agent=agent, require_ack=require_ack)
-
-
-def before(read: Callable[[], T]) -> T | None:
-    """The state before a write, for its undo line; None if it cannot be read: the write then reports why."""
-    with suppress(SessionaryError):
-        return read()
-    return None
 
 
 def print_outcome(

@@ -50,7 +50,7 @@ def resume_command(store: FeatureStore, feature_id: str, reopen: bool, json_: bo
 
     Undo: `pause` or `complete`; the command is printed.
     """
-    before = given.before(lambda: {row.feature_id: row.status for row in store.list_features()})
+    before = project_options.before(lambda: {row.feature_id: row.status for row in store.list_features()})
     changed = store.resume(feature_id, reopen=reopen)
     undo = ["complete" if (before or {}).get(feature_id) == COMPLETED else "pause", feature_id]
     return _print_status(store, feature_id, "active", undo, changed=changed, json_=json_)

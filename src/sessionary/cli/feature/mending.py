@@ -10,8 +10,6 @@ from sessionary.cli import changing, options, output, project_options
 from sessionary.cli.feature import given
 from sessionary.layouts.orchestrator.repaired import Repaired
 
-PARTLY = 3
-
 
 @click.command(
     "validate",
@@ -71,7 +69,7 @@ Examples:
     help="With --rewrite-history: entries with invalid UTF-8: replace the bytes by U+FFFD, or drop the entry.",
 )
 @click.option("--rebuild-index", is_flag=True, help="Rebuild the list of features from their folders.")
-@project_options.as_json
+@options.json_result
 def repair_command(
     feature_id: str | None,
     root: Path,
@@ -98,7 +96,7 @@ def repair_command(
         output.value({"feature_id": feature_id, **done.as_dict()})
     else:
         _print_repair(done)
-    return PARTLY if project_options.exit_code(done.problems) else 0
+    return options.PARTLY if project_options.exit_code(done.problems) else 0
 
 
 def _print_repair(done: Repaired) -> None:
@@ -128,7 +126,7 @@ Examples:
     is_flag=True,
     help="Give the new file the name of the old one, which is kept under another name.",
 )
-@project_options.as_json
+@options.json_result
 def migrate_command(feature_id: str, root: Path, switch: bool, json_: bool) -> int:
     """Write the state in the newest version, beside the old file.
 

@@ -148,7 +148,7 @@ def task_command(
     STATUS is pending, in_progress, completed or blocked. A completed task stays completed, unless --reopen is
     given. Artifacts that were added stay; reopening is undone by completing the task again.
     """
-    before = given.before(lambda: tasks_of(store.plan(feature_id)).get(task_id, {}).get("status"))
+    before = project_options.before(lambda: tasks_of(store.plan(feature_id)).get(task_id, {}).get("status"))
     changed = store.task(feature_id, task_id, status, artifacts=artifacts, reopen=reopen)
     words = status.replace("_", " ")
     text = f"task {task_id} is {words}" if changed else f"task {task_id} is {words} already: nothing to do"

@@ -89,7 +89,7 @@ Examples:
 )
 @given.feature
 @project_options.root
-@project_options.as_json
+@options.json_result
 def status_command(feature_id: str, root: Path, json_: bool) -> int:
     """Show the progress of a feature, and statistics of its history.
 

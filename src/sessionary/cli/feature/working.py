@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import output, project_options
 from sessionary.cli.feature import given
 from sessionary.cli.text import one_line
 from sessionary.layouts.orchestrator.rules import MODELS
@@ -85,7 +85,7 @@ def update_command(
         fields["active_task"] = task
     if model is not None:
         fields["model_in_use"] = model
-    before = given.before(lambda: store.load(feature_id))
+    before = project_options.before(lambda: store.load(feature_id))
     state = store.update(feature_id, command=command, arguments=arguments, **fields)
     text = f"{feature_id}: {state.active_task or 'no task'}, {state.model_in_use}"
     document: dict[str, object] = {"feature_id": feature_id, **state_dict(state)}

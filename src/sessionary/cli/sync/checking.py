@@ -13,7 +13,7 @@ import click
 from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import print_command, set_in
 from sessionary.cli.sync import places
-from sessionary.cli.sync.formatting import PARTLY, cost_line
+from sessionary.cli.sync.formatting import cost_line
 from sessionary.cli.text import one_line, shell_line
 from sessionary.errors import Corrupt
 from sessionary.sync.checking import Checked, Fault
@@ -84,7 +84,7 @@ def check_command(
 def _code(found: list[_Found]) -> int:
     if not all(one.checked.is_right for one in found):
         return Corrupt.exit_code
-    return PARTLY if any(one.checked.error is not None for one in found) else 0
+    return options.PARTLY if any(one.checked.error is not None for one in found) else 0
 
 
 def _lines(found: list[_Found], device: str) -> Iterator[str]:

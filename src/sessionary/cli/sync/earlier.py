@@ -78,7 +78,7 @@ Examples:
     metavar="FILE",
     help="A version that an earlier restore kept beside the session: undoes that restore.",
 )
-@places.as_json
+@options.json_result
 def restore_command(
     session: str,
     home: Path | None,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sessionary.cli import formatting, output
+from sessionary.cli import formatting, options, output
 from sessionary.cli.changing import set_in
 from sessionary.cli.sync.places import Here
 from sessionary.cli.text import harmless, one_line
@@ -16,7 +16,6 @@ from sessionary.sync.links import is_link
 from sessionary.sync.report import Beside, Hold, Outcome, Report, SyncStatus, Where
 from sessionary.sync.retry import Cost
 
-PARTLY = 3
 _SIGNS = {
     SyncStatus.FAILED: ("✗", "red"),
     SyncStatus.DIVERGED: ("!", "yellow"),
@@ -41,7 +40,7 @@ class Result(NamedTuple):
     @property
     def code(self) -> int:
         """The exit code: 3 if something failed, or is held back because it is damaged or behind a symbolic link."""
-        return PARTLY if any(_needs_attention(one.outcome) for one in self.outcomes) else 0
+        return options.PARTLY if any(_needs_attention(one.outcome) for one in self.outcomes) else 0
 
 
 def together(reports: Iterable[tuple[str, Report]], spared: Cost) -> Result:

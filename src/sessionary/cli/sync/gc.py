@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from sessionary.cli import formatting, output
+from sessionary.cli import formatting, options, output
 from sessionary.cli.param_types import Finite
 from sessionary.cli.progress import Progress, waiting
 from sessionary.cli.sync import places
 from sessionary.cli.sync.chosen import chosen
-from sessionary.cli.sync.formatting import PARTLY, cost_line
+from sessionary.cli.sync.formatting import cost_line
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
 from sessionary.sync.gc.leftovers import Leftovers, count_leftovers
@@ -53,7 +53,7 @@ Examples:
     metavar="DAYS",
     help="Minimum age of what is removed.",
 )
-@places.as_json
+@options.json_result
 def gc_command(settings_path: Path | None, remove: bool, days: float, json_: bool) -> int:
     """Count data on the remote that no session references; with --remove, remove the old part of it.
 
@@ -80,7 +80,7 @@ def gc_command(settings_path: Path | None, remove: bool, days: float, json_: boo
         output.lines(_lines(found))
         output.lines(_told(done) if done else _not_asked(found))
         output.aside(cost_line(remote.cost))
-    return PARTLY if found.holes or (done and not done.is_whole) else 0
+    return options.PARTLY if found.holes or (done and not done.is_whole) else 0
 
 
 def _counted(remote: RetryingRemote) -> Leftovers:

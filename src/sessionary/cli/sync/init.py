@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.changing import done
 from sessionary.cli.project_options import may_ask
 from sessionary.cli.sync import places
@@ -72,7 +72,7 @@ Examples:
     help="A setting of the store, such as region or endpoint.",
 )
 @click.option("--replace", is_flag=True, help="Replace the previous settings.")
-@places.as_json
+@options.json_result
 def init_command(
     address: str,
     settings_path: Path | None,

@@ -71,7 +71,6 @@ quiet = click.option(
     metavar="SECONDS",
     help="Leave sessions alone that changed within this time: an agent may have them open.",
 )
-as_json = click.option("--json", "json_", is_flag=True, help="Print the result as one JSON document.")
 
 
 @dataclass(frozen=True, slots=True)

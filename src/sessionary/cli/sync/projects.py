@@ -94,7 +94,7 @@ Examples:
 @places.root
 @places.settings_file
 @click.option("--new", is_flag=True, help="Make it a new project on the remote.")
-@places.as_json
+@options.json_result
 def bind_command(
     folder: Path,
     identity: str | None,

@@ -27,7 +27,7 @@ Examples:
 @click.option(
     "--many-deletions", is_flag=True, help="Push deletions even if half of all sessions were deleted at once."
 )
-@places.as_json
+@options.json_result
 def push_command(
     home: Path | None, root: Path, settings_path: Path | None, many_deletions: bool, json_: bool
 ) -> int:
@@ -58,7 +58,7 @@ Examples:
 @places.root
 @places.settings_file
 @places.quiet
-@places.as_json
+@options.json_result
 def pull_command(home: Path | None, root: Path, settings_path: Path | None, quiet: float, json_: bool) -> int:
     """Download new data from the remote.
 

@@ -12,7 +12,7 @@ from sessionary.cli import completing, formatting, options, output, project_opti
 from sessionary.cli.changing import done, print_command
 from sessionary.cli.sync import conflicts, places
 from sessionary.cli.sync.conflicts import Pair, Pending
-from sessionary.cli.sync.formatting import PARTLY, print_result, together
+from sessionary.cli.sync.formatting import print_result, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
 from sessionary.layouts.base import ids_named
@@ -37,7 +37,7 @@ Examples:
 @click.option(
     "--keep", type=click.Choice(_KEEP), help="The version to keep; the other one goes to the trash."
 )
-@places.as_json
+@options.json_result
 @click.option(
     "--jsonl", is_flag=True, help="Print the conflicts as JSON Lines: one session or file per line."
 )
@@ -100,7 +100,7 @@ def _list(here: places.Here, json_: bool, jsonl: bool) -> int:
         raise
     found = [*parted, *held, *beside]
     _show(found, json_, jsonl)
-    return PARTLY if any(one.what == conflicts.UNKNOWN for one in found) else 0
+    return options.PARTLY if any(one.what == conflicts.UNKNOWN for one in found) else 0
 
 
 def _show(found: list[Pending], json_: bool, jsonl: bool) -> None:

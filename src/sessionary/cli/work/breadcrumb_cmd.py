@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.text import one_line
 from sessionary.cli.work import places
-from sessionary.cli.work.groups import InOrder
 from sessionary.errors import NotFound
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.lost import move_lost
@@ -19,7 +19,7 @@ from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 
 
-@click.group("breadcrumb", cls=InOrder)
+@click.group("breadcrumb", cls=SuggestingGroup)
 def breadcrumb_command() -> None:
     """Add a breadcrumb to a work session, or move breadcrumbs that belong to no session into one."""
 
@@ -43,7 +43,7 @@ Examples:
 )
 @click.option("--kind", default="note", show_default=True, metavar="WORD", help="note, decision, result, …")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag to find it by; may be repeated.")
-@places.as_json
+@options.json_result
 def add_command(
     root: Path | None,
     cookie: str,
@@ -101,7 +101,7 @@ Example:
 @click.argument("folder", metavar="FOLDER")
 @places.session
 @places.root
-@places.as_json
+@options.json_result
 def move_command(folder: str, session: str, root: Path | None, json_: bool) -> int:
     """Move breadcrumbs that belong to no session into one.
 

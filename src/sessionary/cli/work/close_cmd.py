@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.work import places
 from sessionary.layouts.maestro.records import document_of
 
@@ -21,7 +21,7 @@ Examples:
 )
 @places.session
 @places.root
-@places.as_json
+@options.json_result
 def close_command(session: str, root: Path | None, json_: bool) -> int:
     """End a work session as completed.
 

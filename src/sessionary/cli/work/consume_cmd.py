@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.work import delivering, places
 from sessionary.cli.work.inbox_cmd import show_pending
@@ -38,7 +38,7 @@ Examples:
 @click.option(
     "--dry-run", is_flag=True, help="Show pending messages without applying them, as `work pending` does."
 )
-@places.as_json
+@options.json_result
 def consume_command(
     session: str,
     root: Path | None,
@@ -111,7 +111,7 @@ def code_of(report: Report) -> int:
     if report.bad or report.damaged or any(map(places.is_damage, report.problems)):
         return places.DAMAGED
     failed = report.failures or any(problem.code == "dead_letter" for problem in report.problems)
-    return places.PARTLY if failed else 0
+    return options.PARTLY if failed else 0
 
 
 def _handler(command: str | None, session_id: str, document: output.Growing | None) -> delivering.Handler:

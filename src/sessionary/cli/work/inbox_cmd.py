@@ -103,7 +103,7 @@ Examples:
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
 @places.root
 @delivering.consumer
-@places.as_json
+@options.json_result
 def revive_command(
     session: str, messages: tuple[str, ...], root: Path | None, consumer: str, json_: bool
 ) -> int:
@@ -136,7 +136,7 @@ Example:
 @places.session
 @places.root
 @delivering.consumer
-@places.as_json
+@options.json_result
 def quarantine_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
     """Move the files that `consume` reported as not being messages to breadcrumbs/error/.
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.work import delivering, places
-from sessionary.cli.work.groups import InOrder
 from sessionary.mailbox.mailbox import Mailbox
 
 COMPLETE = "The log is complete."
 
 
-@click.group("ledger", cls=InOrder)
+@click.group("ledger", cls=SuggestingGroup)
 def ledger_command() -> None:
     """Restore or accept the log of a work session that has lost lines.
 
@@ -34,7 +34,7 @@ Example:
 @places.session
 @places.root
 @delivering.consumer
-@places.as_json
+@options.json_result
 def restore_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
     """Restore the missing lines of the log, and set damaged ones aside.
 
@@ -68,7 +68,7 @@ Example:
 @places.session
 @places.root
 @delivering.consumer
-@places.as_json
+@options.json_result
 def accept_command(session: str, root: Path | None, consumer: str, json_: bool) -> int:
     """Accept the log as it is: the messages of missing lines are applied again.
 

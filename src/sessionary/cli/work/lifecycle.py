@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.changing import print_command
 from sessionary.cli.text import harmless, shell_line
 from sessionary.cli.work import places
@@ -74,7 +74,7 @@ Examples:
 @click.option(
     "--mode", type=Mode(), metavar="MODE", help="Let other accounts post: 2770 for the group, 1777 for all."
 )
-@places.as_json
+@options.json_result
 def start_command(
     root: Path | None,
     type_: str,
@@ -123,7 +123,7 @@ Example:
 )
 @places.session
 @places.root
-@places.as_json
+@options.json_result
 def pause_command(session: str, root: Path | None, json_: bool) -> int:
     """Pause a running work session.
 
@@ -142,7 +142,7 @@ Example:
 )
 @places.session
 @places.root
-@places.as_json
+@options.json_result
 def resume_command(session: str, root: Path | None, json_: bool) -> int:
     """Resume a paused or interrupted work session.
 
@@ -164,7 +164,7 @@ Example:
 @places.session
 @places.root
 @click.option("--reason", metavar="TEXT", help="The reason, stored with the session.")
-@places.as_json
+@options.json_result
 def interrupt_command(session: str, root: Path | None, reason: str | None, json_: bool) -> int:
     """Interrupt a work session.
 
@@ -183,7 +183,7 @@ Example:
 )
 @places.session
 @places.root
-@places.as_json
+@options.json_result
 def fail_command(session: str, root: Path | None, json_: bool) -> int:
     """End a work session as failed.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sessionary.cli import completing, output
+from sessionary.cli import completing, options, output
 from sessionary.cli.gitignore_hint import print_afterwards
 from sessionary.cli.text import one_line, wrap
 from sessionary.disk.fs import OS_FS
@@ -23,7 +23,6 @@ from sessionary.layouts.maestro.tree import Node, forest, latest_key
 from sessionary.model import Problem
 from sessionary.workspace import check_folder, check_store
 
-PARTLY = 3
 DAMAGED = Corrupt.exit_code
 _PRINTED = 5  # of each kind: a project may hold hundreds of sessions of the older format
 _DAMAGE = frozenset(
@@ -65,7 +64,6 @@ root = click.option(
     is_eager=True,  # other parameters are resolved in it
     help="The folder of the work sessions, or of their project.  [default: docs/sessions]",
 )
-as_json = click.option("--json", "json_", is_flag=True, help="Print it as one JSON document.")
 
 
 def _ids(ctx: click.Context) -> list[str]:
@@ -99,7 +97,7 @@ def print_problems(problems: Iterable[Problem]) -> int:
             output.aside(f"{code}: {number - _PRINTED:,} more")
     if any(map(is_damage, once)):
         return DAMAGED
-    return PARTLY if any(problem.code in _NOT_SEEN for problem in once) else 0
+    return options.PARTLY if any(problem.code in _NOT_SEEN for problem in once) else 0
 
 
 def is_damage(problem: Problem) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.text import fit, one_line
 from sessionary.cli.work import exports, facts, places, render, standing
 from sessionary.cli.work.exports import Whole
@@ -39,7 +39,7 @@ Examples:
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Show the last N breadcrumbs.")
 @click.option("--export-json", metavar="FILE", help="Write everything as JSON to FILE, which must not exist.")
 @click.option("--export-md", metavar="FILE", help="Write a Markdown report to FILE, which must not exist.")
-@places.as_json
+@options.json_result
 def show_command(
     session: str,
     root: Path | None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sessionary.cli import output
+from sessionary.cli import options, output
 from sessionary.cli.formatting import count
 from sessionary.cli.text import column, fit, one_line
 from sessionary.cli.work import facts, places, render
@@ -33,7 +33,7 @@ Examples:
 @places.root
 @click.option("--tree", is_flag=True, help="With ID, count the sessions below it too.")
 @click.option("--include-children", "tree", is_flag=True, help="The same as --tree.")
-@places.as_json
+@options.json_result
 def stats_command(session: str | None, root: Path | None, tree: bool, json_: bool) -> int:
     """Show totals over work sessions, also by model.
 

@@ -9,9 +9,9 @@ import click
 
 from sessionary.cli import options, output
 from sessionary.cli.formatting import count
+from sessionary.cli.suggesting import SuggestingGroup
 from sessionary.cli.text import cells, column, fit, harmless, one_line
 from sessionary.cli.work import places, render, show_cmd
-from sessionary.cli.work.groups import InOrder
 from sessionary.errors import Invalid
 from sessionary.layouts.maestro.records import WorkSession, document_of
 from sessionary.layouts.maestro.subwork import ENDS, Closed
@@ -32,7 +32,7 @@ class Context(click.ParamType[dict[str, str]]):
         return {"kind": kind, "ref": ref}
 
 
-@click.group("subwork", cls=InOrder)
+@click.group("subwork", cls=SuggestingGroup)
 def subwork_command() -> None:
     """Do a part of the work in a session of its own.
 
@@ -54,7 +54,7 @@ Example:
     "--context", type=Context(), metavar="KIND:REF", help="Where it happens.  [default: that of the parent]"
 )
 @click.option("--no-pause-parent", is_flag=True, help="Keep the parent running.")
-@places.as_json
+@options.json_result
 def start_command(
     parent: str,
     root: Path | None,
@@ -114,7 +114,7 @@ Example:
 )
 @_child
 @places.root
-@places.as_json
+@options.json_result
 def show_command(child: str, root: Path | None, json_: bool) -> int:
     """Show sub-work with its result."""
     store = places.store_at(root)
@@ -145,7 +145,7 @@ Examples:
     help="ok completes the session, failed fails it, partial interrupts it.",
 )
 @click.option("--no-resume-parent", is_flag=True, help="Leave the parent paused.")
-@places.as_json
+@options.json_result
 def close_command(
     child: str, root: Path | None, summary: str, status: str, no_resume_parent: bool, json_: bool
 ) -> int:
@@ -177,7 +177,7 @@ Example:
 )
 @_child
 @places.root
-@places.as_json
+@options.json_result
 def resume_parent_command(child: str, root: Path | None, json_: bool) -> int:
     """Resume the paused parent of CHILD. Refused while a session below it is open.
 
