@@ -7,7 +7,7 @@ needs only the event log, does not load the rest. A test pins the list of names.
 from typing import TYPE_CHECKING
 
 from sessionary.lazy_exports import on_demand
-from sessionary.version import __version__
+from sessionary.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from sessionary.errors import AlreadyExists as AlreadyExists
