@@ -101,6 +101,7 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     """What a list shows of one session. Times are UTC; None where the session does not say.
 
     `listed` is False for what lies among the sessions and is none of them: no list shows it, `check` reports it.
+    `cwd` is the folder that the agent worked in, `branch` its git branch, `usage` the usage by model.
     """
 
     ref: SessionRef
@@ -116,6 +117,152 @@ class Summary(Struct, frozen=True, array_like=True, gc=False):
     health: str
     problems: list[Problem] = field(default_factory=list)
     listed: bool = True
+    cwd: str | None = None
+    branch: str | None = None
+    usage: dict[str, Usage] = field(default_factory=dict)
+
+
+class Usage(Struct, frozen=True, array_like=True, gc=False):
+    """Tokens of one or several responses of a model, each kind counted once, and the cost in US dollars if stated."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost: float | None = None
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum of both."""
+        costs = [one for one in (self.cost, other.cost) if one is not None]
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.reasoning + other.reasoning,
+            sum(costs) if costs else None,
+        )
+
+
+class Place(NamedTuple):
+    """Where a record is stored: a file with line (from 1) and byte (from 0)."""
+
+    path: str | None
+    line: int | None = None
+    byte: int | None = None
+
+
+class Text(NamedTuple):
+    """Words that were said."""
+
+    text: str
+
+
+class Thinking(NamedTuple):
+    """Words that a model thought; empty where only a signature is stored."""
+
+    text: str
+
+
+class ToolCall(NamedTuple):
+    """A call of a tool: its id, the name of the tool (``?`` if missing), and the arguments, decoded where possible."""
+
+    call_id: str | None
+    name: str
+    arguments: Any
+
+
+class ToolResult(NamedTuple):
+    """The result of a tool: the id of the call, the result as it is stored, and whether it is an error."""
+
+    call_id: str | None
+    stored: Any
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The result in words; of a block that is no text, only its type."""
+        if isinstance(self.stored, str):
+            return self.stored
+        if not isinstance(self.stored, list):
+            return "" if self.stored is None else str(self.stored)
+        return "\n".join(filter(None, map(_words_of, self.stored)))
+
+
+class Other(NamedTuple):
+    """A part of another kind: ``image``, ``document``, … or ``record`` for a record that is no message.
+
+    Its value is kept where nothing else of the message can be shown.
+    """
+
+    kind: str
+    value: Any = None
+
+
+Part = Text | Thinking | ToolCall | ToolResult | Other
+
+
+class Message(Struct, frozen=True):
+    """One message, the same for every agent.
+
+    Attributes:
+        role: ``user``, ``assistant``, ``system``, ``tool``, or another word that the store uses; None if it names none.
+        origin: who is behind it: ``person``, ``agent``, ``tool``, ``harness`` (reminders, hooks, notices), or
+            ``compaction`` (a summary that stands for earlier messages).
+        parts: what it says, in order.
+        time: when (UTC); None if the record does not say.
+        id: the agent's own id of it.
+        parent: the id of the message before it, in stores that are trees.
+        model: the model that wrote it.
+        usage: what the model was given and gave for it.
+        place: where it is stored.
+    """
+
+    role: str | None
+    origin: str
+    parts: tuple[Part, ...]
+    time: datetime | None = None
+    id: str | None = None
+    parent: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    place: Place = Place(None)
+
+    @property
+    def text(self) -> str:
+        """The words: of a tool's message what the tools answered, of any other its texts."""
+        if self.role == "tool":
+            return "\n".join(part.text for part in self.parts if isinstance(part, ToolResult))
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text) and part.text)
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The tools that are called."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
+
+    @property
+    def results(self) -> list[ToolResult]:
+        """What tools answered."""
+        return [part for part in self.parts if isinstance(part, ToolResult)]
+
+    @property
+    def thoughts(self) -> list[str]:
+        """What the model thought, as far as it is stored."""
+        return [part.text for part in self.parts if isinstance(part, Thinking) and part.text]
+
+
+PERSON, AGENT, TOOL, HARNESS, COMPACTION = "person", "agent", "tool", "harness", "compaction"
+
+
+def _words_of(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return ""
+    text = block.get("text")
+    is_text = isinstance(text, str) and block.get("type") in ("text", "input_text", "output_text")
+    return str(text) if is_text and text else f"[{block.get('type')}]"
 
 
 class Cursor(Struct, frozen=True):

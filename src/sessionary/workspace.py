@@ -24,7 +24,7 @@ from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout
-from sessionary.model import Entry, Problem, SessionRef, Severity, Summary
+from sessionary.model import Message, Problem, SessionRef, Severity, Summary
 from sessionary.xdg import cache_folder
 
 if TYPE_CHECKING:
@@ -328,8 +328,8 @@ class Workspace:
                 found += layout.check_home()
         return found
 
-    def read_file(self, path: Path) -> Iterator[Entry]:
-        """The readable records of any JSON Lines file.
+    def read_file(self, path: Path) -> Iterator[Message | Problem]:
+        """The messages of any JSON Lines file.
 
         Raises:
             NotFound: there is no such file.
@@ -337,8 +337,9 @@ class Workspace:
         """
         # Here and below, since a list needs neither.
         from sessionary.layouts.amplifier.conversation import read_entries
+        from sessionary.turns.typed import typed
 
-        return read_entries(self._fs, str(path), None)
+        return typed(read_entries(self._fs, str(path), None), str(path))
 
     def check_file(self, path: Path) -> list[Problem]:
         """Everything that is not as it should be in any JSON Lines file of messages. Raises as `read_file`."""

@@ -15,9 +15,9 @@ from sessionary import codec
 from sessionary.cli import drawn
 from sessionary.cli.formatting import clock, count, stamp
 from sessionary.cli.output import has_colours, paint
-from sessionary.cli.said import Said
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
-from sessionary.turns import ToolCall, ToolResult
+from sessionary.model import PERSON, Message, Other, Text, Thinking, ToolCall, ToolResult
+from sessionary.turns.typed import Numbered
 
 UNFOLDED = 20
 HEAD = 8
@@ -80,7 +80,7 @@ class Page:
         self._waiting: dict[str | None, ToolCall] = {}
         self._speaker: str | None = None
 
-    def lines(self, messages: Iterable[Said]) -> Iterator[str]:
+    def lines(self, messages: Iterable[Numbered]) -> Iterator[str]:
         """The lines of the messages, in order."""
         window, full = self._window, self._full
         for message in messages:
@@ -97,38 +97,43 @@ class Page:
         if window is None:
             yield from self._unanswered()
 
-    def _message(self, message: Said) -> Iterator[str]:
+    def _message(self, numbered: Numbered) -> Iterator[str]:
+        message = numbered.message
         for result in message.results:
             yield from self._call(self._waiting.pop(result.call_id, None), result)
         if message.results and (message.role == "tool" or not message.text):
             return
         yield from self._unanswered()
-        yield from self._person(message) if message.person else self._other(message)
+        is_person = message.origin == PERSON
+        yield from self._person(message, numbered.turn) if is_person else self._other(message)
         self._waiting = {call.call_id: call for call in message.calls}
 
-    def _mark(self, message: Said) -> Iterator[str]:
+    def _mark(self, numbered: Numbered) -> Iterator[str]:
         """A line that marks the requested message."""
         self._speaker = None
         yield ""
-        yield paint(f"▶ message {message.index}, line {message.line}", "yellow")
+        line = numbered.message.place.line
+        yield paint(f"▶ message {numbered.index}" + (f", line {line}" if line else ""), "yellow")
 
-    def _person(self, message: Said) -> Iterator[str]:
+    def _person(self, message: Message, turn: int) -> Iterator[str]:
         time = f" {stamp(message.time, self._now)} ──" if message.time else ""
         yield ""
-        yield paint(f"── {message.turn} ── You ".ljust(self._width - cells(time), "─") + time, "cyan")
-        yield from self._words(message.text or _blocks(message.record))
+        yield paint(f"── {turn} ── You ".ljust(self._width - cells(time), "─") + time, "cyan")
+        yield from self._words(message.text or _kinds(message))
         self._speaker = "You"
 
-    def _other(self, message: Said) -> Iterator[str]:
+    def _other(self, message: Message) -> Iterator[str]:
         if message.role is None:
-            yield self._aside("record", codec.encode_line(codec.sanitize(message.record)).decode())
+            for part in message.parts:
+                value = part.value if isinstance(part, Other) else part
+                yield self._aside("record", codec.encode_line(codec.sanitize(value)).decode())
         elif message.role == "user":
-            yield from self._folded("hook", message.text or _blocks(message.record))
+            yield from self._folded("hook", message.text or _kinds(message))
         else:
             speaker = _SPEAKERS.get(message.role, message.role)
             if speaker != self._speaker or message.text:
                 yield from self._label(speaker, message.time)
-            for thought in _thoughts(message.record):
+            for thought in message.thoughts:
                 yield from self._folded("thinking", thought)
             yield from self._drawn(message.text)
 
@@ -230,21 +235,10 @@ def _answer(result: ToolResult) -> tuple[str, str]:
     return printed, f"✗ exit {code}" if isinstance(code, int) and code else verdict
 
 
-def _thoughts(record: dict[str, Any]) -> Iterator[str]:
-    content = record.get("content")
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and isinstance(block.get("thinking"), str):
-            yield block["thinking"]
-    if isinstance(record.get("thinking_text"), str):
-        yield record["thinking_text"]
-
-
-def _blocks(record: dict[str, Any]) -> str:
+def _kinds(message: Message) -> str:
     """A description of a message without text."""
-    content = record.get("content")
-    kinds = (
-        [str(block.get("type")) for block in content if isinstance(block, dict)]
-        if isinstance(content, list)
-        else []
-    )
-    return " ".join(f"[{kind}]" for kind in kinds) or "(no text)"
+    kinds = [part.kind if isinstance(part, Other) else _KINDS.get(type(part), "") for part in message.parts]
+    return " ".join(f"[{kind}]" for kind in kinds if kind) or "(no text)"
+
+
+_KINDS = {ToolCall: "tool_use", ToolResult: "tool_result", Thinking: "thinking", Text: "text"}

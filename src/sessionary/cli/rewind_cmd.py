@@ -13,9 +13,10 @@ import click
 from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.progress import waiting
-from sessionary.cli.said import said
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import Rewound, rewind
+from sessionary.model import PERSON
+from sessionary.turns.typed import numbered
 from sessionary.workspace import Workspace
 
 _SHOWN = 12
@@ -64,10 +65,10 @@ def rewind_command(session: str, turn: int, home: Path | None, dry_run: bool, js
 def _going(workspace: Workspace, target: Chosen, turn: int) -> Iterator[dict[str, Any]]:
     """The turns that would be removed, each by what the user said."""
     ref = workspace.ref_for_path(Path(target.folder))
-    for message in said(workspace.layout_of(ref).entries(ref)):
-        if message.person and message.turn > turn:
-            text = one_line(message.text)[:200]
-            yield {"turn": message.turn, "index": message.index, "timestamp": message.time, "text": text}
+    for one in numbered(workspace.layout_of(ref).read(ref)):
+        if one.message.origin == PERSON and one.turn > turn:
+            text = one_line(one.message.text)[:200]
+            yield {"turn": one.turn, "index": one.index, "timestamp": one.message.time, "text": text}
 
 
 def _object(target: Chosen, done: Rewound, going: list[dict[str, Any]], undo: str | None) -> dict[str, Any]:

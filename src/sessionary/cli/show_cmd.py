@@ -7,17 +7,18 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.choice import project_names
 from sessionary.cli.page import Page, Window
-from sessionary.cli.said import Said, as_object, said
 from sessionary.cli.targets import Target, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
-from sessionary.model import Entry, Problem, Severity, Summary
+from sessionary.model import Message, Problem, Severity, Summary
+from sessionary.turns.typed import Numbered, numbered
 from sessionary.workspace import Workspace
 
 AROUND = 3
@@ -100,16 +101,16 @@ def show_command(
         raise click.UsageError("--turns, --tail and ID:INDEX exclude each other")
     summary = None if isinstance(found, Path) else workspace.layout_of(found).summary(found)
     problems = workspace.check_file(found) if isinstance(found, Path) else summary.problems if summary else []
-    messages = said(_entries(workspace, found, problems))
+    messages = numbered(_read(workspace, found, problems))
     window = None if index is None else _window(index, AROUND if around is None else around)
     first = 0
     if tail is not None:
-        first = max(sum(1 for _ in _entries(workspace, found, problems)) - tail, 0)
+        first = max(sum(1 for _ in numbered(_read(workspace, found, problems))) - tail, 0)
         if json_ or jsonl:
             messages = (message for message in messages if message.index >= first)
     elif window is None:
         if turns is not None and min(turns[0], turns[1] or 0) < 0:
-            turns = _from_the_end(turns, said(_entries(workspace, found, problems)))
+            turns = _from_the_end(turns, numbered(_read(workspace, found, problems)))
         messages = _chosen(messages, turns)
     elif json_ or jsonl:
         messages = _within(messages, window)
@@ -156,12 +157,12 @@ def _window(index: int, around: int) -> Window:
     return Window(max(index - around, 0), index, index + around)
 
 
-def _within(messages: Iterable[Said], window: Window) -> Iterator[Said]:
+def _within(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
     """The messages of the window."""
     return (message for message in _up_to(messages, window) if message.index >= window.first)
 
 
-def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
+def _up_to(messages: Iterable[Numbered], window: Window) -> Iterator[Numbered]:
     """The messages up to the last one of the window; those before it are wanted for the calls that they make.
 
     Raises:
@@ -184,7 +185,7 @@ def _up_to(messages: Iterable[Said], window: Window) -> Iterator[Said]:
         raise Invalid(f"no message {window.marked}: the session has {what}", operation="show", hint=hint)
 
 
-def _from_the_end(turns: Turns, messages: Iterable[Said]) -> Turns:
+def _from_the_end(turns: Turns, messages: Iterable[Numbered]) -> Turns:
     """The turns with negative numbers counted from the last one.
 
     Raises:
@@ -210,21 +211,19 @@ def _print(head: Iterator[str], page: Iterator[str]) -> None:
         output.line(line)
 
 
-def _entries(workspace: Workspace, found: Target, problems: list[Problem]) -> Iterator[Entry]:
-    """The records; a file that has none because it is something else, or broken, is an error and not an empty page.
+def _read(workspace: Workspace, found: Target, problems: list[Problem]) -> Iterator[Message | Problem]:
+    """The messages; a file that has none because it is something else, or broken, is an error and not an empty page.
 
     Raises:
         Corrupt: nothing in it can be read.
     """
     empty = True
     try:
-        for entry in (
-            workspace.read_file(found)
-            if isinstance(found, Path)
-            else workspace.layout_of(found).entries(found)
+        for one in (
+            workspace.read_file(found) if isinstance(found, Path) else workspace.layout_of(found).read(found)
         ):
-            empty = False
-            yield entry
+            empty = empty and isinstance(one, Problem)
+            yield one
     except NotFound:
         if isinstance(found, Path):
             raise
@@ -233,7 +232,27 @@ def _entries(workspace: Workspace, found: Target, problems: list[Problem]) -> It
         raise Corrupt(f"{worst.path}: {worst.message}", operation="show", path=worst.path, hint=worst.repair)
 
 
-def _chosen(messages: Iterable[Said], turns: Turns | None) -> Iterator[Said]:
+def as_object(numbered: Numbered) -> dict[str, Any]:
+    """A message with the field names of docs/cli-json.md."""
+    message = numbered.message
+    return {
+        "index": numbered.index,
+        "line": message.place.line,
+        "turn": numbered.turn,
+        "role": message.role,
+        "text": message.text,
+        "timestamp": message.time,
+        "tools": [
+            {"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.calls
+        ],
+        "results": [
+            {"id": result.call_id, "text": result.text, "is_error": result.is_error}
+            for result in message.results
+        ],
+    }
+
+
+def _chosen(messages: Iterable[Numbered], turns: Turns | None) -> Iterator[Numbered]:
     """The messages of the wanted turns.
 
     Raises:

@@ -18,10 +18,10 @@ from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import column, fit, one_line
+from sessionary.codec.times import parse_time
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.event_reader import RESPONSE, EventReader, Usage
 from sessionary.layouts.amplifier.files import EVENTS
-from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.model import Severity, Summary
 from sessionary.workspace import Workspace
 

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from sessionary.errors import AmbiguousId, NotFound
 from sessionary.layouts.fields import Merged
-from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary
+from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary
 
 MTIME_GRACE = 2.0
 """Seconds for which a file must have been left alone before it can be told by its times whether it changed.
@@ -262,6 +262,17 @@ class Layout(Protocol):
 
         Raises:
             NotFound: the session is gone.
+        """
+        ...
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        """The messages of the conversation in the order of the store, in one pass and bounded memory.
+
+        What cannot be read stands as a problem where it occurs, if the layout does not report it in `summary`.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: it cannot be read.
         """
         ...
 

@@ -7,8 +7,9 @@ prefilter     conversations -> those that plainly contain no match, found by thr
 scan          conversations -> hits
 """
 
+from sessionary.model import PERSON
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
-from sessionary.search.scan import PERSON, Hit, Place, Query, Search, SearchStats
+from sessionary.search.scan import Hit, Place, Query, Search, SearchStats
 from sessionary.search.text_parts import PARTS, Piece, pieces
 
 __all__ = [

@@ -15,7 +15,7 @@ import stringzilla
 
 from sessionary.codec import object_lines
 from sessionary.codec.decode import REFUSED
-from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
+from sessionary.codec.times import parse_time, timestamp_of
 
 _decode = msgspec.json.Decoder().decode
 

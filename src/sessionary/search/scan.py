@@ -12,24 +12,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sessionary.disk.fs import OS_FS, READ, Fs, read_at, reason_of, require_regular
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Layout
-from sessionary.model import Problem, SessionRef, Severity
-from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain_record, time_of
+from sessionary.model import PERSON, Message, Problem, SessionRef, Severity
+from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain_record
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.text_parts import CALL, Piece, pieces
-from sessionary.turns import is_real_user
-from sessionary.turns.history_messages import as_message
+from sessionary.turns.typed import message_of, numbered
 
 # Fits into the processor cache between reading and searching.
 WINDOW = 1 << 18
 AROUND = 240
-PERSON = "person"
-# Clocks of machines differ, and a file's modification time may precede its last message's timestamp.
+# Clocks of two machines differ, and a file may have been closed a little before its last message says.
 _SLACK = 24 * 3600.0
 
 
@@ -201,12 +199,12 @@ class Search:
         """Yield the hits behind byte `done`, reading record by record."""
         time = None
         try:
-            for entry in place.layout.entries(place.ref):
-                record = entry.record
-                found = self.match(record.value) if record.byte >= done else None
-                if found and (hit := self.hit(place, found, entry.index, record.byte, time)):
+            for one in numbered(place.layout.read(place.ref)):
+                message, byte = one.message, one.message.place.byte or 0
+                found = self.match(message) if byte >= done else None
+                if found and (hit := self.hit(place, found, one.index, byte, time)):
                     yield hit
-                time = time_of(record.value) or time
+                time = message.time or time
             problems = place.layout.summary(place.ref).problems
         except NotFound:
             return  # moved to the trash meanwhile
@@ -231,15 +229,14 @@ class Search:
         """True if there is any such line."""
         return self._probe.finds(data, end)
 
-    def match(self, message: dict[str, Any]) -> _Found | None:
+    def match(self, message: Message) -> _Found | None:
         """Return the match in a message if it meets all conditions except time; else None."""
-        message = as_message(message)
         roles = self._query.roles
-        if roles and message.get("role") not in roles and not (PERSON in roles and is_real_user(message)):
+        if roles and message.role not in roles and not (PERSON in roles and message.origin == PERSON):
             return None
         return _best(self._query, list(self._texts(message)), message)
 
-    def _texts(self, message: dict[str, Any]) -> Iterator[_Text]:
+    def _texts(self, message: Message) -> Iterator[_Text]:
         """Yield the texts to search."""
         query = self._query
         for piece in pieces(message):
@@ -251,17 +248,16 @@ class Search:
     def hit(self, place: Place, found: _Found, index: int, byte: int, before: datetime | None) -> Hit | None:
         """Return the hit if its time is requested; `before` is the time of the last earlier message with one."""
         message, piece = found.message, found.text.piece
-        own = time_of(message)
+        own = message.time
         if not self._in_time(place, own or before):
             return None
         excerpt, marks, cut = _excerpt(found.text.text, found.marks)
-        role, person = message.get("role"), is_real_user(message)
         return Hit(
             place.ref,
             index,
             byte,
-            role if isinstance(role, str) else None,
-            person,
+            message.role,
+            message.origin == PERSON,
             own,
             own or before,
             piece.part,
@@ -312,7 +308,7 @@ class _File:
         try:
             for low, data, end in self._windows():
                 for begin, stop in self._search.candidates(data, end):
-                    found = self._search.match(plain_record(data, begin, stop))
+                    found = self._search.match(message_of(plain_record(data, begin, stop)))
                     if found is not None:
                         self._count(low + begin)
                         hit = self._search.hit(self._place, found, self._records, low + begin, self._time)
@@ -378,12 +374,12 @@ class _Text(NamedTuple):
 class _Found(NamedTuple):
     """A matching message, and the positions."""
 
-    message: dict[str, Any]
+    message: Message
     text: _Text
     marks: list[Span]
 
 
-def _best(query: Query, texts: list[_Text], message: dict[str, Any]) -> _Found | None:
+def _best(query: Query, texts: list[_Text], message: Message) -> _Found | None:
     """Return the text with most of the needles, and their positions; None unless each needle is in some text."""
     found = [[needle.spans(text.text) for needle in query.needles] for text in texts]
     if not texts or not all(any(row[at] for row in found) for at in range(len(query.needles))):

@@ -6,11 +6,12 @@ results are often JSON; only the texts in them are searched, so "stdout" does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.turns import results, text_of, tool_calls
+from sessionary.model import Message, Text
+from sessionary.turns import text_of
 
 TEXT, THINKING, CALL, RESULT = PARTS = ("text", "thinking", "call", "result")
 
@@ -29,30 +30,20 @@ class Piece(NamedTuple):
     text: str
 
 
-def pieces(message: Mapping[str, Any]) -> Iterator[Piece]:
+def pieces(message: Message) -> Iterator[Piece]:
     """Yield the texts of a message in reading order. Only tool arguments may be empty."""
-    for thought in _thoughts(message):
+    for thought in message.thoughts:
         yield Piece(THINKING, None, thought)
-    answers = results(message)
-    is_answer = bool(answers) and (message.get("role") == "tool" or "tool_call_id" in message)
-    if not is_answer and (text := text_of(message)):
+    text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
+    if text:
         yield Piece(TEXT, None, text)
-    for call in tool_calls(message):
+    for call in message.calls:
         yield Piece(CALL, call.name, _inner(call.arguments))
-    for answer in answers:
+    for answer in message.results:
         stored = answer.stored
         # Not `answer.text`: it contains placeholders such as "[image]".
         if text := _inner(stored if isinstance(stored, dict) else text_of({"content": stored})):
             yield Piece(RESULT, None, text)
-
-
-def _thoughts(message: Mapping[str, Any]) -> Iterator[str]:
-    content = message.get("content")
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and isinstance(block.get("thinking"), str):
-            yield block["thinking"]
-    if isinstance(message.get("thinking_text"), str):
-        yield message["thinking_text"]
 
 
 def _inner(value: Any) -> str:

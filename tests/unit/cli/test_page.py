@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sessionary.cli.page import Page
-from sessionary.cli.said import said
 from sessionary.model import Cursor, Entry, Record
+from sessionary.turns.typed import numbered, typed
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ def page(*records: dict[str, Any], full: bool = False, width: int = 80) -> list[
     entries = [
         Entry(at, Record(record, at + 1, 0, b""), Cursor(0, 0, 0)) for at, record in enumerate(records)
     ]
-    return list(Page(width, full=full, now=NOW).lines(said(entries)))
+    return list(Page(width, full=full, now=NOW).lines(numbered(typed(entries))))
 
 
 def call(arguments: Any, name: str = "tool") -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.codec import encode_line
+from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.errors import Invalid
 from sessionary.layouts.amplifier.messages import (
     REDACTED,
@@ -18,10 +19,8 @@ from sessionary.layouts.amplifier.messages import (
     as_dict,
     clean_dict,
     is_kept,
-    parse_time,
     redact,
     stamp,
-    timestamp_of,
 )
 from sessionary.layouts.amplifier.write_op import kept_of
 from sessionary.testing.strategies import json_values, messages

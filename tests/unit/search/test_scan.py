@@ -17,6 +17,7 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
+from sessionary.turns.typed import message_of
 from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -115,7 +116,7 @@ def by_reading_everything(place: Place, needle: str, case: bool) -> Iterator[int
     fold = str if case else str.casefold
     wanted = fold(one_spaced(needle))
     for entry in place.layout.entries(place.ref):
-        if any(wanted in fold(one_spaced(piece.text)) for piece in pieces(entry.record.value)):
+        if any(wanted in fold(one_spaced(piece.text)) for piece in pieces(message_of(entry.record.value))):
             yield entry.index
 
 
@@ -131,7 +132,11 @@ def test_the_hits_are_those_of_reading_everything(
     put: Put, data: bytes, draw: st.DataObject, case: bool, window: int, threads: bool
 ) -> None:
     place = put(data)
-    texts = [piece.text for entry in place.layout.entries(place.ref) for piece in pieces(entry.record.value)]
+    texts = [
+        piece.text
+        for entry in place.layout.entries(place.ref)
+        for piece in pieces(message_of(entry.record.value))
+    ]
     text = draw.draw(st.one_of(st.sampled_from([*texts, "a"]), strategies.text(max_size=6)))
     at = draw.draw(st.integers(0, max(len(text) - 1, 0)))
     needle = re.sub("[\ud800-\udfff]", "", text[at : at + draw.draw(st.integers(1, 8))])

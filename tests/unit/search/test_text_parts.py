@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from sessionary.search import Piece, pieces
+from sessionary.turns.typed import message_of
 
 
 def found(**message: Any) -> list[tuple[str, str | None, str]]:
-    return [(piece.part, piece.tool, piece.text) for piece in pieces(message)]
+    return [(piece.part, piece.tool, piece.text) for piece in pieces(message_of(message))]
 
 
 def test_what_is_said() -> None:
@@ -82,4 +83,6 @@ def test_no_depth_is_too_deep() -> None:
     deep: Any = "bottom"
     for _ in range(5000):
         deep = [deep]
-    assert list(pieces({"role": "tool", "content": {"a": deep}})) == [Piece("result", None, "bottom")]
+    assert list(pieces(message_of({"role": "tool", "content": {"a": deep}}))) == [
+        Piece("result", None, "bottom")
+    ]

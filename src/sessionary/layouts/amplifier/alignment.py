@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from sessionary.codec import encode_line
-from sessionary.layouts.amplifier.messages import timestamp_of
+from sessionary.codec.times import timestamp_of
 from sessionary.layouts.amplifier.recovery import StoredTranscript, one_line
 
 STAMP = "timestamp"

@@ -27,8 +27,8 @@ from stringzilla import count
 
 from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
+from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
-from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns.outline import Outline
 

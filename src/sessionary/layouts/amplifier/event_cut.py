@@ -22,10 +22,10 @@ from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
 from sessionary.codec.decode import REFUSED
+from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.line_reader import Head, LineFile
 from sessionary.layouts.amplifier.event_fields import Paths
 from sessionary.layouts.amplifier.event_heads import WIDTH, Top, top_of_head, top_of_line
-from sessionary.layouts.amplifier.messages import parse_time, timestamp_of
 from sessionary.turns import is_real_user, results, text_of, tool_calls
 
 PROMPT = "prompt:submit"

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypedDict
 import msgspec
 
 from sessionary.codec.decode import REFUSED
+from sessionary.codec.times import parse_time
 from sessionary.disk.line_reader import Head
 from sessionary.errors import Invalid
-from sessionary.layouts.amplifier.messages import parse_time
 
 WIDTH = 1024
 HUGE = 1 << 20

@@ -20,7 +20,7 @@ from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, METADATA,
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.fingerprints import fingerprint_of
-from sessionary.model import Cursor, Entry, Problem, SessionRef, Summary
+from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Summary
 
 # Sub-sessions are called `<parent span>-<own span>_<agent>`, earlier `<id of the parent>-<own span>_<agent>`.
 _OWN_SPAN = r"(?s).*-([0-9a-f]{16})_"
@@ -125,6 +125,11 @@ class AmplifierLayout:
         from sessionary.layouts.amplifier.conversation import read_entries
 
         return read_entries(self._fs, f"{ref.folder}/{TRANSCRIPT}", after)
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        from sessionary.turns.typed import typed  # here, since a list needs no messages
+
+        return typed(self.entries(ref), f"{ref.folder}/{TRANSCRIPT}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.folder

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
+from sessionary.codec.times import parse_time
 from sessionary.disk.fs import OS_FS, Fs, expanded, read_bytes
 from sessionary.errors import StorageFailed
 from sessionary.layouts.amplifier.files import METADATA
 from sessionary.layouts.amplifier.ids import check_id
-from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.layouts.amplifier.recovery import read_metadata
 
 FORK_MARKS = ("forked_from_turn", "forked_at")

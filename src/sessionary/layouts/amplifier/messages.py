@@ -6,15 +6,14 @@ they do not know, so a richer line costs them nothing, and what is dropped here 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import Enum
-from math import isfinite
 from typing import Any, Final
 
 from sessionary.codec import sanitize
 from sessionary.codec.encodings import is_bytes_form
+from sessionary.codec.times import in_utc
 from sessionary.errors import Invalid
 
 # A tuple, not a set: a role of any type can be looked up in it.
@@ -24,10 +23,6 @@ SECRET_KEYS: Final = frozenset(
     "api_key apikey api-key secret password token credential credentials private_key privatekey"
     " auth authorization".split()
 )
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_TEXT: Final = re.compile(r"-?\d{9,20}(?:\.\d+)?")
-_ZONE_WORD: Final = re.compile(r"\s*(?:Z|UTC|GMT)$")
 
 
 def as_dict(message: Any) -> dict[str, Any]:
@@ -71,44 +66,9 @@ def _thinking_text(block: Any) -> str | None:
     return str.__str__(text) if isinstance(text, str) else None
 
 
-def timestamp_of(message: Mapping[str, Any]) -> str | None:
-    """The time that a stored message bears, in the words it is written in there; None if it bears none.
-
-    Writers put it in three places: ``timestamp``, ``ts`` and ``metadata.timestamp``; the first that is filled counts.
-    """
-    usual = message.get("timestamp")
-    if type(usual) is str and usual and not usual.isspace():
-        return usual
-    metadata = message.get("metadata")
-    inner = metadata.get("timestamp") if metadata is not None and isinstance(metadata, Mapping) else None
-    for found in (usual, message.get("ts"), inner):
-        text = "" if found is None else str(found)
-        if text.strip():
-            return text
-    return None
-
-
 def stamp(now: datetime) -> str:
     """The time as the original wrote it: UTC, milliseconds, ``+00:00``. A time without a zone is taken as UTC."""
-    return _in_utc(now).isoformat(timespec="milliseconds")
-
-
-def parse_time(value: object) -> datetime | None:
-    """A time as anybody may have stored it, in UTC; None if it is none.
-
-    Reads ISO 8601 with any number of digits of a second, with ``Z``, an offset or neither (then it is UTC), and
-    seconds, milli-, micro- or nanoseconds since 1970, told apart by their size.
-    """
-    if isinstance(value, bool):
-        return None
-    try:
-        if isinstance(value, int | float):
-            return _from_epoch(value)
-        if isinstance(value, datetime):
-            return _in_utc(value)
-        return _from_text(value.strip()) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
+    return in_utc(now).isoformat(timespec="milliseconds")
 
 
 def redact(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,28 +90,3 @@ def _redact(value: Any, secret: bool) -> Any:
     if isinstance(value, list):
         return [_redact(item, secret) for item in value]
     return value
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _from_text(text: str) -> datetime:
-    # Digits first: Python reads a long row of them as a date, any separator, and a time.
-    if text[4:5] != "-" and _EPOCH_TEXT.fullmatch(text):
-        return _from_epoch(float(text) if "." in text else int(text))
-    try:
-        return _in_utc(datetime.fromisoformat(text))
-    except ValueError:
-        return _in_utc(datetime.fromisoformat(_ZONE_WORD.sub("+00:00", text.upper())))
-
-
-def _from_epoch(number: float) -> datetime:
-    size = abs(number)
-    if not isfinite(size):
-        raise ValueError("no time")
-    # 1e11 seconds after 1970 is the year 5138, and 1e11 milliseconds is 1973.
-    for limit, unit in ((1e11, 1_000_000), (1e14, 1000), (1e17, 1)):
-        if size < limit:
-            return _EPOCH + timedelta(microseconds=number * unit)
-    return _EPOCH + timedelta(microseconds=number // 1000)

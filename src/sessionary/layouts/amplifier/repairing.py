@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessionary.codec import Undecodable, decode, encode_document, encode_line, read_lines
+from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, read_bytes
 from sessionary.disk.journal import Journal, Tail
@@ -27,7 +28,7 @@ from sessionary.disk.line_reader import tail_heads
 from sessionary.disk.transaction import Whole
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
-from sessionary.layouts.amplifier.messages import parse_time, stamp, timestamp_of
+from sessionary.layouts.amplifier.messages import stamp
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, salvage
 from sessionary.layouts.amplifier.session import Session

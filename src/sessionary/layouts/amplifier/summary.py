@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sessionary.codec import Undecodable, decode
+from sessionary.codec.times import parse_time
 from sessionary.disk.fs import READ, Fs
 from sessionary.layouts import conflict_copies
 from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.files import BACKUP, COPIED, METADATA, NO_ACTIVITY, TRANSCRIPT
-from sessionary.layouts.amplifier.messages import parse_time
 from sessionary.layouts.amplifier.recovery import read_metadata
 from sessionary.layouts.base import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.model import Problem, SessionRef, Severity, Summary, health

@@ -14,18 +14,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from sessionary.codec import encode_document, encode_line, is_plain
+from sessionary.codec.times import timestamp_of
 from sessionary.disk.flush_policy import COMMITTER, Durability
 from sessionary.errors import Conflict, StorageFailed
 from sessionary.layouts.amplifier.alignment import align
-from sessionary.layouts.amplifier.messages import (
-    DROPPED_ROLES,
-    as_dict,
-    clean_dict,
-    is_kept,
-    redact,
-    stamp,
-    timestamp_of,
-)
+from sessionary.layouts.amplifier.messages import DROPPED_ROLES, as_dict, clean_dict, is_kept, redact, stamp
 from sessionary.layouts.amplifier.recovery import (
     METADATA,
     TRANSCRIPT,

@@ -37,7 +37,7 @@ from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_he
 from sessionary.layouts.brainstorm.trash import BACKUP
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
-from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Severity, Summary, health
+from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Severity, Summary, health
 
 AGENT = "brainstorm"
 
@@ -114,6 +114,11 @@ class BrainstormLayout:
         start = 0 if whole or after is None else after.offset
         for index, record in enumerate(islice(_records(data, ref), start, None)):
             yield Entry(index, record, Cursor(found.st_dev, found.st_ino, start + index + 1))
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        from sessionary.turns.typed import typed  # here, since a list needs no messages
+
+        return typed(self.entries(ref), ref.folder)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         kinds = ((ref.folder, PartKind.DOCUMENT), (f"{ref.folder}{BACKUP}", PartKind.KEPT))

@@ -37,7 +37,7 @@ from sessionary.layouts.maestro.records import sort_key
 from sessionary.layouts.maestro.session_file import read_session, zone_in
 from sessionary.layouts.maestro.summary import Read, look, read_all_crumbs, unreadable_summary
 from sessionary.layouts.maestro.times import zone_signature
-from sessionary.model import Cursor, Entry, Problem, Record, SessionRef, Summary
+from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Summary
 
 KIND = "work"
 
@@ -135,6 +135,11 @@ class MaestroLayout:
             raise storage_failed(error, "read", ref.folder) from error
         begin = after.offset if after is not None else 0
         return islice(self._entries(ref, place), begin, None)
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        from sessionary.turns.typed import typed  # here, since a list needs no messages
+
+        return typed(self.entries(ref), ref.folder)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         folder = ref.folder

@@ -31,7 +31,7 @@ from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.index import Index
 from sessionary.layouts.orchestrator.times import parse
-from sessionary.model import Cursor, Entry, Problem, SessionRef, Severity, Summary, health
+from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary, health
 
 AGENT = "orchestrator"
 TITLE = 200
@@ -119,6 +119,11 @@ class FeatureLayout:
             line_end = data.find(b"\n", record.byte + len(record.raw))
             behind = line_end + 1 if line_end >= 0 else len(data)
             yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        from sessionary.turns.typed import typed  # here, since a list needs no messages
+
+        return typed(self.entries(ref), f"{ref.folder}/{names.HISTORY}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
