@@ -22,6 +22,7 @@ from sessionary.catalog import Catalog
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
+from sessionary.layouts import registry
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary
@@ -107,7 +108,7 @@ _IN_PROJECTS = {
 }
 
 
-KINDS = (AmplifierLayout.name, *_IN_PROJECTS)
+KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *_IN_PROJECTS)
 """Every kind of session there is."""
 
 
@@ -222,6 +223,7 @@ class Workspace:
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),
+            *(one(one.default_home() if home is None else self.home, fs) for one in registry.AGENTS),
             *(one.made(self._root, fs) for one in _IN_PROJECTS.values() if one.is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}

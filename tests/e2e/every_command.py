@@ -70,6 +70,7 @@ CALLS = {
     "events": ["events {agent}", "events {agent} --summary", "events {agent} --cost", "events {agent} --fields data"],
     "tree": ["tree", "tree {agent}"],
     "stats": ["stats", "stats --events"],
+    "sql": ["sql SELECT[id]FROM[sessions]"],
     "check": ["check", "check {fork}", "check {slug} {feature} {work} {agent}"],
     "repair": ["repair {fork} --dry-run", "repair {fork}"],
     "rename": ["rename {agent} New"],
@@ -165,7 +166,7 @@ SYNC_CALLS = {
 }
 
 READING = frozenset({
-    "list", "show", "search", "events", "tree", "stats", "check", "demo",
+    "list", "show", "search", "events", "tree", "stats", "sql", "check", "demo",
     "work list", "work show", "work tree", "work breadcrumbs", "work timeline", "work stats", "work pending",
     "work status", "work subwork list", "work subwork show",
     "brainstorm list", "brainstorm show", "brainstorm status", "brainstorm validate",

@@ -45,6 +45,7 @@ def sql_command(
 
     STATEMENT can only read: SELECT, WITH and VALUES. Times are in UTC, ISO 8601. Nothing is changed.
     """
+    workspace = homes.workspace(home)
     if (statement is None) != schema_:
         raise click.UsageError("give a statement, or --schema")
     if csv_ + json_ + jsonl > 1:
@@ -52,7 +53,6 @@ def sql_command(
     if statement is None:
         output.lines(schema().splitlines())
         return 0
-    workspace = homes.workspace(home)
     _, failure = all_summaries(workspace)
     found = query(workspace.catalog, statement)
     if csv_:

@@ -1,0 +1,1 @@
+"""Read-only layouts of other agents, one module each; `layouts.registry` lists them."""

@@ -1,0 +1,234 @@
+"""The sessions of Claude Code: `projects/<slug>/<id>.jsonl` below `~/.claude`, sub-agents beside and below. Read-only.
+
+Each line is a record with a ``type``. Records of conversation form a tree by ``uuid`` and ``parentUuid``: a rewind
+continues at an older record, and what it left stays in the file. A response of a model is stored in several records,
+one for each block, that share ``message.id``. Titles, modes and snapshots lie between the messages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from msgspec.structs import replace
+
+from sessionary.codec.times import parse_time
+from sessionary.layouts.agents.reading import AgentLayout, Fact, Item
+from sessionary.layouts.jsonl import read_jsonl
+from sessionary.model import (
+    AGENT,
+    COMPACTION,
+    HARNESS,
+    PERSON,
+    Message,
+    Other,
+    Place,
+    Problem,
+    Record,
+    SessionRef,
+    Severity,
+    Text,
+    Usage,
+)
+from sessionary.turns.branches import abandoned
+from sessionary.turns.typed import message_of
+
+CONFIG = "CLAUDE_CONFIG_DIR"
+_AGENT_FILE = "agent-"
+
+_TALK = frozenset({"user", "assistant", "system"})
+_TITLES = {"summary": ("summary", 1), "ai-title": ("aiTitle", 2), "custom-title": ("customTitle", 3)}
+_NO_MESSAGES = frozenset(
+    "agent-color agent-name agent-setting attachment atis-latch bridge-session content-replacement"
+    " file-history-snapshot frame-link last-prompt mode permission-mode pr-link progress queue-operation relocated"
+    " result started tag worktree-state".split()
+)
+_NOTICE = re.compile(
+    r"\s*(?:<(?:command|local-command|bash|ide|system-reminder|task)|Caveat: |\[Request interrupted)"
+)
+
+
+class _Outline(NamedTuple):
+    """What a first pass over a file found: the records off the line, and the file's own facts about sub-agents."""
+
+    abandoned: set[str]
+    sidechains: int
+
+
+class ClaudeCodeLayout(AgentLayout):
+    """The sessions of Claude Code below one configuration folder."""
+
+    name: ClassVar[str] = "claude_code"
+
+    @classmethod
+    def default_home(cls) -> Path:
+        return Path(os.environ.get(CONFIG) or os.path.expanduser("~/.claude"))
+
+    def _files(self) -> Iterator[str]:
+        root = f"{self.home}/projects"
+        for project in self._names(root):
+            for name in self._names(f"{root}/{project}"):
+                path = f"{root}/{project}/{name}"
+                if name.endswith(".jsonl"):
+                    yield path
+                elif "." not in name:
+                    below = f"{path}/subagents"
+                    yield from (f"{below}/{one}" for one in self._names(below) if one.endswith(".jsonl"))
+
+    def _ref(self, path: str) -> SessionRef | None:
+        stem, suffix = os.path.splitext(path.removeprefix(f"{self.home}/projects/"))
+        project, _, name = stem.partition("/")
+        if suffix != ".jsonl" or not name or ("/" in name and "/subagents/" not in name):
+            return None
+        return SessionRef(self.name, os.path.basename(name), path, project)
+
+    def short_key(self, ref: SessionRef) -> str:
+        return ref.session_id.removeprefix(_AGENT_FILE)
+
+    def _items(self, ref: SessionRef) -> Iterator[Item]:
+        is_agent = ref.session_id.startswith(_AGENT_FILE)
+        outline = self._outline(ref, is_agent=is_agent)
+        if is_agent and "/subagents/" in ref.folder:
+            yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.folder))), 1)
+        yield from _notes(ref.folder, outline)
+        pending: Message | None = None
+        seen: set[str] = set()
+        for found in read_jsonl(self._fs, ref.folder):
+            if isinstance(found, Problem):
+                yield found
+                continue
+            record, uuid = found.value, found.value.get("uuid")
+            yield from _facts(record, is_agent=is_agent)
+            if uuid in outline.abandoned or uuid in seen or (record.get("isSidechain") and not is_agent):
+                continue
+            if isinstance(uuid, str):
+                seen.add(uuid)
+            message = _message(record, Place(ref.folder, found.line, found.byte))
+            if message is None:
+                continue
+            if pending is not None and pending.role == "assistant" and pending.id == message.id is not None:
+                pending = _joined(pending, message)
+                continue
+            if pending is not None:
+                yield pending
+            pending = message
+        if pending is not None:
+            yield pending
+
+    def _outline(self, ref: SessionRef, *, is_agent: bool) -> _Outline:
+        """Find the branches that the conversation left. Keeps two ids of each record."""
+        parents: dict[str, str | None] = {}
+        keeps: dict[str, str] = {}
+        leaf, sidechains = None, 0
+        for found in read_jsonl(self._fs, ref.folder):
+            record = found.value if isinstance(found, Record) else {}
+            uuid, parent = record.get("uuid"), record.get("parentUuid") or record.get("logicalParentUuid")
+            if not isinstance(uuid, str):
+                continue
+            if record.get("isSidechain") and not is_agent:
+                sidechains += 1
+                continue
+            parents[uuid] = parent if isinstance(parent, str) else None
+            if record.get("type") in ("user", "assistant"):
+                leaf = uuid
+            if _stays_with_parent(record) and isinstance(parent, str):
+                keeps[uuid] = parent
+        gone = abandoned(parents, leaf)
+        # The results of parallel calls, and the blocks of one response, branch off the line and belong to it.
+        for uuid, parent in keeps.items():
+            if parent not in gone:
+                gone.discard(uuid)
+        return _Outline(gone, sidechains)
+
+
+def _notes(path: str, outline: _Outline) -> Iterator[Problem]:
+    """Report what is in the file and is not shown."""
+    for count, what in (
+        (len(outline.abandoned), "records of branches that were rewound or abandoned"),
+        (outline.sidechains, "records of sub-agents"),
+    ):
+        if count:
+            words = f"{count:,} {what} are not shown"
+            yield Problem("not_shown", Severity.note, path, None, None, words, "none needed")
+
+
+def _stays_with_parent(record: dict[str, Any]) -> bool:
+    """True for the result of a tool, and for a block of a response: they belong to the record before them."""
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return False
+    content = message.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    kind = first.get("type") if isinstance(first, dict) else None
+    return kind in ("tool_result", "tool_use")
+
+
+def _facts(record: dict[str, Any], *, is_agent: bool) -> Iterator[Fact]:
+    kind = record.get("type")
+    if kind in _TITLES:
+        key, rank = _TITLES[kind]
+        if isinstance(record.get(key), str):
+            yield Fact("title", record[key], rank)
+    for key, name in (("cwd", "cwd"), ("gitBranch", "branch"), ("relocatedCwd", "cwd")):
+        if isinstance(record.get(key), str) and record[key]:
+            yield Fact(name, record[key])
+    if is_agent and isinstance(record.get("sessionId"), str):
+        yield Fact("parent", record["sessionId"])
+
+
+def _message(record: dict[str, Any], place: Place) -> Message | None:
+    """A record as a message; None for one that is none."""
+    kind, time = record.get("type"), parse_time(record.get("timestamp"))
+    if kind in _NO_MESSAGES or kind in _TITLES:
+        return None
+    inner = record.get("message")
+    if kind in ("user", "assistant") and isinstance(inner, dict):
+        message = message_of({"role": kind, **inner}, place)
+        origin = message.origin if kind == "user" else AGENT
+        if record.get("isCompactSummary"):
+            origin = COMPACTION
+        elif origin == PERSON and (record.get("isMeta") or _NOTICE.match(message.text)):
+            origin = HARNESS
+        model = inner.get("model")
+        return replace(
+            message,
+            origin=origin,
+            time=time,
+            id=_text(inner.get("id")) if kind == "assistant" else _text(record.get("uuid")),
+            parent=_text(record.get("parentUuid")),
+            model=_text(model) if model != "<synthetic>" else None,
+            usage=_usage(inner.get("usage")),
+        )
+    if kind in _TALK:
+        text = record.get("content") or record.get("subtype") or ""
+        return Message("system", HARNESS, (Text(str(text)),), time, _text(record.get("uuid")), place=place)
+    return Message(None, HARNESS, (Other("record", record),), time, place=place)
+
+
+def _joined(first: Message, second: Message) -> Message:
+    """One response from two of its records; each of them states the usage of the whole so far."""
+    parts = (*first.parts, *(part for part in second.parts if part not in first.parts))
+    usages = [one for one in (first.usage, second.usage) if one is not None]
+    return replace(first, parts=parts, usage=max(usages, key=lambda one: one.output, default=None))
+
+
+def _usage(stated: Any) -> Usage | None:
+    if not isinstance(stated, dict):
+        return None
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return Usage(*(_count(stated.get(name)) for name in names))
+
+
+def _count(value: Any) -> int:
+    """A number of tokens; old files have them as text."""
+    try:
+        return max(int(value), 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

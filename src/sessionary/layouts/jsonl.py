@@ -1,0 +1,68 @@
+"""Reading JSON Lines of any size in bounded memory, with what is damaged in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sessionary.codec import read_lines
+from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
+from sessionary.model import Problem, Record
+
+WINDOW = 1 << 21
+
+
+def read_jsonl(fs: Fs, path: str) -> Iterator[Record | Problem]:
+    """The records of a file in order; problems stand where they occur.
+
+    Raises:
+        NotFound: there is no such file.
+        StorageFailed: it cannot be read.
+    """
+    try:
+        fd = fs.open(path, READ)
+    except FileNotFoundError:
+        raise not_found(path, f"There is no file {path}") from None
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    try:
+        size = require_regular(fs.fstat(fd)).st_size
+        for line, low, data in windows(fs, fd, 0, size):
+            reading = read_lines(data, path, line=line, byte=low)
+            found: list[Record | Problem] = [*reading.problems, *reading.records()]
+            yield from sorted(found, key=lambda one: one.byte or 0)
+    except OSError as error:
+        raise storage_failed(error, "read", path) from error
+    finally:
+        fs.close(fd)
+
+
+def windows(fs: Fs, fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes]]:
+    """Pieces of the file from an offset on at which a line begins, each with its first line and byte."""
+    line, byte, last = 1, start, False
+    while not last:
+        data, last = window(fs, fd, byte, size, WINDOW)
+        if data:
+            yield line, byte, data
+        line, byte = line + data.count(b"\n"), byte + len(data)
+
+
+def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, bool]:
+    """The bytes at an offset up to a newline or the end of the file, and whether it is the end.
+
+    Args:
+        fs: the file system.
+        fd: the file.
+        byte: the offset at which a line begins.
+        size: how long the file was a moment ago; what has been added since is read as well.
+        length: how many bytes to take at most, unless a line is longer.
+    """
+    wanted = min(length, size - byte + 1) if byte <= size else length
+    while True:
+        data = fs.pread(fd, wanted, byte)
+        if len(data) < min(wanted, size - byte):  # some file systems hand out little at a time
+            data += read_at(fs, fd, wanted - len(data), byte + len(data))
+        if len(data) < wanted:
+            return data, True
+        if cut := data.rfind(b"\n") + 1:
+            return (data if cut == wanted else data[:cut]), False
+        wanted = max(2 * wanted, length)

@@ -1,0 +1,8 @@
+"""The agents whose sessions are read where they lie: adding one is its module in `agents/` and a line here."""
+
+from __future__ import annotations
+
+from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.agents.reading import AgentLayout
+
+AGENTS: tuple[type[AgentLayout], ...] = (ClaudeCodeLayout,)
