@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from sessionary.catalog import Catalog
 from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
-from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts import registry
+from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary
@@ -207,6 +207,8 @@ class Workspace:
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
         root: the project that a person works in, if that is another folder than `home`.
+        own_homes: read the sessions of other agents in the folders of those agents, as `~/.claude`, and not below
+            `home`; by default if no `home` is given.
     """
 
     def __init__(
@@ -216,14 +218,16 @@ class Workspace:
         *,
         cache: str | None = None,
         root: Path | None = None,
+        own_homes: bool | None = None,
     ) -> None:
         self.home = Path(os.path.expanduser(HOME if home is None else home)).absolute()
+        own_homes = home is None if own_homes is None else own_homes
         self._fs = fs
         self.catalog = Catalog(cache or cache_folder())
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),
-            *(one(one.default_home() if home is None else self.home, fs) for one in registry.AGENTS),
+            *(one(one.default_home() if own_homes else self.home, fs) for one in registry.AGENTS),
             *(one.made(self._root, fs) for one in _IN_PROJECTS.values() if one.is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}

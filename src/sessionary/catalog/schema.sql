@@ -11,6 +11,8 @@ CREATE TABLE sessions (
     agent       TEXT NOT NULL,
     title       TEXT,
     parent      TEXT,              -- the id of the session that it comes from
+    cwd         TEXT,              -- the folder that the agent worked in
+    branch      TEXT,              -- its git branch
     messages    INTEGER NOT NULL,
     turns       INTEGER NOT NULL,
     turn_count  INTEGER,           -- what the session itself says
@@ -21,6 +23,20 @@ CREATE TABLE sessions (
     fingerprint BLOB NOT NULL,     -- of the state that was read (opaque)
     checksum    INTEGER NOT NULL,  -- of the row and its problems
     PRIMARY KEY (kind, home, place)
+) WITHOUT ROWID;
+
+CREATE TABLE usage (
+    kind        TEXT NOT NULL,
+    home        TEXT NOT NULL,
+    place       TEXT NOT NULL,     -- of the session
+    model       TEXT NOT NULL,
+    input       INTEGER NOT NULL,  -- tokens, each kind counted once
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    reasoning   INTEGER NOT NULL,
+    cost        REAL,              -- US dollars, if the agent states it
+    PRIMARY KEY (kind, home, place, model)
 ) WITHOUT ROWID;
 
 CREATE TABLE problems (

@@ -16,14 +16,16 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts.base import FUTURE_TIME, Layout
 from sessionary.layouts.fingerprints import UNKNOWN
-from sessionary.model import Problem, SessionRef, Severity, Summary
+from sessionary.model import Problem, SessionRef, Severity, Summary, Usage
 
-VERSION = 1
+VERSION = 2
 """Raised with `schema.sql`, and whenever a layout says something else of the same files."""
 
 FILE = "catalogue.db"
@@ -35,10 +37,12 @@ _PASSING = frozenset({"unreadable_file", "no_file", "too_large", FUTURE_TIME})
 
 _UNUSABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _COLUMNS = (
-    "place, id, project, agent, title, parent, messages, turns, turn_count, created, updated, size, health, "
-    "fingerprint, checksum"
+    "place, id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, created, updated, size, "
+    "health, fingerprint, checksum"
 )
 _OF_PROBLEMS = "place, code, severity, path, line, byte, message, repair, span"
+_OF_USAGE = "place, model, input, output, cache_read, cache_write, reasoning, cost"
+_TABLES = ("sessions", "problems", "usage")
 
 
 class _Row(NamedTuple):
@@ -110,12 +114,17 @@ class Catalog:
                 )
                 for place, code, severity, *rest in found:
                     problems.setdefault(place, []).append(Problem(code, Severity(severity), *rest))
+                usage: dict[str, dict[str, Usage]] = {}
+                found = connection.execute(f"SELECT {_OF_USAGE} FROM usage WHERE kind = ? AND home = ?", key)
+                for place, model, *counts in found:
+                    usage.setdefault(place, {})[model] = Usage(*counts)
                 rows = connection.execute(f"SELECT {_COLUMNS} FROM sessions WHERE kind = ? AND home = ?", key)
-                return {
-                    row[0]: _Row(row[13], _summary(layout.name, row, problems.get(row[0], [])))
-                    for row in rows
-                    if _checksum(row[:14], problems.get(row[0], [])) == row[14]
-                }
+                known = {}
+                for *row, fingerprint, checksum in rows:
+                    summary = _summary(layout.name, row, problems.get(row[0], []), usage.get(row[0], {}))
+                    if _checksum((*row, fingerprint), summary) == checksum:
+                        known[row[0]] = _Row(fingerprint, summary)
+                return known
         except (sqlite3.Error, ValueError, TypeError, OSError) as error:
             self._give_up(error)
             return {}
@@ -128,7 +137,7 @@ class Catalog:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for place in (*gone, *(summary.ref.folder for _, summary in read)):
-                    for table in ("sessions", "problems"):
+                    for table in _TABLES:
                         where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
                         with suppress(UnicodeEncodeError):
                             connection.execute(where, (kind, home, place))
@@ -201,15 +210,20 @@ def _uri(path: str) -> str:
 def _insert(
     connection: sqlite3.Connection, kind: str, home: str, fingerprint: bytes, summary: Summary
 ) -> None:
-    row = _row(fingerprint, summary)
-    marks = ", ".join("?" * (len(row) + 3))
-    values = (kind, home, *row, _checksum(row, summary.problems))
+    place = summary.ref.folder
     for number, problem in enumerate(summary.problems):
-        connection.execute(
-            "INSERT OR REPLACE INTO problems VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (kind, home, summary.ref.folder, number, problem.code, int(problem.severity), *problem[2:]),
-        )
-    connection.execute(f"INSERT OR REPLACE INTO sessions VALUES ({marks})", values)
+        values = (kind, home, place, number, problem.code, int(problem.severity), *problem[2:])
+        _insert_row(connection, "problems", values)
+    for model, used in summary.usage.items():
+        values = (kind, home, place, model, *astuple(used))
+        _insert_row(connection, "usage", values)
+    row = _row(fingerprint, summary)
+    _insert_row(connection, "sessions", (kind, home, *row, _checksum(row, summary)))
+
+
+def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[Any, ...]) -> None:
+    marks = ", ".join("?" * len(values))
+    connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", values)
 
 
 def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
@@ -221,6 +235,8 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
         summary.agent,
         summary.title,
         summary.parent,
+        summary.cwd,
+        summary.branch,
         summary.messages,
         summary.turns,
         summary.turn_count,
@@ -232,13 +248,11 @@ def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
     )
 
 
-def _summary(kind: str, row: tuple[Any, ...], problems: list[Problem]) -> Summary:
-    place, session_id, project, agent, title, parent, messages, turns, turn_count, created, updated, *rest = (
-        row
-    )
-    ref = SessionRef(kind, session_id, place, project)
+def _summary(kind: str, row: list[Any], problems: list[Problem], usage: dict[str, Usage]) -> Summary:
+    place, session_id, project, agent, title, parent, cwd, branch, messages, turns, turn_count, *rest = row
+    created, updated, size, health = rest
     return Summary(
-        ref,
+        SessionRef(kind, session_id, place, project),
         agent,
         title,
         parent,
@@ -247,9 +261,12 @@ def _summary(kind: str, row: tuple[Any, ...], problems: list[Problem]) -> Summar
         turn_count,
         _time(created),
         _time(updated),
-        rest[0],
-        rest[1],
+        size,
+        health,
         problems,
+        cwd=cwd,
+        branch=branch,
+        usage=usage,
     )
 
 
@@ -261,9 +278,10 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def _checksum(row: tuple[Any, ...], problems: list[Problem]) -> int:
+def _checksum(row: tuple[Any, ...], summary: Summary) -> int:
     """Of a row: SQLite has none, and a flipped bit in a title would be believed."""
-    return zlib.crc32(repr((row, [tuple(problem) for problem in problems])).encode("utf-8", "surrogatepass"))
+    beside = [tuple(problem) for problem in summary.problems], sorted(summary.usage.items())
+    return zlib.crc32(repr((row, beside)).encode("utf-8", "surrogatepass"))
 
 
 def _home(layout: Layout) -> str:

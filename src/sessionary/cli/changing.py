@@ -15,12 +15,13 @@ from typing import NamedTuple
 import click
 
 from sessionary.cli import formatting, output
-from sessionary.cli.targets import AGENTS, of_an_agent
+from sessionary.cli.targets import AGENTS, granted
 from sessionary.cli.text import fit, harmless, one_line, wrap
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import Invalid, NotFound
 from sessionary.layouts.amplifier.files import BACKUP, EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.ids import SESSIONS
+from sessionary.layouts.base import Capability
 from sessionary.model import Problem
 from sessionary.workspace import Workspace
 
@@ -63,7 +64,7 @@ def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
     """
     path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else None
     if path is None:
-        ref = of_an_agent(workspace.find(word, kind=AGENTS), doing)
+        ref = granted(workspace, workspace.find(word, kind=AGENTS), Capability.CHANGES, doing)
         return Chosen(ref.session_id, ref.folder, ref.project, ref.session_id)
     if os.path.isfile(path):
         raise Invalid(f"{word} is a file", path=path, hint="name a session, or the folder of one")

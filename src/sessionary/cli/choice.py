@@ -111,9 +111,6 @@ def projects(workspace: Workspace, refs: Iterable[SessionRef], word: str) -> set
     return found
 
 
-_TITLED = ("brainstorm", "feature")  # small enough to be read whole, and no metadata.json to ask
-
-
 def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     """The title of a session, as in a list, read from the beginning of the conversation only.
 
@@ -122,7 +119,7 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     from sessionary.layouts.amplifier.recovery import read_metadata  # imported here: only a search needs it
     from sessionary.turns import is_real_user, text_of
 
-    if ref.kind in _TITLED:
+    if ref.kind != AmplifierLayout.name:
         return workspace.layout_of(ref).summary(ref).title
     name = read_metadata(OS_FS, ref.folder, recovery_time="").value.get("name")
     if isinstance(name, str) and name.strip():
@@ -132,6 +129,22 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
         return next((text for one in messages if is_real_user(one) and (text := text_of(one).strip())), None)
     except (NotFound, StorageFailed):
         return None
+
+
+def names_of(workspace: Workspace, summaries: Iterable[Summary]) -> dict[str | None, str]:
+    """As `project_names`, of the projects of these sessions; one without a path is called by its sessions' folder."""
+    found = list(summaries)
+    names = project_names(workspace, {one.ref.project for one in found})
+    paths = workspace.project_paths(one.ref.project for one in found if one.ref.project is not None)
+    for one in found:
+        if (
+            one.cwd
+            and os.path.isabs(one.cwd)
+            and one.ref.project is not None
+            and one.ref.project not in paths
+        ):
+            names[one.ref.project] = short_path(one.cwd)
+    return names
 
 
 def project_names(workspace: Workspace, slugs: Iterable[str | None]) -> dict[str | None, str]:

@@ -28,9 +28,9 @@ def session_of_another_kind(workspace: Workspace, word: str) -> SessionRef | Non
     return ref if ref.kind != AGENTS else None
 
 
-def recipient_of(workspace: Workspace, ref: SessionRef) -> SyncLayout:
-    """The layout of a session, checked to be writable."""
-    return next(layout for layout in workspace.sync_layouts() if layout.name == ref.kind)
+def writable(workspace: Workspace, ref: SessionRef) -> SyncLayout | None:
+    """The layout of a session, as one that can be written to; None if it can only be read."""
+    return next((layout for layout in workspace.sync_layouts() if layout.name == ref.kind), None)
 
 
 def lines(brought: Sequence[BroughtIn], *, dry_run: bool) -> Iterator[str]:

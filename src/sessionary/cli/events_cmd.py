@@ -16,10 +16,11 @@ from sessionary import codec
 from sessionary.cli import completing, formatting, homes, options, output
 from sessionary.cli.event_lines import PATHS, EventLines, detail
 from sessionary.cli.progress import Progress
-from sessionary.cli.targets import AGENTS, logged_by, of_an_agent, resolve
+from sessionary.cli.targets import AGENTS, granted, logged_by, resolve
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.layouts.amplifier.event_heads import EventFilter, EventHead
 from sessionary.layouts.amplifier.event_reader import EventReader, EventSummary, Usage, UsageTotals
+from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 
 VALUE = 200
@@ -91,7 +92,7 @@ def events_command(
     if isinstance(found, Path):
         found = logged_by(workspace, found) or found
     if not isinstance(found, Path):
-        found = of_an_agent(found, "events")
+        found = granted(workspace, found, Capability.EVENTS, "events")
     path = found.folder if isinstance(found, SessionRef) else str(found)
     wanted: EventFilter = {"since": since, "until": until, "span": span}
     if names:

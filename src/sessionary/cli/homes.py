@@ -42,4 +42,4 @@ def workspace(home: Path | None, *, must_exist: bool = True) -> Workspace:
     place = folder(home)
     if must_exist and (home is not None or os.environ.get(VARIABLE)):
         check_store(place, named_by=VARIABLE if home is None else "--home")
-    return Workspace(place, root=None if home is not None else Path.cwd())
+    return Workspace(place, root=None if home is not None else Path.cwd(), own_homes=home is None)

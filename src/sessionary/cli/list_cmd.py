@@ -15,7 +15,7 @@ from sessionary.cli import formatting, homes, list_table, options, output
 from sessionary.cli.choice import (
     all_summaries,
     among_found,
-    project_names,
+    names_of,
     projects,
     tell_none,
     tell_partly,
@@ -200,7 +200,7 @@ def _rank(row: _Row) -> tuple[float, str, str]:
 def _print(workspace: Workspace, found: list[Summary], chosen: list[_Row], *, all_: bool, limit: int) -> None:
     """Print the table."""
     short = workspace.short_ids([summary.ref for summary in found])
-    names = project_names(workspace, {row.summary.ref.project for row in chosen})
+    names = names_of(workspace, [row.summary for row in chosen])
     shown = _below_parents(chosen) if all_ else ((row, 0) for row in chosen if row.is_top)
     rows = [list_table.Row(row.summary, short[row.place], depth) for row, depth in shown]
     with output.paged():

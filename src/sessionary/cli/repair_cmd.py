@@ -12,10 +12,11 @@ import click
 from sessionary.cli import changing, completing, copies, formatting, homes, options, output
 from sessionary.cli.changing import Chosen, chosen, print_command
 from sessionary.cli.progress import waiting
-from sessionary.cli.targets import of_an_agent
+from sessionary.cli.targets import granted
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.errors import Corrupt
 from sessionary.layouts.amplifier import Repaired, repair
+from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef, Severity
 from sessionary.sync.conflict_copies import LEFT, bring_in
 from sessionary.workspace import Workspace
@@ -94,7 +95,8 @@ def repair_command(
     target = chosen(workspace, session, "repair")
     with waiting("repairing"):
         ref = workspace.ref_for_path(Path(target.folder))
-        brought = bring_in(copies.recipient_of(workspace, ref), ref, dry_run=dry_run)
+        layout = copies.writable(workspace, ref)
+        brought = bring_in(layout, ref, dry_run=dry_run) if layout is not None else []
         done = repair(
             target.folder, orphans=orphans, close_last=close_last, bad_bytes=bad_bytes, dry_run=dry_run
         )
@@ -116,10 +118,11 @@ def repair_command(
 
 def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json_: bool) -> int:
     """Merge the conflict copies of a session of another kind; that is the only repair it has here."""
-    layout = copies.recipient_of(workspace, ref)
-    brought = bring_in(layout, ref, dry_run=dry_run)
-    if not brought:
-        of_an_agent(ref, "repair")
+    layout = copies.writable(workspace, ref)
+    brought = bring_in(layout, ref, dry_run=dry_run) if layout is not None else []
+    if layout is None or not brought:
+        granted(workspace, ref, Capability.CHANGES, "repair")
+        return 0
     remaining = [problem for problem in layout.check(ref) if problem.severity > Severity.note]
     if json_:
         document = {

@@ -201,8 +201,9 @@ def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
         layout = workspace.layout_of(some[0])
         if Capability.APPENDS in layout.capabilities:
             places += _in_files(layout, some, _conversation(kind), newest, now)
-        else:  # many small files: they are read one by one
-            summaries = list(map(layout.summary, some))
+        else:
+            wanted = {ref.folder for ref in some}
+            summaries = [one for one in workspace.catalog.summaries(layout) if one.ref.folder in wanted]
             places += [Place(one.ref, layout, None, _seconds(one.updated), one.size) for one in summaries]
             newest |= {one.ref.folder: _seconds(one.updated) for one in summaries}
 

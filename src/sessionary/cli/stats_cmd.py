@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
+from sessionary import model
 from sessionary.cli import formatting, homes, options, output
-from sessionary.cli.choice import all_summaries, among_found, chosen, project_names, tell_partly
+from sessionary.cli.choice import all_summaries, among_found, chosen, names_of, project_names, tell_partly
 from sessionary.cli.events_cmd import tell_silent, usage_object, usage_table
 from sessionary.cli.family import families
 from sessionary.cli.progress import Progress
@@ -183,6 +185,9 @@ def _report(workspace: Workspace, summaries: list[Summary], costs: _Costs | None
             {"project": name, **_counts(some)} for name, some in sorted(_by_project(summaries).items())
         ],
     }
+    document["usage"] = [
+        {"model": name, **asdict(used)} for name, used in sorted(_usage_by_model(summaries).items())
+    ]
     if costs is not None:
         document["costs"] = {
             "total": usage_object(costs.total),
@@ -229,6 +234,32 @@ def _told(workspace: Workspace, summaries: list[Summary]) -> Iterator[str]:
     yield _health(summaries)
     yield ""
     yield from _project_table(workspace, projects)
+    used = _usage_by_model(summaries)
+    if used:
+        yield ""
+        yield from _model_table(used)
+
+
+def _usage_by_model(summaries: Iterable[Summary]) -> dict[str, model.Usage]:
+    """What sessions whose messages state their usage add up to."""
+    total: dict[str, model.Usage] = {}
+    for summary in summaries:
+        for name, used in summary.usage.items():
+            total[name] = total.get(name, model.Usage()).plus(used)
+    return total
+
+
+def _model_table(used: dict[str, model.Usage]) -> Iterator[str]:
+    rows = sorted(used.items(), key=lambda one: (-one[1].input - one[1].output, one[0]))
+    first = column(["MODEL", *(one_line(name) for name, _ in rows)])
+    counts = [
+        column([what, *(f"{getattr(one, field):,}" for _, one in rows)], right=True)
+        for what, field in (
+            ("INPUT", "input"), ("OUTPUT", "output"), ("CACHE READ", "cache_read"), ("CACHE WRITTEN", "cache_write"),
+        )
+    ]  # fmt: skip
+    for at, line in enumerate("  ".join(row) for row in zip(first, *counts, strict=True)):
+        yield output.paint(line, "bold") if not at else line
 
 
 def _health(summaries: list[Summary]) -> str:
@@ -247,14 +278,14 @@ def _health(summaries: list[Summary]) -> str:
 def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> Iterator[str]:
     """What there is of each project, the one that changed last first."""
     now = datetime.now(UTC)
-    names = _names(workspace, projects)
+    names = names_of(workspace, [one for some in projects.values() for one in some])
     table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "WHEN")]
     rows = [(_last(some), name, some) for name, some in projects.items()]
     for last, name, some in sorted(rows, key=lambda row: row[:2], reverse=True):
         counts = _counts(some)
         numbers = [f"{counts[key]:,}" for key in ("sessions", "messages", "turns")]
         when = formatting.ago(None if last is _NEVER else last, now)
-        table.append((one_line(names[name]), *numbers, formatting.size(counts["size"]), when))
+        table.append((one_line(names.get(name, name)), *numbers, formatting.size(counts["size"]), when))
     first, *others = zip(*table, strict=True)
     columns = [column(texts, right=True) for texts in others]
     room = output.room()

@@ -8,6 +8,7 @@ from pathlib import Path
 from sessionary.errors import Invalid, NotFound, Unsupported
 from sessionary.layouts.amplifier.ids import PROJECTS
 from sessionary.layouts.amplifier.layout import AmplifierLayout
+from sessionary.layouts.base import Capability
 from sessionary.model import SessionRef
 from sessionary.workspace import Workspace
 
@@ -76,20 +77,22 @@ _OWN_COMMANDS = {
 }
 
 
-def of_an_agent(ref: SessionRef, doing: str) -> SessionRef:
-    """Return the session itself, if an agent wrote it and it is not of another kind.
+def granted(workspace: Workspace, ref: SessionRef, capability: Capability, doing: str) -> SessionRef:
+    """Return the session itself, if its layout grants what a command needs.
 
     Raises:
-        Unsupported: it is of another kind, which lacks the operation or has a command of its own for it.
+        Unsupported: it does not, or has a command of its own for it.
     """
-    if ref.kind in _OWN_COMMANDS:
-        raise Unsupported(
-            f"`sessionary {doing}` is for sessions of agents; {ref.session_id} is of kind {ref.kind}",
-            session=ref.session_id,
-            path=ref.folder,
-            hint=f"`{_OWN_COMMANDS[ref.kind]} -h` lists its commands",
-        )
-    return ref
+    if capability in workspace.layout_of(ref).capabilities:
+        return ref
+    own = _OWN_COMMANDS.get(ref.kind)
+    hint = f"`{own} -h` lists its commands" if own else "sessions of this kind can only be read"
+    raise Unsupported(
+        f"`sessionary {doing}` does not support sessions of kind {ref.kind}: {ref.session_id}",
+        session=ref.session_id,
+        path=ref.folder,
+        hint=hint,
+    )
 
 
 def logged_by(workspace: Workspace, file: Path) -> SessionRef | None:

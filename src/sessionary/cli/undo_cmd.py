@@ -14,13 +14,13 @@ import click
 from sessionary.cli import changing, completing, formatting, homes, options, output
 from sessionary.cli.changing import print_command
 from sessionary.cli.choice import all_refs, joined, project_names, stores, tell_partly
-from sessionary.cli.targets import AGENTS, of_an_agent
+from sessionary.cli.targets import AGENTS, granted
 from sessionary.cli.text import column, fit, harmless, one_line
 from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH, Undoable, undoable
-from sessionary.layouts.base import LATEST, ids_named
+from sessionary.layouts.base import LATEST, Capability, ids_named
 from sessionary.workspace import Workspace
 
 
@@ -172,7 +172,7 @@ def _found(
     if begun and not _is_begun(workspace, word):
         return begun
     try:
-        ref = of_an_agent(workspace.find(word, kind=AGENTS), "undo")
+        ref = granted(workspace, workspace.find(word, kind=AGENTS), Capability.CHANGES, "undo")
     except (NotFound, StorageFailed) as error:
         if not gone:
             raise failure or error from None

@@ -117,13 +117,19 @@ def future_note(what: str, time: datetime | None, path: str, now: datetime | Non
 
 
 class Capability(Enum):
-    """What a layout can do beyond being read; decides which tests of the shared suite apply to it."""
+    """What a layout can do beyond being read. What it does not grant is denied."""
 
     APPENDS = "appends"
     """Its conversation grows at the end, so a reader can go on from a cursor."""
 
     NESTS = "nests"
     """A session may have a parent."""
+
+    EVENTS = "events"
+    """A session may have an event log."""
+
+    CHANGES = "changes"
+    """Its sessions can be repaired, rewound, forked, renamed and moved to the trash, and that can be undone."""
 
 
 class PartKind(Enum):

@@ -1,0 +1,386 @@
+"""The sessions of Claude Code: which there are, what is said in them, what they add up to, what is damaged."""
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessionary.cli import main
+from sessionary.disk.fs import OS_FS
+from sessionary.layouts import registry
+from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
+from sessionary.layouts.base import Capability, summaries
+from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.testing.layout_suite import CountingFs
+from sessionary.turns.typed import numbered
+from sessionary.workspace import Workspace
+from tests.lanes import shared_folder
+
+ID = "3f0c81d2-0000-4000-8000-000000000001"
+SLUG = "-home-u-app"
+
+
+def record(kind: str, number: int, parent: int | None, content: Any = None, **fields: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": content, **fields.pop("message", {})}
+    return {
+        "type": kind,
+        "uuid": f"u{number}",
+        "parentUuid": None if parent is None else f"u{parent}",
+        "timestamp": f"2026-03-01T09:{number:02}:00.000Z",
+        "sessionId": ID,
+        "cwd": "/home/u/app",
+        "gitBranch": "main",
+        "message": message,
+        **fields,
+    }
+
+
+def use(call_id: str, name: str = "Bash", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given}
+
+
+def result(call_id: str, text: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "claude"
+
+
+def write(home: Path, *records: dict[str, Any] | bytes, name: str = ID) -> SessionRef:
+    path = home / "projects" / SLUG / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(
+        b"".join(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in records)
+    )
+    ref = ClaudeCodeLayout(home).ref_for_path(path)
+    assert ref is not None
+    return ref
+
+
+def read(home: Path, ref: SessionRef) -> list[Message]:
+    return [one for one in ClaudeCodeLayout(home).read(ref) if isinstance(one, Message)]
+
+
+def texts(home: Path, ref: SessionRef) -> list[str]:
+    return [message.text for message in read(home, ref)]
+
+
+def summary(home: Path, ref: SessionRef) -> Summary:
+    return ClaudeCodeLayout(home).summary(ref)
+
+
+TALK = (
+    record("user", 1, None, "Fix the login race"),
+    record("assistant", 2, 1, [{"type": "thinking", "thinking": "Hm."}], message={"id": "m1", "model": "opus"}),
+    record(
+        "assistant", 3, 2, [use("t1", command="make")],
+        message={"id": "m1", "model": "opus", "usage": {"input_tokens": 10, "output_tokens": 2}},
+    ),
+    record("user", 4, 3, [result("t1", "ok")], toolUseResult={"stdout": "ok"}),
+    record(
+        "assistant", 5, 4, [{"type": "text", "text": "Done."}],
+        message={"id": "m2", "model": "opus", "usage": {"input_tokens": "20", "output_tokens": 5,
+                                                         "cache_read_input_tokens": 7}},
+    ),
+)  # fmt: skip
+
+
+def test_a_conversation(home: Path) -> None:
+    ref = write(home, {"type": "mode", "mode": "default", "sessionId": ID}, *TALK)
+    person, call, answer, last = read(home, ref)
+    assert (person.role, person.origin, person.text) == ("user", "person", "Fix the login race")
+    assert (call.thoughts, [one.name for one in call.calls], call.model) == (["Hm."], ["Bash"], "opus")
+    assert call.calls[0].arguments == {"command": "make"}
+    assert (answer.origin, [one.text for one in answer.results]) == ("tool", ["ok"])
+    assert (last.text, last.place.line, last.id) == ("Done.", 6, "m2")
+    assert [one.turn for one in numbered([person, call, answer, last])] == [1, 1, 1, 1]
+
+
+def test_what_a_list_shows(home: Path) -> None:
+    found = summary(home, write(home, *TALK))
+    assert (found.messages, found.turns, found.title, found.health) == (4, 1, "Fix the login race", "ok")
+    assert (found.cwd, found.branch, found.agent) == ("/home/u/app", "main", "claude_code")
+    assert found.usage == {"opus": Usage(input=30, output=7, cache_read=7)}, "each response counts once"
+    assert (str(found.created), str(found.updated)) == (
+        "2026-03-01 09:01:00+00:00",
+        "2026-03-01 09:05:00+00:00",
+    )
+
+
+def test_titles_by_rank_wherever_they_stand(home: Path) -> None:
+    titles: list[dict[str, Any]] = [
+        {"type": "custom-title", "customTitle": "Mine"},
+        {"type": "ai-title", "aiTitle": "Made"},
+        {"type": "summary", "summary": "Sum", "leafUuid": "u5"},
+    ]
+    for count, expected in ((3, "Mine"), (2, "Made"), (1, "Sum"), (0, "Fix the login race")):
+        assert summary(home, write(home, *titles[3 - count :], *TALK)).title == expected
+
+
+def test_a_rewound_branch_is_left_out_and_reported(home: Path) -> None:
+    ref = write(
+        home,
+        record("user", 1, None, "Start"),
+        record("assistant", 2, 1, "Ready"),
+        record("user", 3, 2, "First try"),
+        record("assistant", 4, 3, "Wrong"),
+        record("user", 5, 2, "Second try"),
+        record("assistant", 6, 5, "Right"),
+    )
+    assert texts(home, ref) == ["Start", "Ready", "Second try", "Right"]
+    (note,) = summary(home, ref).problems
+    assert (note.code, note.severity, note.message) == (
+        "not_shown", Severity.note, "2 records of branches that were rewound or abandoned are not shown",
+    )  # fmt: skip
+
+
+def test_results_of_parallel_calls_stay_on_the_line(home: Path) -> None:
+    ref = write(
+        home,
+        record("user", 1, None, "Both"),
+        record("assistant", 2, 1, [use("a")], message={"id": "m"}),
+        record("assistant", 3, 2, [use("b")], message={"id": "m"}),
+        record("user", 4, 2, [result("a", "A")]),
+        record("user", 5, 3, [result("b", "B")]),
+        record("assistant", 6, 5, "Both are there"),
+    )
+    assert [one.text for message in read(home, ref) for one in message.results] == ["A", "B"]
+    assert summary(home, ref).health == "ok"
+
+
+def test_what_stands_before_a_compaction_or_a_missing_parent_is_shown(home: Path) -> None:
+    ref = write(
+        home,
+        record("user", 1, None, "Early"),
+        {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "uuid": "u2",
+            "parentUuid": None,
+            "content": "Compacted",
+        },
+        record("user", 3, 2, "This session is continued", isCompactSummary=True),
+        record("user", 5, 4, "After a gap"),
+    )
+    assert texts(home, ref) == ["Early", "Compacted", "This session is continued", "After a gap"]
+    assert [message.origin for message in read(home, ref)] == ["person", "harness", "compaction", "person"]
+    assert summary(home, ref).turns == 2
+
+
+def test_parents_that_form_a_ring_end_no_reader(home: Path) -> None:
+    ref = write(home, record("user", 1, 2, "a"), record("assistant", 2, 1, "b"), record("user", 3, 3, "c"))
+    assert texts(home, ref) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        ("<command-name>/clear</command-name>", {}),
+        ("Caveat: the messages below were generated by the user", {}),
+        ("Look at this", {"isMeta": True}),
+        ("[Request interrupted by user]", {}),
+    ],
+)
+def test_what_the_harness_adds_is_no_turn(home: Path, content: str, fields: dict[str, Any]) -> None:
+    found = summary(
+        home, write(home, record("user", 1, None, content, **fields), record("user", 2, 1, "Real"))
+    )
+    assert (found.turns, found.title) == (1, "Real")
+
+
+def test_sub_agents_have_their_parent_and_are_nested(home: Path) -> None:
+    parent = write(home, *TALK)
+    below = home / "projects" / SLUG / ID / "subagents" / "agent-a1.jsonl"
+    below.parent.mkdir(parents=True)
+    below.write_text(json.dumps(record("user", 1, None, "Search", isSidechain=True)) + "\n")
+    flat = write(home, record("user", 1, None, "Old", isSidechain=True), name="agent-b2")
+    found = {one.ref.session_id: one for one in summaries(ClaudeCodeLayout(home))}
+    assert set(found) == {parent.session_id, "agent-a1", "agent-b2"}
+    assert {found["agent-a1"].parent, found["agent-b2"].parent} == {ID}
+    assert ClaudeCodeLayout(home).short_key(flat) == "b2"
+    workspace = Workspace(home)
+    assert [workspace.is_nested(found[name].ref) for name in ("agent-a1", ID)] == [True, False]
+
+
+def test_records_of_sub_agents_within_a_file_are_reported(home: Path) -> None:
+    ref = write(home, *TALK, record("user", 6, None, "Inner", isSidechain=True))
+    assert "Inner" not in texts(home, ref)
+    assert [problem.message for problem in summary(home, ref).problems] == [
+        "1 records of sub-agents are not shown"
+    ]
+
+
+def test_an_unknown_record_is_shown(home: Path) -> None:
+    ref = write(home, *TALK, {"type": "of-tomorrow", "words": "x"})
+    assert read(home, ref)[-1].role is None
+
+
+def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
+    ref = write(home, TALK[0], b'{"torn\n', *TALK[1:], b'{"type":"user","mess')
+    assert len(read(home, ref)) == 4
+    found = summary(home, ref)
+    assert [problem.code for problem in found.problems] == ["bad_json", "torn_tail"]
+    assert (found.health, found.messages) == ("lost_data", 4)
+    assert list(ClaudeCodeLayout(home).check(ref)) == found.problems
+
+
+def test_a_call_without_a_result_is_reported_unless_it_is_the_last(home: Path) -> None:
+    ref = write(home, *TALK[:3])
+    assert summary(home, ref).health == "ok"
+    ref = write(home, *TALK[:3], record("user", 4, 3, "Go on"))
+    assert [problem.code for problem in summary(home, ref).problems] == ["orphaned_call"]
+
+
+def test_any_damage_ends_no_reader_and_hides_no_whole_record(home: Path) -> None:
+    chance = random.Random(14)
+    lines = [json.dumps(one).encode() + b"\n" for one in TALK]
+    data = b"".join(lines)
+    for _ in range(300):
+        at = chance.randrange(len(data))
+        spoilt = bytearray(data)
+        spoilt[at : at + chance.choice((0, 1, 3))] = bytes(
+            chance.randrange(256) for _ in range(chance.choice((1, 2)))
+        )
+        ref = write(home, bytes(spoilt))
+        found = list(ClaudeCodeLayout(home).read(ref))
+        texts_found = "\n".join(one.text for one in found if isinstance(one, Message))
+        damaged = data[:at].count(b"\n")
+        for number, text in ((0, "Fix the login race"), (4, "Done.")):
+            if abs(number - damaged) > 1 and not any(
+                isinstance(one, Problem) and one.code == "nul_run" for one in found
+            ):
+                assert text in texts_found
+        summary(home, ref)
+
+
+def test_two_reads_give_the_same_and_nothing_is_written(home: Path) -> None:
+    write(home, *TALK)
+    fs = CountingFs()
+    layout = ClaudeCodeLayout(home, fs)
+    (ref,) = layout.discover()
+    assert list(layout.read(ref)) == list(layout.read(ref))
+    assert layout.summary(ref) == layout.summary(ref)
+    assert not {name: fs.calls[name] for name in ("write", "rename", "unlink", "mkdir") if fs.calls[name]}
+
+
+def test_what_is_no_session_is_left_out(home: Path) -> None:
+    write(home, *TALK)
+    for name in ("notes.txt", "sessions-index.json"):
+        (home / "projects" / SLUG / name).write_text("{}")
+    (home / "history.jsonl").write_text("{}\n")
+    assert [ref.session_id for ref in ClaudeCodeLayout(home).discover()] == [ID]
+    assert ClaudeCodeLayout(home).ref_for_path(home / "history.jsonl") is None
+    assert list(ClaudeCodeLayout(home / "nothing", OS_FS).discover()) == []
+
+
+def test_it_grants_no_change() -> None:
+    assert ClaudeCodeLayout.capabilities == {Capability.NESTS}
+    assert ClaudeCodeLayout in registry.AGENTS
+
+
+# -- through the commands
+
+
+@pytest.fixture
+def run(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Any:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(list(words))
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -> None:
+    write(home, *TALK)
+    code, out, _ = run("list")
+    assert (code, "Fix the login race" in out, "/home/u/app" in out) == (0, True, True)
+    assert "Done." in run("show", ID[:8])[1]
+    code, out, _ = run("search", "login")
+    assert (code, "3f0c81d2:0" in out) == (0, True)
+    assert run("search", "make", "--tool", "Bash")[0] == 0
+    assert run("check")[0] == 0
+    stats = json.loads(run("stats", "--json")[1])
+    assert stats["usage"] == [
+        {
+            "model": "opus",
+            "input": 30,
+            "output": 7,
+            "cache_read": 7,
+            "cache_write": 0,
+            "reasoning": 0,
+            "cost": None,
+        }
+    ]
+    rows = json.loads(run("sql", "SELECT model, output FROM usage", "--json")[1])
+    assert rows == [{"model": "opus", "output": 7}]
+    (listed,) = json.loads(run("list", "--json")[1])
+    assert (listed["kind"], listed["agent"], listed["id"]) == ("claude_code", "claude_code", ID)
+
+
+@pytest.mark.parametrize(
+    "command", ["repair", "fork", "rename", "trash", "undo", "restore-backup", "events", "rewind"]
+)
+def test_every_changing_command_refuses_them(run: Any, home: Path, command: str) -> None:
+    ref = write(home, *TALK)
+    before = Path(ref.folder).read_bytes()
+    more = {"rename": ["x"], "rewind": ["1"]}.get(command, [])
+    code, _, err = run(command, ID, *more)
+    assert code != 0
+    assert "claude_code" in err
+    assert "can only be read" in err
+    assert Path(ref.folder).read_bytes() == before
+
+
+def test_a_changed_session_alone_is_read_again(home: Path, tmp_path: Path) -> None:
+    for name in (ID, ID.replace("1", "2")):
+        path = Path(write(home, *TALK, name=name).folder)
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    cache = str(tmp_path / "cache")
+    list(Workspace(home, cache=cache).summaries())
+    opened: list[str] = []
+
+    class Watched(CountingFs):
+        def open(self, path: str, flags: int, mode: int = 0o600) -> int:
+            opened.append(path)
+            return super().open(path, flags, mode)
+
+    later = Workspace(home, Watched(), cache=cache)
+    for layout in later.layouts:
+        if isinstance(layout, ClaudeCodeLayout):
+            layout._now = lambda: 4e9
+    assert len(list(later.summaries())) == 2
+    opened.clear()
+    assert len(list(later.summaries())) == 2
+    assert not [path for path in opened if path.endswith(".jsonl")]
+
+
+@pytest.mark.lane("samples")
+def test_public_samples_are_read_through_the_layout(tmp_path: Path) -> None:
+    folder = shared_folder() / "samples" / "claude"
+    home = tmp_path / "home"
+    target = home / "projects" / "-samples"
+    target.mkdir(parents=True)
+    for path in folder.rglob("*.jsonl"):
+        (target / path.name).write_bytes(path.read_bytes())
+    found = {one.ref.session_id: one for one in summaries(ClaudeCodeLayout(home))}
+    assert len(found) == len(list(target.iterdir()))
+    assert all(one.messages for one in found.values())
+    rewound = found["claude-code-log_dag_compact_after_rewind"]
+    assert [problem.code for problem in rewound.problems if problem.severity is Severity.note] == [
+        "not_shown"
+    ]
+    assert found["agentsview_truncated"].health == "lost_data"
+    assert found["small"].title == "Stage0 small fixture"
