@@ -88,6 +88,6 @@ class TestMaestro(LayoutTests):
 def test_no_capability_vanishes_by_accident() -> None:
     matrix = {layout.name: layout.capabilities for layout in (AmplifierLayout, MaestroLayout)}
     assert matrix == {
-        "amplifier": {Capability.APPENDS, Capability.NESTS},
+        "amplifier": {Capability.APPENDS, Capability.NESTS, Capability.EVENTS, Capability.CHANGES},
         "work": {Capability.NESTS},
     }
