@@ -177,7 +177,7 @@ def test_a_history_is_no_log_of_events(say: Say) -> None:
     history = Path.cwd() / ".ai-session" / "login-2026-01-02" / "history.jsonl"
     code, out, err = say("events", str(history))
     assert (code, out) == (18, "")
-    assert "login-2026-01-02 is of kind feature" in err
+    assert "does not support sessions of kind feature: login-2026-01-02" in err
 
 
 @pytest.mark.parametrize("name", ["state.yaml", "implementation-plan.yaml"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sessionary.codec import read_lines
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.model import Problem, Record
 
@@ -18,6 +17,8 @@ def read_jsonl(fs: Fs, path: str) -> Iterator[Record | Problem]:
         NotFound: there is no such file.
         StorageFailed: it cannot be read.
     """
+    from sessionary.codec import read_lines  # here, since a list that reads nothing needs no codec
+
     try:
         fd = fs.open(path, READ)
     except FileNotFoundError:

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec.structs import replace
 
-from sessionary.codec.times import parse_time
 from sessionary.layouts.agents.reading import AgentLayout, Fact, Item
 from sessionary.layouts.jsonl import read_jsonl
 from sessionary.model import (
@@ -33,8 +32,6 @@ from sessionary.model import (
     Text,
     Usage,
 )
-from sessionary.turns.branches import abandoned
-from sessionary.turns.typed import message_of
 
 CONFIG = "CLAUDE_CONFIG_DIR"
 _AGENT_FILE = "agent-"
@@ -120,6 +117,8 @@ class ClaudeCodeLayout(AgentLayout):
 
     def _outline(self, ref: SessionRef, *, is_agent: bool) -> _Outline:
         """Find the branches that the conversation left. Keeps two ids of each record."""
+        from sessionary.turns.branches import abandoned
+
         parents: dict[str, str | None] = {}
         keeps: dict[str, str] = {}
         leaf, sidechains = None, 0
@@ -181,6 +180,9 @@ def _facts(record: dict[str, Any], *, is_agent: bool) -> Iterator[Fact]:
 
 def _message(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None for one that is none."""
+    from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
+    from sessionary.turns.typed import message_of
+
     kind, time = record.get("type"), parse_time(record.get("timestamp"))
     if kind in _NO_MESSAGES or kind in _TITLES:
         return None

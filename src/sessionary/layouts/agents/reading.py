@@ -19,7 +19,6 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Part, PartKind, changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary, health
-from sessionary.turns.fold import Fold, short_title
 
 
 class Fact(NamedTuple):
@@ -93,6 +92,11 @@ class AgentLayout:
         return iter(())
 
     def summary(self, ref: SessionRef) -> Summary:
+        from sessionary.turns.fold import (  # here, since a list that reads nothing needs neither
+            Fold,
+            short_title,
+        )
+
         fold, facts, problems = Fold(), dict[str, Fact](), list[Problem]()
         try:
             found = self._fs.stat(ref.folder)
