@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import ClassVar, NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
@@ -75,8 +76,13 @@ class AgentLayout:
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         path = str(folder.absolute())
-        inside = path.startswith(f"{self.home}/") and os.path.isfile(path)
-        return self._ref(path) if inside else None
+        if not path.startswith(f"{self.home}/"):
+            return None
+        try:
+            is_file = S_ISREG(self._fs.stat(path).st_mode)
+        except OSError:
+            return None
+        return self._ref(path) if is_file else None
 
     def short_key(self, ref: SessionRef) -> str:
         return ref.session_id
