@@ -72,7 +72,7 @@ def short_path(path: str) -> str:
 
 def cells(text: str) -> int:
     """How many terminal cells the text takes."""
-    if _is_narrow(text):
+    if text.isascii() or _is_narrow(text):
         return len(text)
     from rich.cells import cell_len
 
@@ -81,7 +81,7 @@ def cells(text: str) -> int:
 
 def _is_narrow(text: str) -> bool:
     """True if each character is known to take one cell."""
-    return text.isascii() or re.fullmatch(_NARROW, text) is not None
+    return re.fullmatch(_NARROW, text) is not None
 
 
 def fit(text: str, width: int, *, ellipsis: str = "…", keep_end: bool = False) -> str:

@@ -1,7 +1,6 @@
 """Conversion between bytes and JSON values, tolerant of damage. Pure: no module here accesses files.
 
 sanitize        any Python value          -> JSON-able value  (see the table in its module)
-is_plain        any Python value          -> whether sanitize would leave it unchanged
 encode_line     JSON-able value           -> one line         encode_document: -> a whole file
 decode          one line or file          -> value, or Undecodable
 object_lines    JSON lines                -> their number, if each is plainly one object
@@ -17,10 +16,10 @@ lines).
 
 from sessionary.codec.damage import split_glued
 from sessionary.codec.decode import Undecodable, decode, original_accepts
-from sessionary.codec.encode import encode_common_document, encode_document, encode_line, is_common
+from sessionary.codec.encode import encode_document, encode_line
 from sessionary.codec.lines import Reading, object_lines, read_lines
 from sessionary.codec.problems import CODES, Code, Place, for_strict_reader, problem
-from sessionary.codec.sanitize import is_plain, sanitize
+from sessionary.codec.sanitize import sanitize
 from sessionary.codec.snapshot import NotPlain, snapshot
 
 __all__ = [
@@ -31,12 +30,9 @@ __all__ = [
     "Reading",
     "Undecodable",
     "decode",
-    "encode_common_document",
     "encode_document",
     "encode_line",
     "for_strict_reader",
-    "is_common",
-    "is_plain",
     "object_lines",
     "original_accepts",
     "problem",

@@ -54,20 +54,6 @@ def encode_document(value: Any) -> bytes:
     return document if document.isascii() else _escape_line_ends(document)
 
 
-def encode_common_document(value: Any) -> bytes:
-    """As `encode_document`, five times faster, for values that ``is_plain(…, passes=is_common)`` accepts."""
-    try:
-        document = _space_out(_encode(value), indent=2)
-    except (UnicodeEncodeError, msgspec.MsgspecError, OverflowError, RecursionError):
-        return encode_document(value)
-    return document if document.isascii() else _escape_line_ends(document)
-
-
-def is_common(number: float) -> bool:
-    """True for a float without an exponent: msgspec and `json` spell those alike."""
-    return number == 0 or 1e-4 <= abs(number) < 1e16
-
-
 def _escape_line_ends(text: bytes) -> bytes:
     for raw, escape in _LINE_ENDS:
         if find(text, raw) >= 0:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
-from sessionary.codec import is_plain, sanitize
+from sessionary.codec import sanitize
 from sessionary.errors import Invalid, StorageFailed
 from sessionary.layouts.maestro.breadcrumbs import Crumb, unreadable_crumb
 from sessionary.layouts.maestro.records import Breadcrumb
@@ -277,5 +277,5 @@ def _storable(result: object) -> dict[str, Any] | None:
         raise Invalid(
             f"the handler returned {type(result).__name__}", operation="consume", hint="return a dict or None"
         )
-    copy = dict(result)
-    return copy if is_plain(copy) else sanitize(copy)
+    stored: dict[str, Any] = sanitize(dict(result))
+    return stored

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.codec import (
-    encode_common_document,
     encode_document,
     encode_line,
-    is_common,
-    is_plain,
     sanitize,
 )
 from sessionary.testing.strategies import json_values, text
@@ -85,26 +82,3 @@ def test_a_document_refuses_what_is_no_json() -> None:
 def test_an_empty_document() -> None:
     assert encode_document({}) == b"{}"
     assert encode_line([]) == b"[]"
-
-
-@given(json_values().map(sanitize))
-def test_a_common_document_is_the_same_document(value: Any) -> None:
-    if is_plain(value, passes=is_common):
-        assert encode_common_document(value) == encode_document(value)
-
-
-@given(
-    st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from([1e16, 9999999999999998.0, 1e-4, 9.99e-5])
-)
-def test_a_common_float_is_spelt_alike_by_both_writers(value: float) -> None:
-    if is_common(value):
-        assert encode_common_document([value]) == expected([value], indent=2)
-    else:
-        assert not is_plain([value], passes=is_common)
-
-
-def test_what_the_quick_writer_refuses_is_written_by_the_other() -> None:
-    for value in ({"k\udc00": "\ud83d"}, [2**64], ["\u2028"], {}):
-        assert is_plain(value, passes=is_common)
-        assert encode_common_document(value) == encode_document(value)

@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from sessionary.codec import encode_line, is_plain, sanitize
+from sessionary.codec import encode_line, sanitize
 from sessionary.disk.flush_policy import COMMITTER, check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
@@ -86,7 +86,7 @@ class EventsLog:
             raise Invalid("the log is closed", path=self._journal.path, hint="open a new EventsLog")
         now = self._now()
         ordered = self._ordered(event, now)
-        line = encode_line(ordered if is_plain(ordered) else sanitize(ordered)) + b"\n"
+        line = encode_line(sanitize(ordered)) + b"\n"
         journal = self._journal
         try:
             found = journal.enter(self._lock)

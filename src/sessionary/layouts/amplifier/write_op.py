@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sessionary.codec import encode_document, encode_line, is_plain
+from sessionary.codec import encode_document, encode_line
 from sessionary.codec.times import timestamp_of
 from sessionary.disk.flush_policy import COMMITTER, Durability
 from sessionary.errors import Conflict, StorageFailed
@@ -110,8 +110,7 @@ class Writing(Struct):
 
     def line_of(self, message: dict[str, Any]) -> bytes:
         """The line of a message that is not stored yet: cleaned, with a time."""
-        plain = is_plain(message) and "thinking_block" not in message
-        clean = message if plain else clean_dict(message)
+        clean = clean_dict(message)
         if timestamp_of(clean) is None:
             clean = {**clean, "timestamp": stamp(self.now())}
         return encode_line(clean)

@@ -20,10 +20,7 @@ from typing import Any, Literal, NamedTuple
 from sessionary.codec import (
     Undecodable,
     decode,
-    encode_common_document,
     encode_document,
-    is_common,
-    is_plain,
     sanitize,
 )
 from sessionary.disk import atomic
@@ -206,11 +203,7 @@ def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool
 
 
 def _encoded(crumb: Breadcrumb) -> bytes:
-    document = crumb_document(crumb)
-    if is_plain(document, passes=is_common):
-        check_crumb(document)
-        return encode_common_document(document)
-    document = sanitize(document)
+    document = sanitize(crumb_document(crumb))
     check_crumb(document)
     return encode_document(document)
 

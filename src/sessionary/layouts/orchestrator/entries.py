@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from sessionary.codec import encode_line, is_plain, sanitize
+from sessionary.codec import encode_line, sanitize
 from sessionary.errors import SchemaError
 from sessionary.layouts.orchestrator.rules import MODELS
 from sessionary.layouts.orchestrator.times import parse, stamp
@@ -40,7 +40,7 @@ SCRIPT_KEYS: Final = frozenset({"session_enabled", "session_name", "session_stat
 
 def line_of(entry: Mapping[str, Any]) -> bytes:
     """The line, its newline included."""
-    return encode_line(entry if is_plain(entry) else sanitize(dict(entry))) + b"\n"
+    return encode_line(sanitize(dict(entry))) + b"\n"
 
 
 def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any]) -> dict[str, Any]:
