@@ -14,7 +14,7 @@ from sessionary.cli.feature import given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
 from sessionary.layouts.orchestrator.entries import kind_of
-from sessionary.layouts.orchestrator.reader import FeatureRow
+from sessionary.layouts.orchestrator.queries import FeatureRow
 from sessionary.layouts.orchestrator.rules import FEATURE_STATUSES
 from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict, stats_of
 from sessionary.layouts.orchestrator.times import parse

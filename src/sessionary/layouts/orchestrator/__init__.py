@@ -1,8 +1,8 @@
 """The orchestrator layout: features in `.ai-session/`, by the contract on session state."""
 
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
-from sessionary.layouts.orchestrator.base_store import Report
-from sessionary.layouts.orchestrator.reader import FeatureRow
+from sessionary.layouts.orchestrator.context import Report
+from sessionary.layouts.orchestrator.queries import FeatureRow
 from sessionary.layouts.orchestrator.repaired import Repaired
 from sessionary.layouts.orchestrator.statefile import FeatureState
 from sessionary.layouts.orchestrator.status import FeatureStatus, HistoryStats, state_dict

@@ -57,6 +57,19 @@ def read_plan(fs: Fs, folder: str) -> PlanFile:
     return parse_plan(data, path)
 
 
+def readable_plan(found: PlanFile, folder: str) -> PlanFile:
+    """The plan, unless it cannot be read: no task in such a file can be changed. Raises Corrupt or StorageFailed."""
+    if found.error is not None:
+        raise found.error
+    if not found.readable:
+        raise Corrupt(
+            found.problems[0].message,
+            path=f"{folder}/implementation-plan.yaml",
+            hint=found.problems[0].repair,
+        )
+    return found
+
+
 def parse_plan(data: bytes, path: str) -> PlanFile:
     """What the bytes of a plan say."""
     try:

@@ -1,49 +1,31 @@
 """FeatureStore: the features of one project, by the orchestrator's contract.
 
 Every write of a feature is an operation: a line of its history, flushed, and then its effect (see `feature`). Every
-error says in `error_context` what the contract wants to know of it.
+error carries the contract's block, `error_context`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Self
 
-from sessionary.disk import atomic
-from sessionary.disk.fs import read_bytes, stat_or_none
-from sessionary.errors import AlreadyExists, NotFound, SchemaError, StorageFailed, TransitionError
-from sessionary.layouts.orchestrator import (
-    acknowledgment,
-    checking,
-    creating,
-    entries,
-    names,
-    planfile,
-    reading,
-    rules,
-)
-from sessionary.layouts.orchestrator.base_store import moment_of, not_ahead
-from sessionary.layouts.orchestrator.feature import with_artifacts
-from sessionary.layouts.orchestrator.operations import FeatureOperator
-from sessionary.layouts.orchestrator.recovery import FeatureMender
+from sessionary.disk.fs import OS_FS, Fs, expanded
+from sessionary.layouts.orchestrator import agreements, folders, names, operations, queries, recovery, rules
+from sessionary.layouts.orchestrator.acknowledgment import Verdict
+from sessionary.layouts.orchestrator.context import DEFAULT_AGENT, TIMEOUT, Context, Report
+from sessionary.layouts.orchestrator.operations import KEEP
+from sessionary.layouts.orchestrator.queries import FeatureRow
+from sessionary.layouts.orchestrator.repaired import Repaired
 from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.layouts.orchestrator.status import FeatureStatus
+from sessionary.model import Problem
 
 
-class _Keep:
-    """What a caller did not give."""
-
-    def __repr__(self) -> str:
-        return "KEEP"
-
-
-KEEP: Final[Any] = _Keep()
-
-
-class FeatureStore(FeatureOperator, FeatureMender):
-    """The features below one project.
+class FeatureStore:
+    """The features of one project.
 
     Args:
         root: the folder of the project, which holds `.ai-session`; or that folder itself. Made by the first `create`.
@@ -53,43 +35,136 @@ class FeatureStore(FeatureOperator, FeatureMender):
 
     Attributes:
         home: the folder `.ai-session`.
-        last_report: what the last call has to tell beyond its return value.
     """
 
-    # -- beginning
-
-    def create(
+    def __init__(
         self,
-        feature_id: str | None = None,
+        root: str | os.PathLike[str],
         *,
-        name: str | None = None,
-        description: str = "",
-        agent: str | None = None,
-    ) -> str:
-        """Begin a feature: its folder with plan, empty history, state and artifacts, and its row in the list.
+        timeout: float = TIMEOUT,
+        agent: str = DEFAULT_AGENT,
+        require_ack: str | os.PathLike[str] | None = None,
+    ) -> None:
+        place = Path(expanded(root))
+        self.home = place if place.name == names.HOME else place / names.HOME
+        self._context = Context(
+            OS_FS,
+            self.home,
+            lambda: datetime.now(UTC),
+            timeout=timeout,
+            agent=agent,
+            require_ack=None if require_ack is None else os.fspath(require_ack),
+        )
 
-        Without an id one is made of the name and today's date; if it is taken, with a number before the date.
+    @classmethod
+    def with_fs(
+        cls,
+        fs: Fs,
+        root: str | os.PathLike[str],
+        *,
+        now: Callable[[], datetime] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A store over another file system seam or clock: for proofs and doubles."""
+        store = cls(root, **settings)
+        store._context = store._context.over(fs, now)
+        return store
 
-        Durability: when this returns, all of it survives a power cut. If it raises ``not_committed``, there is no
-        such feature; if only the list could not be written, the folder lies in `.archive/.failed-<id>`. A crash
-        before the list is written leaves the whole feature without its row, which `validate` tells and `repair` adds.
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for another process."""
+        return self._context.timeout
+
+    @property
+    def agent(self) -> str:
+        """Who writes, unless a call says otherwise."""
+        return self._context.agent
+
+    @property
+    def last_report(self) -> Report:
+        """What the last call reports beyond its return value."""
+        return self._context.report
+
+    # -- reading
+
+    def find(self, name: str, *, archived: bool = False) -> str:
+        """The id of the feature that a name means: its id or the beginning of that in any case, or ``latest``.
+
+        A whole id wins, and a feature that is there over one that was put away. ``latest`` is the one that changed
+        last; an id that is so called wins. With `archived` only features that were put away are looked at.
 
         Raises:
-            InvalidId: the id is not of the contract's form; or neither id nor usable name was given.
-            AlreadyExists: there is, or was, a feature of this id.
-            Conflict, Corrupt: the list is not to be written over; nothing was made.
-            Locked, StorageFailed: as everywhere.
+            NotFound: there is none.
+            AmbiguousId: several begin so.
         """
-        with self._telling("create", self._root, feature_id):
-            self._check_ack(agent)
-            if feature_id is not None:
-                names.check_new_id(feature_id)
-            new = creating.New(feature_id, name or feature_id or "", description, self._now())
-            made = creating.create(self._fs, self._index, new)
-            self.last_report.feature_id = made
-            return made
+        return queries.find(self._context, name, archived=archived)
 
-    # -- the state
+    def load(self, feature_id: str) -> FeatureState:
+        """The state of a feature; what is unusual about it is in `last_report`. Takes no lock.
+
+        Raises:
+            NotFound: no such feature, or it has no state.
+            Corrupt, SchemaError: the state cannot be read; `repair` restores it.
+            Unsupported: it is of a newer version.
+        """
+        return queries.load(self._context, feature_id)
+
+    def plan(self, feature_id: str) -> dict[str, Any]:
+        """The plan of a feature, read under a shared lock; ``{}`` if there is none. Problems are in `last_report`.
+
+        Raises:
+            NotFound: no such feature.
+            Corrupt: there is a plan, and it cannot be read.
+            Locked: a writer held the feature all the time.
+        """
+        return queries.plan(self._context, feature_id)
+
+    def history(
+        self,
+        feature_id: str,
+        *,
+        command: str | None = None,
+        model: str | None = None,
+        agent: str | None = None,
+        since: datetime | str | None = None,
+        failed: bool = False,
+    ) -> list[dict[str, Any]]:
+        """The entries that fit every filter that is given, in file order. What was skipped is in `last_report`.
+
+        Raises:
+            NotFound: no such feature.
+            Invalid: `since` is no time.
+        """
+        return queries.history(
+            self._context, feature_id, command=command, model=model, agent=agent, since=since, failed=failed
+        )
+
+    def list_features(self, *, status: str | None = None, archived: bool = False) -> list[FeatureRow]:
+        """Every feature, the one that changed last first; with `archived` those that were put away, too.
+
+        The folders are the truth: the list on disk only says who is paused or completed. Where it cannot be read,
+        `last_report` says so, and the histories are asked.
+        """
+        return queries.list_features(self._context, status=status, archived=archived)
+
+    def status(self, feature_id: str) -> FeatureStatus:
+        """Where a feature stands: progress, health, counts per command and model, failures, durations.
+
+        Raises:
+            NotFound: no such feature.
+            Locked: a writer held it all the time (plans are read under a shared lock).
+        """
+        return queries.status_of(self._context, feature_id)
+
+    def validate(self, feature_id: str | None = None) -> list[Problem]:
+        """Everything that is not as it should be in one feature, or in all and beside them. Reads only.
+
+        Raises:
+            NotFound: no such feature.
+        """
+        return queries.validate(self._context, feature_id)
+
+    # -- state, plan, tasks and history
 
     def update(
         self,
@@ -119,39 +194,16 @@ class FeatureStore(FeatureOperator, FeatureMender):
             Corrupt: the state cannot be read; `repair` restores it.
             Locked, StorageFailed: as everywhere.
         """
-        given = {"active_task": active_task, "model_in_use": model_in_use}
-        given = {name: value for name, value in given.items() if value is not KEEP}
-        with self._writing(feature_id, agent) as feature:
-            if not entries.is_task_id(given.get("active_task")):
-                raise SchemaError(
-                    f"active_task is {active_task!r}",
-                    faults=["active_task: give the id of a task, on one line, or None"],
-                    hint="nothing was written",
-                )
-            if "model_in_use" in given:
-                rules.check_word("model_in_use", model_in_use, rules.MODELS)
-            state = self._state_of(feature)
-            if given.get("active_task") is not None:
-                self._check_task(feature, given["active_task"])
-            at = self._moment(state, last_updated)
-            words = (
-                " ".join(f"{name}={value}" for name, value in given.items())
-                if arguments is None
-                else arguments
-            )
-            entry = self._entry(state, at, command, words, agent, given)
-            feature.perform(entry, state)
-            self._touch(feature, state, at)
-            current = entry[entries.STATE]
-            return FeatureState(
-                feature.feature_id,
-                current["active_task"],
-                current["model_in_use"],
-                state.state.started_at,
-                at,
-            )
-
-    # -- plan and tasks
+        return operations.update(
+            self._context,
+            feature_id,
+            active_task=active_task,
+            model_in_use=model_in_use,
+            arguments=arguments,
+            agent=agent,
+            command=command,
+            last_updated=last_updated,
+        )
 
     def save_plan(
         self,
@@ -176,37 +228,9 @@ class FeatureStore(FeatureOperator, FeatureMender):
             SchemaError: with every fault at once.
             NotFound, Corrupt, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent, names.PLAN) as feature:
-            state = self._state_of(feature)
-            old = feature.plan()
-            if old.error is not None:
-                raise old.error
-            blank = planfile.new_plan(feature_id, feature_id, "", self._now())["feature"]
-            head = {"name": name, "description": description}
-            document = planfile.replanned(
-                old, phases, blank, {k: v for k, v in head.items() if v is not None}
-            )
-            tasks = planfile.tasks_of(document)
-            rules.check_active_task(state.state.active_task, tasks)
-            at = self._moment(state, None)
-            entry = self._entry(state, at, "plan", f"phases={len(phases)} tasks={len(tasks)}", agent, {})
-            if not old.readable:
-                path = f"{feature.folder}/{names.PLAN}"
-                kept = atomic.quarantine(path, "corrupt", fs=self._fs, now=self._now())
-                self.last_report.problems.append(
-                    checking.note("plan_replaced", kept, "the plan could not be read; it is kept here", None)
-                )
-                old = old._replace(data=None)
-            feature.write_plan(old, document)
-            try:
-                feature.perform(entry, state)
-            except StorageFailed as error:
-                # The line cannot hold a plan, so the plan comes first here: it is there, whatever becomes of the line.
-                error.outcome = "unknown"
-                error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
-                raise
-            self._touch(feature, state, at)
-            return document
+        return operations.save_plan(
+            self._context, feature_id, phases, name=name, description=description, agent=agent
+        )
 
     def task(
         self,
@@ -230,30 +254,9 @@ class FeatureStore(FeatureOperator, FeatureMender):
             TransitionError: the one status cannot become the other; what is completed needs `reopen`.
             SchemaError, Corrupt, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent, names.PLAN) as feature:
-            task = self._task(feature, task_id)
-            added = [artifacts] if isinstance(artifacts, str) else list(artifacts)
-            if not all(isinstance(name, str) for name in added):
-                raise SchemaError("artifacts are names of files", faults=["artifacts: give texts"])
-            moves = rules.task_moves(
-                task_id, str(task.get("status")), status, feature=feature_id, reopen=reopen
-            )
-            if not moves and with_artifacts(task, added) == (task.get("artifacts") or []):
-                return False
-            state = self._state_of(feature)
-            given: dict[str, Any] = {}
-            if state.state.active_task == task_id and status in (rules.COMPLETED, rules.BLOCKED):
-                given["active_task"] = None
-            at = self._moment(state, None)
-            entry = self._entry(state, at, "task", f"{task_id} {status}", agent, given)
-            entry |= {"task_id": task_id, entries.TASK_STATUS: status}
-            if added:
-                entry["artifacts"] = added
-            feature.perform(entry, state)
-            self._touch(feature, state, at)
-            return True
-
-    # -- history
+        return operations.move_task(
+            self._context, feature_id, task_id, status, artifacts=artifacts, reopen=reopen, agent=agent
+        )
 
     def append(self, feature_id: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Add an entry to the history; returns it as it was written. The state does not change.
@@ -266,20 +269,33 @@ class FeatureStore(FeatureOperator, FeatureMender):
             SchemaError: the entry breaks the contract; `details["faults"]` has every fault.
             NotFound, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, entry.get("agent"), names.HISTORY) as feature:
-            fill: dict[str, Any] = {"agent": self.agent, "task_id": None}
-            if "model" not in entry or "task_id" not in entry:
-                state = reading.read_state(self._fs, feature.folder).state
-                if state is not None:
-                    fill = {"model": state.model_in_use, **fill, "task_id": state.active_task}
-            made = entries.checked(entry, now=self._now(), fill=fill)
-            not_ahead("timestamp", moment_of("timestamp", made["timestamp"]), self._now())
-            feature.log(made)
-        with self._telling("update", names.HISTORY, feature_id):
-            feature.journal.flush()
-        return made
+        return operations.append(self._context, feature_id, entry)
 
     # -- the feature as a whole
+
+    def create(
+        self,
+        feature_id: str | None = None,
+        *,
+        name: str | None = None,
+        description: str = "",
+        agent: str | None = None,
+    ) -> str:
+        """Begin a feature: its folder with plan, empty history, state and artifacts, and its row in the list.
+
+        Without an id one is made of the name and today's date; if it is taken, with a number before the date.
+
+        Durability: when this returns, all of it survives a power cut. If it raises ``not_committed``, there is no
+        such feature; if only the list could not be written, the folder lies in `.archive/.failed-<id>`. A crash
+        before the list is written leaves the whole feature without its row, which `validate` tells and `repair` adds.
+
+        Raises:
+            InvalidId: the id is not of the contract's form; or neither id nor usable name was given.
+            AlreadyExists: there is, or was, a feature of this id.
+            Conflict, Corrupt: the list is not to be written over; nothing was made.
+            Locked, StorageFailed: as everywhere.
+        """
+        return folders.create(self._context, feature_id, name=name, description=description, agent=agent)
 
     def pause(self, feature_id: str, *, agent: str | None = None) -> bool:
         """Let a feature rest. False if it rests already.
@@ -291,15 +307,15 @@ class FeatureStore(FeatureOperator, FeatureMender):
             Conflict, Corrupt: the list is not to be written over; nothing was done.
             NotFound, Locked, StorageFailed: as `update`.
         """
-        return self._move(feature_id, "pause", rules.PAUSED, agent)
+        return operations.move(self._context, feature_id, "pause", rules.PAUSED, agent)
 
     def resume(self, feature_id: str, *, reopen: bool = False, agent: str | None = None) -> bool:
         """Go on with a feature that was paused, or with `reopen` with one that was completed. As `pause`."""
-        return self._move(feature_id, "resume", rules.ACTIVE, agent, reopen=reopen)
+        return operations.move(self._context, feature_id, "resume", rules.ACTIVE, agent, reopen=reopen)
 
     def complete(self, feature_id: str, *, agent: str | None = None) -> bool:
         """Mark a feature as completed. As `pause`."""
-        return self._move(feature_id, "complete", rules.COMPLETED, agent)
+        return operations.move(self._context, feature_id, "complete", rules.COMPLETED, agent)
 
     def archive(self, feature_id: str, *, agent: str | None = None) -> Path:
         """Put a completed feature away, whole, under `.archive/`; returns where. Its row stays in the list.
@@ -311,18 +327,7 @@ class FeatureStore(FeatureOperator, FeatureMender):
             AlreadyExists: the archive has a feature of this id.
             NotFound, Locked, StorageFailed: as `update`.
         """
-        with self._writing(feature_id, agent, self._index.path) as feature:
-            now = reading.status_of_feature(self._fs, feature.folder, self._index.load())
-            if now != rules.COMPLETED:
-                raise TransitionError(
-                    f"feature {feature_id} is {now} and cannot be archived",
-                    hint="complete it first: what is active is never put away",
-                )
-            target = f"{self._root}/{names.ARCHIVE}/{feature_id}"
-            atomic.move_folder(feature.folder, target, fs=self._fs)
-            feature.moved(target)
-            self._pool.drop(feature.folder)
-            return Path(target)
+        return folders.archive(self._context, feature_id, agent)
 
     def unarchive(self, feature_id: str, *, agent: str | None = None) -> Path:
         """Bring a feature back from the archive, as it was put away; returns where. `resume` can then reopen it.
@@ -334,28 +339,58 @@ class FeatureStore(FeatureOperator, FeatureMender):
             AlreadyExists: there is a feature of this id beside the archive.
             Locked, StorageFailed: as `update`.
         """
-        with self._telling("update", self._root, feature_id):
-            self._check_ack(agent)
-            archived = f"{self._root}/{names.ARCHIVE}/{names.check_id(feature_id)}"
-            target = f"{self._root}/{feature_id}"
-            if stat_or_none(self._fs, target) is not None:
-                raise AlreadyExists(
-                    f"{feature_id} is not only in the archive: there is a feature of this id beside it",
-                    path=target,
-                    hint="rename one of the two folders: the id of a feature is the name of its folder",
-                )
-            if not reading.is_folder(self._fs, archived):
-                raise NotFound(
-                    f"The archive has no feature {feature_id}",
-                    path=archived,
-                    hint="`sessionary feature list --archived` shows those that it has",
-                )
-            feature = self._pool.get(archived)
-            with feature.held(self.timeout):
-                atomic.move_folder(archived, target, fs=self._fs)
-                feature.moved(target)
-                self._pool.drop(archived)
-            return Path(target)
+        return folders.unarchive(self._context, feature_id, agent)
+
+    # -- recovery
+
+    def repair(
+        self, feature_id: str, *, rewrite_history: bool = False, bad_bytes: str = "replace"
+    ) -> Repaired:
+        """Put right what `validate` finds in a feature: the state from the history, missing files, the row of the list.
+
+        With `rewrite_history` also entries that are spread over several lines, and durations in nanoseconds: the
+        history is written anew, the old one stays as ``history.jsonl.original-<time>``. A state that cannot be read
+        stays as ``state.yaml.corrupt-<time>``. Doing it twice does no more than doing it once.
+
+        An entry with bytes that are not UTF-8 stays in the new history with U+FFFD in their place; with
+        ``bad_bytes="drop"`` it is left out. What could not be brought back is in `Repaired.lost`, and `validate`
+        reports it as a note as long as the old history is there.
+
+        Durability: each file is the old one or the new one, whole; what is replaced is kept before.
+
+        Raises:
+            NotFound: no such feature.
+            Invalid: `bad_bytes` is neither ``replace`` nor ``drop``.
+            Unsupported: its state is of a newer version: nothing is touched.
+            Locked, StorageFailed: as `update`.
+        """
+        return recovery.repair(
+            self._context, feature_id, rewrite_history=rewrite_history, bad_bytes=bad_bytes
+        )
+
+    def rebuild_index(self) -> Repaired:
+        """Write the list from the folders, and from what can be read of the present one.
+
+        A list with a conflict, and one that cannot be read, is never overwritten: a proposal is written beside it,
+        ``active-features.yaml.candidate-<time>``. One as the contract's scripts wrote it is put right; the old file
+        stays as ``active-features.yaml.original-<time>``.
+
+        Durability: as `repair`.
+        """
+        return recovery.rebuild_index(self._context)
+
+    def migrate(self, feature_id: str, *, switch: bool = False) -> Path | None:
+        """Write the state in the newest version beside the old one, as ``state.v1.0.yaml``; returns where.
+
+        The old file is not touched. Only with `switch` the new one takes its name; the old one then stays as
+        ``state.yaml.before-<time>``. None if the state is of the newest version.
+
+        Durability: as `repair`.
+
+        Raises:
+            NotFound, Corrupt, Unsupported, Locked, StorageFailed: as `update`.
+        """
+        return recovery.migrate(self._context, feature_id, switch=switch)
 
     # -- the contract
 
@@ -371,31 +406,14 @@ class FeatureStore(FeatureOperator, FeatureMender):
             Invalid: the agent has no name.
             Locked, StorageFailed: as everywhere.
         """
-        with self._telling("create", names.ACKNOWLEDGMENT, None):
-            contract = self._contract(spec_path)
-            acknowledgment.block(agent, contract, self._now())  # refused before anything is made
-            path = f"{self._root}/{names.ACKNOWLEDGMENT}"
-            with self._index.held(make=True):
-                text = (read_bytes(self._fs, path) or b"").decode("utf-8", "surrogateescape")
-                new = acknowledgment.with_block(text, agent, contract, self._now())
-                atomic.replace(path, (new.encode("utf-8", "surrogateescape"),), fs=self._fs)
-            return Path(path)
+        return agreements.acknowledge(self._context, agent, spec_path)
 
-    # -- within
+    def verify_acknowledgment(
+        self, agent: str | None = None, *, spec_path: str | os.PathLike[str]
+    ) -> list[Verdict]:
+        """Whether the acknowledgment of an agent holds for the contract at `spec_path`; without one, of each agent.
 
-    def _move(
-        self, feature_id: str, command: str, status: str, agent: str | None, *, reopen: bool = False
-    ) -> bool:
-        with self._writing(feature_id, agent, self._index.path) as feature:
-            index = self._index.load()
-            if index.error is not None:
-                raise index.error
-            now = reading.status_of_feature(self._fs, feature.folder, index)
-            if not rules.feature_moves(feature_id, now, status, reopen=reopen):
-                return False
-            state = self._state_of(feature)
-            at = self._moment(state, None)
-            entry = self._entry(state, at, command, "", agent, {})
-            entry[entries.FEATURE_STATUS] = status
-            feature.perform(entry, state)
-            return True
+        Raises:
+            NotFound: there is no contract at that path.
+        """
+        return agreements.verify(self._context, agent, spec_path)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
+
+from sessionary.errors import SchemaError
 
 TICK = timedelta(microseconds=1)
+AHEAD: Final = timedelta(days=1)
+"""How far a time that a caller gives may be after the clock: devices disagree, and time zones are mistaken."""
 LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -41,3 +45,29 @@ def later(now: datetime, stored: datetime | None) -> datetime:
 def in_utc(moment: datetime) -> datetime:
     """The same moment in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def not_ahead(name: str, moment: datetime, now: datetime) -> None:
+    """Refuse a time that the clock does not reach for long: all later ones would have to be after it.
+
+    Raises:
+        SchemaError: it is more than a day after `now`.
+    """
+    if moment > in_utc(now) + AHEAD:
+        raise SchemaError(
+            f"{name} {stamp(moment)} is in the future: the clock says {stamp(now)}",
+            faults=[f"{name}: is more than a day after the clock"],
+            hint="correct the time, or the clock; nothing was written",
+        )
+
+
+def moment_of(name: str, value: datetime | str) -> datetime:
+    """A time that a caller gives. Raises SchemaError if it is none."""
+    moment = parse(value)
+    if moment is None:
+        raise SchemaError(
+            f"{name} is {value!r}",
+            faults=[f"{name}: no ISO 8601 timestamp"],
+            hint="for example 2025-01-09T15:30:45Z",
+        )
+    return moment
