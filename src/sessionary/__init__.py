@@ -63,10 +63,14 @@ if TYPE_CHECKING:
     from sessionary.layouts.orchestrator import FeatureStore as FeatureStore
     from sessionary.mailbox import Mailbox as Mailbox
     from sessionary.mailbox import run_inbox as run_inbox
+    from sessionary.model import Message as Message
+    from sessionary.model import Problem as Problem
+    from sessionary.model import Summary as Summary
     from sessionary.sync.cosmos_config import CosmosConfig as CosmosConfig
     from sessionary.sync.cosmos_config import (
         load_cosmos_config_from_settings as load_cosmos_config_from_settings,
     )
+    from sessionary.workspace import Workspace as Workspace
 
 
 __getattr__, __dir__, __all__ = on_demand(
@@ -90,6 +94,8 @@ __getattr__, __dir__, __all__ = on_demand(
         "sessionary.layouts.orchestrator": "FeatureStore",
         "sessionary.hybrid": "HybridSessionStore PullResult SyncResult",
         "sessionary.mailbox": "Mailbox run_inbox",
+        "sessionary.model": "Message Problem Summary",
+        "sessionary.workspace": "Workspace",
     },
     "__version__",
 )

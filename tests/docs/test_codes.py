@@ -40,7 +40,7 @@ def codes_of_the_layout() -> set[str]:
     files = [
         *(source / "layouts" / "amplifier").glob("*.py"),
         source / "disk" / "mounts.py",
-        source / "workspace.py",
+        source / "workspace" / "__init__.py",
     ]
     found = {code for path in files for code in codes_in(path.read_text("utf-8"))}
     return found | {CONFLICT_COPY, NOT_DOWNLOADED}

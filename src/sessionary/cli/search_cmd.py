@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +14,9 @@ from sessionary.cli import completing, formatting, homes, options, output, targe
 from sessionary.cli.choice import all_refs, among_found, chosen, project_names, tell_partly, title_of
 from sessionary.cli.progress import Progress
 from sessionary.cli.text import cells, fit, harmless, one_line
-from sessionary.disk.fs import OS_FS
-from sessionary.layouts.amplifier.conversation import last_time
-from sessionary.layouts.amplifier.files import TRANSCRIPT
-from sessionary.layouts.base import Capability, Layout, changed_at
 from sessionary.model import SessionRef
 from sessionary.search import PARTS, PERSON, Hit, Needle, Place, Query, Search, SearchStats, Span
+from sessionary.search.places import places as places_of
 from sessionary.workspace import Workspace
 
 LIMIT = 50
@@ -124,7 +118,7 @@ def search_command(
     wanted = [targets.session(workspace, session)] if session else refs
     with among_found(failure):
         asked = list(chosen(workspace, wanted, project=project, top_level=top_level))
-    places = _places(workspace, asked)
+    places = places_of(workspace.layout_of, workspace.catalog, asked)
     search = Search(query)
     hits = _Hits(search, places, limit)
     if jsonl:
@@ -189,67 +183,6 @@ class _Hits:
                 self.sessions.add(hit.ref.folder)
                 progress.pause()
                 yield hit
-
-
-def _places(workspace: Workspace, refs: Iterable[SessionRef]) -> list[Place]:
-    """Where to look, the session with the newest message first."""
-    places: list[Place] = []
-    newest: dict[str, float | None] = {}
-    now = datetime.now(UTC).timestamp()
-    for kind, those in groupby(refs, attrgetter("kind")):
-        some = list(those)
-        layout = workspace.layout_of(some[0])
-        if Capability.APPENDS in layout.capabilities:
-            places += _in_files(layout, some, _conversation(kind), newest, now)
-        else:
-            wanted = {ref.folder for ref in some}
-            summaries = [one for one in workspace.catalog.summaries(layout) if one.ref.folder in wanted]
-            places += [Place(one.ref, layout, None, _seconds(one.updated), one.size) for one in summaries]
-            newest |= {one.ref.folder: _seconds(one.updated) for one in summaries}
-
-    def key(place: Place) -> tuple[float, str]:
-        time = newest[place.ref.folder]
-        return (_OLDEST if time is None else time, place.ref.session_id)
-
-    places.sort(key=key, reverse=True)
-    return places
-
-
-def _in_files(
-    layout: Layout, refs: list[SessionRef], name: str, newest: dict[str, float | None], now: float
-) -> Iterator[Place]:
-    """Sessions that keep their conversation in one file of this name; when each changed last goes to `newest`.
-
-    A file that was copied may be older than its messages, and one that was touched newer: it is passed over for its
-    age only if both are old.
-    """
-    for ref in refs:
-        path = f"{ref.folder}/{name}"
-        try:
-            found = os.stat(path)
-        except (OSError, ValueError):
-            newest[ref.folder] = None
-            yield Place(ref, layout, path, None, 0)  # the search itself tells what cannot be read
-            continue
-        said = last_time(OS_FS, path)
-        changed = found.st_mtime if said is None else max(found.st_mtime, said.timestamp())
-        newest[ref.folder] = changed_at(
-            now, *([] if said is None else [said.timestamp()]), found.st_mtime, found.st_ctime
-        )
-        yield Place(ref, layout, path, changed, found.st_size)
-
-
-def _conversation(kind: str) -> str:
-    """The file that holds the conversation, in sessions that keep it in one."""
-    if kind != "feature":
-        return TRANSCRIPT
-    from sessionary.layouts.orchestrator.names import HISTORY  # here, as only projects with features need it
-
-    return HISTORY
-
-
-def _seconds(time: datetime | None) -> float | None:
-    return None if time is None else time.timestamp()
 
 
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:

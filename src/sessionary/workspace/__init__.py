@@ -10,185 +10,33 @@ beginning of that part is enough.
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sessionary.catalog import Catalog
-from sessionary.disk.fs import OS_FS, Fs, is_file, not_found, storage_failed
+from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout
-from sessionary.model import Message, Problem, SessionRef, Severity, Summary
+from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout, believed
+from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
+from sessionary.workspace.stores import IN_PROJECTS, KINDS, SYNC_LAYOUTS, check_folder, check_store, layout_in
 from sessionary.xdg import cache_folder
 
 if TYPE_CHECKING:
+    from sessionary.search import Hit
     from sessionary.sync.bindings import Bindings
     from sessionary.sync.identity import Repositories
 
 
-def _brainstorms(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.brainstorm.layout import BrainstormLayout
-
-    return BrainstormLayout(root, fs, project=project_slug(root))
-
-
-def _features(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.orchestrator.layout import FeatureLayout
-
-    return FeatureLayout(root, fs, project=project_slug(root))
-
-
-def _work_sessions(root: Path, fs: Fs) -> Layout:
-    from sessionary.layouts.maestro.layout import MaestroLayout, project_of, root_in
-
-    place = root_in(fs, root)
-    return MaestroLayout(place, fs, project=project_slug(project_of(place)))
-
-
-def _may_be(fs: Fs, folder: Path) -> bool:
-    """True for a folder, and where we may not see whether there is one: its layout tells of that."""
-    try:
-        return stat.S_ISDIR(fs.stat(str(folder)).st_mode)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-
-
-def _has_work_sessions(root: Path, fs: Fs) -> bool:
-    """True for a project, and for the folder in it that the sessions lie in."""
-    is_place = root.absolute().parts[-2:] == ("docs", "sessions") and _may_be(fs, root)
-    return is_place or _may_be(fs, root / "docs" / "sessions") or _holds_work_session(root, fs)
-
-
-def _holds_work_session(root: Path, fs: Fs) -> bool:
-    try:
-        names = fs.listdir(str(root))
-    except OSError:
-        return False
-    return any(is_file(fs, f"{root}/{name}/session.json") for name in names)
-
-
-class _InProject(NamedTuple):
-    """A kind of session that lies in the project that a person works in.
-
-    Attributes:
-        made: makes its layout, which is imported only then: a list of what agents have said need not wait for the
-            modules that read YAML.
-        is_there: True if a folder has sessions of this kind.
-        place: the folder that is looked for.
-    """
-
-    made: Callable[[Path, Fs], Layout]
-    is_there: Callable[[Path, Fs], bool]
-    place: str
-
-
-_IN_PROJECTS = {
-    "work": _InProject(_work_sessions, _has_work_sessions, "docs/sessions"),
-    "brainstorm": _InProject(
-        _brainstorms,
-        lambda root, fs: _may_be(fs, root / ".project-memory/brainstorm-sessions"),
-        ".project-memory/brainstorm-sessions",
-    ),
-    "feature": _InProject(
-        _features,
-        lambda root, fs: (
-            _may_be(fs, root / ".ai-session") or (root.name == ".ai-session" and _may_be(fs, root))
-        ),
-        ".ai-session",
-    ),
-}
-
-
-KINDS = (AmplifierLayout.name, *(one.name for one in registry.AGENTS), *_IN_PROJECTS)
-"""Every kind of session there is."""
-
-
-def layout_in(root: Path, kind: str, fs: Fs = OS_FS) -> Layout:
-    """The layout of one kind of session over the project in a folder, whether it has such sessions or not."""
-    return _IN_PROJECTS[kind].made(root, fs)
-
-
-def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:
-    """Refuse a folder that a user named and that is missing. For commands that begin a store in it.
-
-    Args:
-        folder: the folder.
-        named_by: how it was named, for the message: ``--home``.
-        fs: the file system.
-
-    Raises:
-        NotFound: it is missing.
-    """
-    if not _may_be(fs, folder):
-        raise NotFound(
-            f"{named_by}: there is no folder {folder}",
-            path=folder,
-            hint="check the path for a typing error, or make the folder",
-        )
-
-
-def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
-    """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
-
-    Args:
-        folder: the folder.
-        kind: the kind of session that it must hold; None for any, those of agents too.
-        named_by: how it was named, for the message: ``--home``.
-        fs: the file system.
-
-    Raises:
-        NotFound: it is missing, or holds no store of that kind.
-    """
-    check_folder(folder, named_by=named_by, fs=fs)
-    kinds = _IN_PROJECTS if kind is None else {kind: _IN_PROJECTS[kind]}
-    if any(one.is_there(folder, fs) for one in kinds.values()):
-        return
-    places = [f"{one.place}/" for one in kinds.values()]
-    if kind is None:
-        if _may_be(fs, folder / PROJECTS):
-            return
-        places.insert(0, f"{PROJECTS}/")
-    raise NotFound(
-        f"{named_by}: {folder} holds no sessions; looked for {', '.join(places)} in it",
-        path=folder,
-        hint=f"{named_by} names the folder that holds {' or '.join(places)}",
-    )
-
-
-def _brainstorms_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
-
-    return BrainstormSyncLayout(root, fs, project=project_slug(root))
-
-
-def _features_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
-
-    return FeatureSyncLayout(root, fs, project=project_slug(root))
-
-
-def _work_sessions_received(root: Path, fs: Fs) -> SyncLayout:
-    from sessionary.layouts.maestro.layout import project_of, root_in
-    from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
-
-    place = root_in(fs, root)
-    return MaestroSyncLayout(place, fs, project=project_slug(project_of(place)))
-
-
-_RECIPIENTS = (
-    _work_sessions_received,
-    _brainstorms_received,
-    _features_received,
-)
+__all__ = ["KINDS", "Stats", "Workspace", "check_folder", "check_store", "layout_in", "short_name"]
 
 SHORT = 8
 # A UUID, with hyphens or without; the span that a sub-agent's session begins with.
@@ -196,6 +44,18 @@ _RANDOM = r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{
 _NO_HEX = dict.fromkeys(map(ord, "0123456789abcdefABCDEF"))
 Found = TypeVar("Found")
 _SHOWN = 20
+
+
+@dataclass(slots=True)
+class Stats:
+    """What sessions add up to: counts, bytes, sessions by health, and usage by model where agents state it."""
+
+    sessions: int = 0
+    messages: int = 0
+    turns: int = 0
+    size: int = 0
+    health: Counter[str] = field(default_factory=Counter)
+    usage: dict[str, Usage] = field(default_factory=dict)
 
 
 class Workspace:
@@ -228,9 +88,75 @@ class Workspace:
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),
             *(one(one.default_home() if own_homes else self.home, fs) for one in registry.AGENTS),
-            *(one.made(self._root, fs) for one in _IN_PROJECTS.values() if one.is_there(self._root, fs)),
+            *(one.made(self._root, fs) for one in IN_PROJECTS.values() if one.is_there(self._root, fs)),
         )
         self._by_kind = {layout.name: layout for layout in self.layouts}
+
+    # -- the operations
+
+    def list(self, *, kind: str | None = None, project: str | None = None) -> builtins.list[Summary]:
+        """Return the summary of every session, the newest first; sub-agents' sessions included.
+
+        Only sessions that changed since the last list are read. A session that is damaged is listed with its problems.
+
+        Args:
+            kind: only sessions of this kind, see `KINDS`.
+            project: only sessions of this project, by `SessionRef.project`.
+
+        Raises:
+            StorageFailed: a folder cannot be looked into; `summaries` yields all others first.
+        """
+        found = [
+            one
+            for one in self.summaries()
+            if kind in (None, one.ref.kind) and project in (None, one.ref.project)
+        ]
+        return sorted(found, key=lambda one: (believed(one.updated), one.ref.session_id), reverse=True)
+
+    def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
+        """Read the conversation of a session, in one pass and bounded memory; problems stand where they occur.
+
+        Raises:
+            NotFound: the session is gone.
+            StorageFailed: it cannot be read.
+        """
+        return self.layout_of(ref).read(ref)
+
+    def search(self, words: str, *, case: bool = False) -> Iterator[Hit]:
+        """Find the messages that hold all words, each anywhere in the message, the newest sessions first.
+
+        Hits are yielded as they are found. There is no index, so nothing can be out of date.
+
+        Args:
+            words: words between blanks.
+            case: distinguish upper and lower case.
+
+        Raises:
+            Invalid: there are no words.
+            StorageFailed: a folder cannot be looked into.
+        """
+        from sessionary.search import Needle, Query, Search
+        from sessionary.search.places import places
+
+        needles = tuple(Needle(word, case=case) for word in words.split())
+        if not needles:
+            raise Invalid("a search needs words", hint="give at least one word")
+        return Search(Query(needles), self._fs).hits(places(self.layout_of, self.catalog, self.refs()))
+
+    def stats(self, summaries: Iterable[Summary] | None = None) -> Stats:
+        """Add up sessions: all of them, or those that are given. Raises StorageFailed as `list`."""
+        stats = Stats()
+        for one in self.summaries() if summaries is None else summaries:
+            stats.sessions += 1
+            stats.messages += one.messages
+            stats.turns += one.turns
+            stats.size += one.size
+            stats.health[one.health] += 1
+            for model, used in one.usage.items():
+                stats.usage[model] = stats.usage.get(model, Usage()).plus(used)
+        return stats
+
+    # -- sessions and layouts
 
     def refs(self) -> Iterator[SessionRef]:
         """Every session of every layout, in no order; see `Layout.discover`."""
@@ -308,7 +234,7 @@ class Workspace:
     def _all(self) -> Iterator[Layout]:
         """Every layout, those without a folder here too: a path may lead anywhere."""
         yield from self.layouts
-        for one in _IN_PROJECTS.values():
+        for one in IN_PROJECTS.values():
             if not one.is_there(self._root, self._fs):
                 yield one.made(self._root, self._fs)
 
@@ -320,11 +246,11 @@ class Workspace:
 
             yield from mailbox_problems(ref.folder)
 
-    def check_place(self) -> list[Problem]:
+    def check_place(self) -> builtins.list[Problem]:
         """What is not as it should be with the disk below the home itself, and with what lies beside the sessions."""
         from sessionary.disk.mounts import weakness  # here, as only `check` asks
 
-        found: list[Problem] = []
+        found: builtins.list[Problem] = []
         if (why := weakness(self.home)) is not None:
             remedy = "keep sessions on a local disk, or do without the promises of docs/durability.md"
             place = str(self.home)
@@ -347,7 +273,7 @@ class Workspace:
 
         return typed(read_entries(self._fs, str(path), None), str(path))
 
-    def check_file(self, path: Path) -> list[Problem]:
+    def check_file(self, path: Path) -> builtins.list[Problem]:
         """Everything that is not as it should be in any JSON Lines file of messages. Raises as `read_file`."""
         from sessionary.layouts.amplifier.conversation import not_json_lines, read_conversation
 
@@ -364,12 +290,14 @@ class Workspace:
         except OSError as error:
             raise storage_failed(error, "read", str(path)) from error
 
-    def handles(self, refs: Sequence[SessionRef]) -> list[str]:
+    def handles(self, refs: Sequence[SessionRef]) -> builtins.list[str]:
         """By which part of its id each session is told apart: the whole id, but for the sessions of sub-agents."""
         known = self._by_kind
         return [(known.get(ref.kind) or self.layout_of(ref)).short_key(ref) for ref in refs]
 
-    def short_ids(self, refs: Sequence[SessionRef], handles: list[str] | None = None) -> list[str]:
+    def short_ids(
+        self, refs: Sequence[SessionRef], handles: builtins.list[str] | None = None
+    ) -> builtins.list[str]:
         """For each session the shortest name, of eight characters or more, by which `find` knows it among `refs`.
 
         Only random ids are shortened. One that says something, as that of a feature, stays whole.
@@ -399,7 +327,7 @@ class Workspace:
         from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 
         yield AmplifierSyncLayout(self.home, self._fs)
-        for made in _RECIPIENTS:
+        for made in SYNC_LAYOUTS:
             yield made(self._root, self._fs)
 
     def project_paths(self, slugs: Iterable[str]) -> dict[str, str]:
@@ -431,7 +359,7 @@ class Workspace:
             places[project_slug(place)] = str(place)
         return Repositories(places, bindings=bindings, fs=self._fs)
 
-    def _slugs(self) -> list[str]:
+    def _slugs(self) -> builtins.list[str]:
         """The names of the projects whose sessions lie in the home."""
         try:
             return sorted(self._fs.listdir(str(self.home / PROJECTS)))
@@ -441,7 +369,9 @@ class Workspace:
     def _handle(self, ref: SessionRef) -> str:
         return self.layout_of(ref).short_key(ref)
 
-    def _found(self, name: str, refs: list[SessionRef], kind: str | None) -> Iterator[list[SessionRef]]:
+    def _found(
+        self, name: str, refs: builtins.list[SessionRef], kind: str | None
+    ) -> Iterator[builtins.list[SessionRef]]:
         """The sessions that a name may mean, way after way, the strictest first."""
         folded = name.casefold()
         yield [ref for ref in refs if ref.session_id == name]
@@ -454,7 +384,7 @@ class Workspace:
         yield [ref for ref in called if not self.is_nested(ref)]
         yield called
 
-    def _ambiguous(self, name: str, found: list[SessionRef]) -> AmbiguousId:
+    def _ambiguous(self, name: str, found: builtins.list[SessionRef]) -> AmbiguousId:
         """By whole ids; where two are equal, one having been copied to another project, by their folders."""
         ids = [ref.session_id for ref in found]
         told_apart = len(set(ids)) == len(ids)
@@ -477,7 +407,7 @@ class Workspace:
             + (f"; the first {_SHOWN} are shown" if len(found) > _SHOWN else ""),
         )
 
-    def _latest(self, kind: str | None) -> list[SessionRef]:
+    def _latest(self, kind: str | None) -> builtins.list[SessionRef]:
         """The one session that changed last; none if there is none."""
         found = [
             (summary.updated, summary.ref.session_id, summary.ref)
@@ -488,7 +418,7 @@ class Workspace:
         ]
         return [max(found, key=lambda one: one[:2])[2]] if found else []
 
-    def _called(self, name: str) -> list[SessionRef]:
+    def _called(self, name: str) -> builtins.list[SessionRef]:
         """The sessions that bear a name, whatever its case and its blanks."""
         wanted = " ".join(name.casefold().split())
         return [
