@@ -38,7 +38,7 @@ def faults(line: str) -> Iterator[str]:
         words = shlex.split(line.replace("…", ""), comments=True)
     except ValueError:
         return
-    context, command = click.Context(cli), click.Command("")
+    context, command = click.Context(cli, help_option_names=["-h", "--help"]), click.Command("")
     group: click.Command = cli
     while isinstance(group, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
         if words[0].startswith("-"):

@@ -28,7 +28,7 @@ def commands(group: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator
     if not isinstance(group, click.Group):
         yield " ".join(path), group
         return
-    context = click.Context(group)
+    context = click.Context(group, help_option_names=["-h", "--help"])
     for name in group.list_commands(context):
         found = group.get_command(context, name)
         assert found is not None

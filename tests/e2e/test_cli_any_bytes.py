@@ -30,7 +30,7 @@ def commands(command: click.Command, words: list[str]) -> Iterator[tuple[list[st
     if not isinstance(command, click.Group):
         yield words, command
         return
-    context = click.Context(command)
+    context = click.Context(command, help_option_names=["-h", "--help"])
     for name in command.list_commands(context):
         found = command.get_command(context, name)
         assert found is not None

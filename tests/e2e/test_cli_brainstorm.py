@@ -565,7 +565,7 @@ def test_a_command_line_that_makes_no_sense_is_misuse(
 
 
 def test_every_command_has_an_example() -> None:
-    context = click.Context(brainstorm_command)
+    context = click.Context(brainstorm_command, help_option_names=["-h", "--help"])
     for name in brainstorm_command.list_commands(context):
         command = brainstorm_command.get_command(context, name)
         assert command is not None

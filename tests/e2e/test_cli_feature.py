@@ -474,7 +474,7 @@ def test_a_command_line_that_makes_no_sense_is_misuse(
 
 
 def test_every_command_has_an_example() -> None:
-    context = click.Context(feature_command)
+    context = click.Context(feature_command, help_option_names=["-h", "--help"])
     for name in feature_command.list_commands(context):
         command = feature_command.get_command(context, name)
         assert command is not None
