@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sessionary import turns
 from sessionary.turns import (
-    Pairing,
     ToolCall,
     count_turns,
     is_real_user,
@@ -19,6 +18,7 @@ from sessionary.turns import (
     tool_calls,
     unanswered,
 )
+from sessionary.turns.matching import match
 
 REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
 
@@ -185,10 +185,8 @@ def test_an_id_that_is_used_again_waits_again() -> None:
 
 def test_blocks_within_a_result_are_what_the_tool_said() -> None:
     call, answer = CALLS["openai"], {**ANSWERS["tool"], "content": ANSWERS["user"]["content"]}
-    pairing: Pairing[int] = Pairing()
-    for place, message in enumerate([call, answer]):
-        pairing.add(message, place)
-    assert (pairing.waiting, pairing.strays, pairing.repeats) == ({}, [], [])
+    matching = match([call, answer])
+    assert (matching.orphans(), matching.strays, matching.repeats) == ([], [], [])
 
 
 def test_the_agent_answers_no_call_of_its_own() -> None:
@@ -207,19 +205,15 @@ def test_the_face_is_whole_though_parts_of_it_come_when_asked_for() -> None:
 def test_a_list_of_sessions_does_not_wait_for_the_rest() -> None:
     code = "import sys, sessionary.turns as t; print(sorted(n for n in sys.modules if n.startswith(t.__name__ + '.')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "['sessionary.turns.messages', 'sessionary.turns.pairing']"
+    assert out.strip() == "[]"
 
 
-def test_pairing_says_where_each_finding_is() -> None:
-    pairing: Pairing[str] = Pairing()
-    pairing.add(ANSWERS["tool"], "first")
-    pairing.add(CALLS["openai"], "second")
-    pairing.add(ANSWERS["user"], "third")
-    pairing.add(ANSWERS["tool"], "fourth")
-    pairing.add({"role": "assistant", "tool_calls": [{"id": "t9", "tool": "x"}]}, "fifth")
-    assert pairing.strays == [("t1", "first")]
-    assert pairing.repeats == [("t1", "fourth")]
-    assert pairing.waiting == {"t9": "fifth"}
+def test_matching_says_where_each_finding_is() -> None:
+    surplus = {"role": "assistant", "tool_calls": [{"id": "t9", "tool": "x"}]}
+    matching = match([CALLS["openai"], ANSWERS["user"], ANSWERS["tool"], surplus])
+    assert [(one.call_id, one.index) for one in matching.repeats] == [("t1", 2)]
+    assert [(one.call_id, one.index) for one in matching.orphans()] == [("t9", 3)]
+    assert [one.index for one in match([ANSWERS["tool"]]).strays] == [0]
 
 
 _json = st.recursive(

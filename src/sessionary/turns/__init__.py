@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sessionary.turns.diagnosis import Finding as Finding
     from sessionary.turns.diagnosis import diagnose as diagnose
     from sessionary.turns.diagnosis import diagnosis_of as diagnosis_of
+    from sessionary.turns.matching import unanswered as unanswered
     from sessionary.turns.messages import REMINDER as REMINDER
     from sessionary.turns.messages import Message as Message
     from sessionary.turns.messages import ToolCall as ToolCall
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from sessionary.turns.messages import results as results
     from sessionary.turns.messages import text_of as text_of
     from sessionary.turns.messages import tool_calls as tool_calls
-    from sessionary.turns.pairing import Pairing as Pairing
-    from sessionary.turns.pairing import unanswered as unanswered
     from sessionary.turns.repair import Change as Change
     from sessionary.turns.repair import Mended as Mended
     from sessionary.turns.repair import mend as mend
@@ -49,7 +48,7 @@ __getattr__, __dir__, __all__ = on_demand(
     __name__,
     {
         ".messages": "REMINDER Message ToolCall ToolResult count_turns is_real_user results text_of tool_calls",
-        ".pairing": "Pairing unanswered",
+        ".matching": "unanswered",
         ".turn_boundaries": "boundaries cut_before slice_end turn_range turn_summary user_text",
         ".diagnosis": "Finding diagnose diagnosis_of",
         ".repair": "Change Mended mend",

@@ -89,6 +89,18 @@ def match(messages: Sequence[Any]) -> Matching:
     return found
 
 
+def unanswered(messages: Sequence[Any]) -> list[str]:
+    """Return the ids of tool calls that no later message answers, in call order."""
+    waiting: dict[str, None] = {}
+    for index, message in enumerate(messages):
+        for part in parts_of(message, index):
+            if isinstance(part, Call):
+                waiting[part.call_id] = None
+            else:
+                waiting.pop(part.call_id, None)
+    return list(waiting)
+
+
 def _newest(waiting: list[Call]) -> Call:
     """Pop the first call of the last message that has one: agents answer in the order of the calls."""
     last = waiting[-1].index

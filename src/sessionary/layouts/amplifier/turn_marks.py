@@ -163,7 +163,7 @@ def all_answered(fs: Fs, path: str, end: int) -> bool:
 
 
 def _ids(line: Any) -> tuple[set[str], set[str]]:
-    """The ids of the calls in a message, and of the calls that it answers; by the rules of `turns.Pairing`."""
+    """The ids of the calls in a message, and of the calls that it answers; by the rules of `turns.matching`."""
     if line.tool_call_id and line.role not in SPEAKERS:
         return set(), {line.tool_call_id}
     made = {call.id for call in line.tool_calls} if line.tool_calls else set()
