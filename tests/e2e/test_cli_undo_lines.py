@@ -104,7 +104,7 @@ def test_check_says_what_repair_does_with_bytes_that_are_not_utf8(run: Run) -> N
     put(Path.home() / ".amplifier", other, "-q", files)
     told = run("check", other, "--json").json["problems"]
     [problem] = [one for one in told if one["code"] == "bad_utf8"]
-    assert problem["repair"].endswith("put U+FFFD in place of the bytes")
+    assert problem["repair"].endswith("replace the bytes by U+FFFD")
     assert run("repair", other).out.splitlines()[-1] == "  could not be recovered: 1 B of line 1"
     assert run("show", other, "--json").json["messages"][0]["text"] == "Hi th\ufffdere"
     assert "not_recovered" in [one["code"] for one in run("check", other, "--json").json["problems"]]
