@@ -1,4 +1,4 @@
-"""Write docs/cli.md from the command line's own help, so that the two cannot disagree."""
+"""Write docs/cli.md from the help texts of the commands."""
 
 import sys
 from collections.abc import Iterator
@@ -23,56 +23,56 @@ Results go to standard output, everything else to standard error.
 OUTRO = """\
 ## In a terminal
 
-Results that are longer than the screen go through `$PAGER` (default: `less`); an empty `PAGER` turns that off.
-Work of more than a second shows how far it has come, on standard error.
-Colours only repeat what signs and words say, and `NO_COLOR` turns them off.
-[Screens](screens.md) shows what is printed in 80 columns.
+Results that are longer than the screen go through `$PAGER` (default: `less`); an empty `PAGER` disables that.
+Work of more than a second shows its progress on standard error.
+Colours repeat what signs and words express, and `NO_COLOR` disables them.
+[Screens](screens.md) shows the output in 80 columns.
 
-Shells complete commands, options and the ids of sessions, once they are told:
+To let a shell complete commands, options and ids of sessions, add a line:
 
-| shell | line | where |
+| shell | line | place |
 |---|---|---|
 | bash | `eval "$(_SESSIONARY_COMPLETE=bash_source sessionary)"` | `~/.bashrc` |
 | zsh | `eval "$(_SESSIONARY_COMPLETE=zsh_source sessionary)"` | `~/.zshrc` |
 | fish | `_SESSIONARY_COMPLETE=fish_source sessionary > ~/.config/fish/completions/sessionary.fish` | once, in a shell |
 
-For the other program it is `_MAESTRO_COMPLETE` and `maestro`.
+For the program `maestro` use `_MAESTRO_COMPLETE` and `maestro`.
 
 ## Names
 
-A session is named by its id, a beginning of that, its name, or the path of its folder.
-Features and brainstorms are named by their id or a beginning of it.
-Upper and lower case count only where two ids differ by that alone.
-`latest` is the session that changed last: of its kind, where a command is for one kind only.
-A time after the clock does not count for that.
-For `undo`, `restore` and `unarchive` it may be the one that was put away last.
-A cookie (`work breadcrumb add`) is always the whole id, and `sync resolve` takes no `latest`.
-The name is what `list` shows as the title, in any case.
-Of the id of a sub-agent's session the own part counts: `9c1d` names `0000000000000000-9c1d2e3f4a5b6c7d_explorer`.
-All projects are looked into.
-If a name fits several sessions, they are listed, and the exit code is 12.
+Name a session by its id, a prefix of the id, its name, or the path of its folder.
+Name a feature or a brainstorm by its id or a prefix of it.
+Case matters only if two ids differ by nothing else.
+`latest` is the most recently changed session: of its kind, if a command is for one kind only.
+Times after the clock are ignored for that.
+For `undo`, `restore` and `unarchive` it includes trashed and archived sessions.
+A cookie (`work breadcrumb add`) is always the whole id, and `sync resolve` does not accept `latest`.
+The name is the title that `list` shows, in any case.
+The id of a sub-agent's session matches by its own part: `9c1d` names `0000000000000000-9c1d2e3f4a5b6c7d_explorer`.
+All projects are searched.
+If a name matches several sessions, they are listed, and the exit code is 12.
 
-Sessions of agents are looked for in `--home`, else in `$SESSIONARY_HOME`, else in `~/.amplifier`.
-Work sessions, brainstorms and features are looked for in the folder that `--root` names, else in the current one.
-With `--home`, commands for all kinds look only into that folder.
-A folder that is named and is missing, or holds no sessions, is an error: the exit code is 10.
-It may be empty for commands that begin the first session, for `feature ack` and for those of `sync`.
+Sessions of agents are read from `--home`, else from `$SESSIONARY_HOME`, else from `~/.amplifier`.
+Work sessions, brainstorms and features are read from the folder of `--root`, else from the current one.
+With `--home`, commands for all kinds read only that folder.
+A named folder that is missing, or has no sessions, is an error: the exit code is 10.
+It may be empty for commands that create the first session, for `feature ack` and for those of `sync`.
 
-A project is named by its path, its folder name below `projects/`, or the end of that.
-Commands call it by its path, `~/code/app`; by its folder name where no session and no folder tells the path.
+Name a project by its path, its folder name below `projects/`, or a suffix of that.
+Commands print its path, `~/code/app`, or its folder name if the path is unknown.
 
 ## In a git work tree
 
-Where sessions lie inside of a git work tree, it is said once which lines of a `.gitignore` keep our side files out.
-It is said on standard error, by the first command without `--json` or `--jsonl`; nothing is written into the work tree.
+If sessions are inside a git work tree, a hint lists the lines for `.gitignore` that exclude our side files.
+The first command without `--json` or `--jsonl` prints it once, on standard error; nothing is written to the work tree.
 """
 
 # Codes that no error class owns.
 OTHER_CODES = {
     0: "done",
-    1: "`search` found nothing; a question was answered with no; or a bug in Sessionary, which is then named",
-    2: "the command line makes no sense",
-    3: "partly done; what was not is named on standard error",
+    1: "`search` found nothing; a question was answered with no; or a bug in Sessionary, which is then reported",
+    2: "invalid command line",
+    3: "partly done; standard error lists the rest",
     130: "interrupted",
 }
 

@@ -1,4 +1,4 @@
-"""Write docs/errors.md from the error classes themselves."""
+"""Write docs/errors.md from the error classes."""
 
 import builtins
 import inspect
@@ -12,14 +12,14 @@ INTRO = """\
 <!-- Written by `make docs` from the error classes; edit those. -->
 # Errors
 
-Everything that Sessionary raises on purpose is a `SessionaryError`.
-Where a builtin says the same it is that builtin too, so callers of older stores catch what they always did.
-Any other exception that comes out of it is a bug.
+Every deliberate exception of Sessionary is a `SessionaryError`.
+If a builtin has the same meaning, the class also derives from that builtin, so existing callers keep catching it.
+Any other exception is a bug.
 """
 
 
 def error_classes(base: type[SessionaryError] = SessionaryError) -> Iterator[type[SessionaryError]]:
-    """`base` and every class of the house below it, parents first, in the order in which they are defined."""
+    """`base` and every class of the package below it, parents first, in the order of their definition."""
     yield base
     for below in base.__subclasses__():
         if below.__module__.startswith("sessionary."):

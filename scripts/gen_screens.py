@@ -1,7 +1,7 @@
-"""Write docs/screens.md: what commands print in a terminal of 80 columns, from a small home that is made for it.
+"""Write docs/screens.md: the output of commands in a terminal of 80 columns, for a small generated home.
 
-Real output, so that it cannot rot. The clock of the command line stands still meanwhile, and the place of the home is
-told as that of the person in the example.
+The output is real, so it stays up to date. The clock of the command line is fixed, and the path of the home is
+replaced by that of the example user.
 """
 
 from __future__ import annotations
@@ -28,41 +28,40 @@ from sessionary.layouts.maestro.names import ROOT
 
 WIDTH = 80
 NOW = datetime(2026, 3, 4, 16, 30, tzinfo=UTC)
-PERSON = "/home/ana"
-APP, SITE = f"{PERSON}/code/app", f"{PERSON}/code/site"
+USER = "/home/ana"
+APP, SITE = f"{USER}/code/app", f"{USER}/code/site"
 
 INTRO = """\
 <!-- Written by `make docs` from real output; change the code, or scripts/gen_screens.py. -->
 # Screens
 
-What the commands print in a terminal of 80 columns.
-There, signs and words are coloured as well.
-What is longer than the screen is paged, and work of more than a second shows how far it has come.
-[The commands](cli.md) tells all options.
+The output of the commands in a terminal of 80 columns, without its colours.
+Output longer than the screen is paged, and work of more than a second shows its progress.
+[The commands](cli.md) lists all options.
 """
 
 SCREENS = (
-    ("What there is", "list"),
-    ("Those of a project and a time, with sub-agents", "list --all --project app --since yesterday"),
-    ("Who comes from whom", "tree"),
-    ("Read one", "show 7b2e --turns 1..2"),
-    ("Find words", "search login"),
-    ("The message of a hit", "show 7b2e:3 --around 1"),
-    ("What is damaged", "check"),
-    ("How much there is, and what it cost", "stats --events"),
-    ("Follow a folder that was renamed", "mv ~/code/app ~/code/shop"),
-    ("A beginning that fits several", "show 9"),
+    ("List sessions", "list"),
+    ("List by project and time, with sub-agents", "list --all --project app --since yesterday"),
+    ("Show parents, forks and sub-agents", "tree"),
+    ("Read a session", "show 7b2e --turns 1..2"),
+    ("Search", "search login"),
+    ("Read a hit in context", "show 7b2e:3 --around 1"),
+    ("Check for damage", "check"),
+    ("Count sessions and cost", "stats --events"),
+    ("Move sessions after a folder was renamed", "mv ~/code/app ~/code/shop"),
+    ("An ambiguous id", "show 9"),
     ("Work sessions", "work list"),
-    ("Which began which", "work tree"),
-    ("What happened in one, and below it", "work timeline 5d1c --include-children --tail 4"),
-    ("What it took, by model", "work stats 5d1c --tree"),
+    ("Parents of work sessions", "work tree"),
+    ("Timeline of a work session and its children", "work timeline 5d1c --include-children --tail 4"),
+    ("Cost of a work session, by model", "work stats 5d1c --tree"),
 )
 
 Message = Mapping[str, Any]
 
 
 class _Still(datetime):
-    """A clock that stands."""
+    """A fixed clock."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
@@ -70,7 +69,7 @@ class _Still(datetime):
 
 
 class _Terminal(io.StringIO):
-    """What was printed, by whoever believes to print on a terminal."""
+    """A stream that claims to be a terminal."""
 
     encoding = "utf-8"
 
@@ -93,20 +92,20 @@ def page() -> str:
 
 def _screen(line: str, place: str) -> str:
     shown = _Terminal()
-    words = [word.replace("~", PERSON) if word.startswith("~") else word for word in shlex.split(line)]
+    words = [word.replace("~", USER) if word.startswith("~") else word for word in shlex.split(line)]
     with redirect_stdout(shown), redirect_stderr(shown), ExitStack() as stack:
-        if words[0] == "work":  # these commands are about the project that one is in
+        if words[0] == "work":  # these commands use the project of the current folder
             stack.enter_context(chdir(Path(place, "work")))
         main(words)
-    return shown.getvalue().replace(place, PERSON)
+    return shown.getvalue().replace(place, USER)
 
 
 @contextmanager
 def _surroundings(place: str) -> Iterator[None]:
-    """The person's home, a terminal of 80 columns, a clock that stands."""
+    """The home of the user, a terminal of 80 columns, a fixed clock."""
     with ExitStack() as stack:
         settings = {
-            "HOME": PERSON,
+            "HOME": USER,
             "COLUMNS": str(WIDTH),
             "TZ": "UTC",
             "TERM": "xterm",
@@ -175,7 +174,7 @@ def _session(
 
 
 def _ending(messages: Sequence[Message], minutes: int) -> Iterator[Message]:
-    """The messages, the last of them so many minutes ago."""
+    """The messages, moved so that the last one is this many minutes old."""
     times = [datetime.fromisoformat(message["timestamp"]) for message in messages]
     later = NOW - timedelta(minutes=minutes) - times[-1]
     for message, moment in zip(messages, times, strict=True):

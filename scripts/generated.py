@@ -1,4 +1,4 @@
-"""Documents that the code writes: print them into docs/, or check that docs/ holds what would be printed."""
+"""Generated documents: write them to docs/, or check that docs/ is up to date."""
 
 import difflib
 import sys
@@ -26,7 +26,7 @@ def publish(name: str, text: str, arguments: Sequence[str]) -> int:
             found.splitlines(), text.splitlines(), f"docs/{name}", "the code", lineterm=""
         )
         print("\n".join(difference))
-        print(f"\ndocs/{name} is not what the code says: run `make docs`", file=sys.stderr)
+        print(f"\ndocs/{name} is out of date: run `make docs`", file=sys.stderr)
         return 1
     target.parent.mkdir(exist_ok=True)
     target.write_text(text, "utf-8")
