@@ -10,10 +10,10 @@ import pytest
 from sessionary.disk import atomic
 from sessionary.errors import SessionaryError
 from sessionary.layouts import fields, ledger_owner
-from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.sync import apply, bundles, conflicts, diff, engine, install, pushing
 from sessionary.sync.apply import Writer
 from sessionary.sync.diff import Comparison

@@ -21,10 +21,10 @@ from sessionary.codec.yaml_write import dump_yaml
 from sessionary.disk.fs import Fs
 from sessionary.errors import RemoteError
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import SyncLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator.sync_adapter import FeatureSyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import Remote

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import SyncStatus

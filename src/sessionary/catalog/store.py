@@ -21,7 +21,8 @@ from msgspec.structs import astuple
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, make_dirs
 from sessionary.errors import AlreadyExists, NotFound
-from sessionary.layouts.base import FUTURE_TIME, Layout
+from sessionary.layouts.base import Layout
+from sessionary.layouts.clock import FUTURE_TIME
 from sessionary.layouts.fingerprints import UNKNOWN
 from sessionary.model import Problem, SessionRef, Severity, Summary, Usage
 

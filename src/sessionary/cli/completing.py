@@ -14,7 +14,7 @@ from sessionary.cli import homes
 from sessionary.cli.text import one_line
 from sessionary.errors import SessionaryError
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LATEST
+from sessionary.layouts.session_ids import LATEST
 from sessionary.model import Summary
 from sessionary.workspace import Workspace
 

@@ -10,7 +10,7 @@ from sessionary.cli import changing, formatting
 from sessionary.cli.changing import is_path
 from sessionary.cli.targets import AGENTS
 from sessionary.errors import NotFound
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.conflict_copies import CONTAINED, LEFT, MERGED, SESSION, BroughtIn
 from sessionary.workspace import Workspace

@@ -20,7 +20,8 @@ from sessionary.disk.fs import OS_FS
 from sessionary.errors import AmbiguousId, NotFound, StorageFailed
 from sessionary.layouts.amplifier import SessionStore, Undone, is_top_level_session, trash
 from sessionary.layouts.amplifier.undo_index import CONFLICT, TRASH, Undoable, undoable
-from sessionary.layouts.base import LATEST, Capability, ids_named
+from sessionary.layouts.base import Capability
+from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.workspace import Workspace
 
 

@@ -37,14 +37,18 @@ def read_jsonl(fs: Fs, path: str) -> Iterator[Record | Problem]:
         fs.close(fd)
 
 
-def windows(fs: Fs, fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes]]:
+def windows(fs: Fs, fd: int, start: int, size: int, length: int = WINDOW) -> Iterator[tuple[int, int, bytes]]:
     """Pieces of the file from an offset on at which a line begins, each with its first line and byte."""
+    from stringzilla import (
+        count,  # here, since a list that reads nothing needs none; several times as fast as bytes
+    )
+
     line, byte, last = 1, start, False
     while not last:
-        data, last = window(fs, fd, byte, size, WINDOW)
+        data, last = window(fs, fd, byte, size, length)
         if data:
             yield line, byte, data
-        line, byte = line + data.count(b"\n"), byte + len(data)
+        line, byte = line + count(data, b"\n"), byte + len(data)
 
 
 def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, bool]:

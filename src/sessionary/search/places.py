@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from sessionary.disk.fs import OS_FS, Fs
 from sessionary.layouts.amplifier.conversation import last_time
 from sessionary.layouts.amplifier.files import TRANSCRIPT
-from sessionary.layouts.base import Capability, Layout, changed_at
+from sessionary.layouts.base import Capability, Layout
+from sessionary.layouts.clock import changed_at
 from sessionary.model import SessionRef
 from sessionary.search.scan import Place
 

@@ -15,7 +15,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sessionary.disk.fs import Fs, stat_or_none
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head
 from sessionary.sync.links import Links

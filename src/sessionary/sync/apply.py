@@ -18,9 +18,10 @@ from sessionary.disk.fs import Fs, make_dirs, read_bytes, stat_or_none, storage_
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import AlreadyExists, Conflict
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
 from sessionary.layouts.own_names import own_name
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.conflicts import name_beside

@@ -29,8 +29,9 @@ from sessionary.disk.fs import OS_FS, Fs, make_dirs, read_bytes, stat_or_none, s
 from sessionary.disk.journal import lines_of
 from sessionary.errors import AlreadyExists
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
 from sessionary.layouts.conflict_copies import Compared, Copy
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.merging import Side, merge
 from sessionary.sync.state import sibling_id

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import Invalid
-from sessionary.layouts.base import Policy, SyncLayout
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.diff import compare
 from sessionary.sync.heads import decode

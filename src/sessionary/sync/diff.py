@@ -21,7 +21,8 @@ from enum import Enum
 from sessionary.disk.fs import Fs
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import RemoteError
-from sessionary.layouts.base import PartKind, Policy, Rule
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.sync import bundles
 from sessionary.sync.blocks import Bytes, Piece
 from sessionary.sync.heads import LINES, Head, PartHead, follows, kind_of

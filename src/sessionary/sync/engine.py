@@ -24,7 +24,7 @@ import msgspec
 from sessionary.disk.fs import OS_FS, Fs, is_there, stat_or_none
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Locked, NotFound, RemoteError, SessionaryError, Unsupported
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from sessionary.disk.fs import Fs, is_there, stat_or_none
-from sessionary.layouts.base import Policy, SyncLayout
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.heads import Head

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sessionary.disk.fs import Fs
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import RemoteError
-from sessionary.layouts.base import MTIME_GRACE, PartKind, Policy, SyncLayout
+from sessionary.layouts.base import MTIME_GRACE, PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, follow

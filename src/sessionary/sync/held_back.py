@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sessionary.disk.fs import Fs, stat_or_none
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.guard import Guard

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sessionary.errors import Corrupt
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.heads import Head, Mark
 from sessionary.sync.report import Hold, Outcome, SyncStatus, Undo, Where

@@ -15,8 +15,9 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_folder, make_dirs, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import Invalid, SessionaryError
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
 from sessionary.layouts.own_names import own_name
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import part_key

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import Unsupported
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.report import Outcome, SyncStatus
 

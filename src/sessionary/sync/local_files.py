@@ -16,7 +16,9 @@ from typing import NamedTuple
 from sessionary.disk.fs import Fs, read_bytes, stat_or_none
 from sessionary.disk.line_reader import LineFile
 from sessionary.errors import NotFound
-from sessionary.layouts.base import MTIME_GRACE, Part, PartKind, Policy, SyncLayout, changed_at
+from sessionary.layouts.base import MTIME_GRACE, Part, PartKind
+from sessionary.layouts.clock import changed_at
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.blocks import START, Piece, cut, follow, matching, whole_lines

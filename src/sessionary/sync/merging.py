@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
-from sessionary.layouts.base import Policy, Rule
+from sessionary.layouts.sync import Policy, Rule
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.links import Links
 

@@ -20,7 +20,7 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs, is_there, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import AlreadyExists, Locked
-from sessionary.layouts.base import Policy, SyncLayout
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup, rewinds
 from sessionary.sync.apply import Writer

@@ -21,7 +21,8 @@ import msgspec
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds, verify_blocks
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece

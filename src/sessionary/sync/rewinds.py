@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessionary.disk.fs import Fs
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.sync.blocks import Piece
 from sessionary.sync.diff import Comparison, Verdict
 from sessionary.sync.local_files import LocalPart, match

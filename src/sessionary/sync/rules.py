@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from sessionary.layouts.base import PartKind, Policy, Rule, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, Rule, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.redaction import Redaction

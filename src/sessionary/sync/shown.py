@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sessionary.disk.fs import Fs, stat_or_none
 from sessionary.errors import SessionaryError
-from sessionary.layouts.base import SyncLayout
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
 from sessionary.sync.heads import decode, encode, follows, is_older, kind_of

@@ -25,7 +25,10 @@ from sessionary.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import HOME, PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import LATEST, ChecksHome, Layout, SyncLayout, believed
+from sessionary.layouts.base import ChecksHome, Layout
+from sessionary.layouts.clock import believed
+from sessionary.layouts.session_ids import LATEST
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.workspace.stores import IN_PROJECTS, KINDS, SYNC_LAYOUTS, check_folder, check_store, layout_in
 from sessionary.xdg import cache_folder

@@ -12,7 +12,8 @@ from sessionary.errors import NotFound
 from sessionary.layouts import registry
 from sessionary.layouts.amplifier.ids import PROJECTS, project_slug
 from sessionary.layouts.amplifier.layout import AmplifierLayout
-from sessionary.layouts.base import Layout, SyncLayout
+from sessionary.layouts.base import Layout
+from sessionary.layouts.sync import SyncLayout
 
 
 def _brainstorms(root: Path, fs: Fs) -> Layout:

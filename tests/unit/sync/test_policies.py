@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sessionary.disk.spooled_file import IN_MEMORY
 from sessionary.errors import Conflict, Corrupt, Invalid
 from sessionary.layouts import ledger_owner
-from sessionary.layouts.base import Policy, Rule
 from sessionary.layouts.own_names import own_name
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.mailbox.mailbox import Mailbox
 from sessionary.sync.bundles import Item, item, names_of, pack_items, unpack_items
 from sessionary.sync.diff import compare

@@ -10,8 +10,9 @@ import pytest
 from sessionary.codec.yaml_read import load_yaml
 from sessionary.errors import Invalid, InvalidId, NotFound
 from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Overruled
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.sync.remotes.memory import MemoryServer
 from tests.support.policy_world import BRAINSTORM, FEATURE, KINDS, PROJECT, WORK, PolicyWorld, recipient
 

@@ -14,10 +14,10 @@ from sessionary.cli import formatting, options, output, project_options
 from sessionary.cli.brainstorm import drawn, given
 from sessionary.cli.problems import item
 from sessionary.cli.text import beside, cells, column, fit, one_line
-from sessionary.layouts.base import believed
 from sessionary.layouts.brainstorm.constants import STATUSES, SUFFIX
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.texts import sparkline
+from sessionary.layouts.clock import believed
 
 _BARS = 10
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from sessionary.cli import formatting, output
 from sessionary.cli.text import harmless, one_line, shell_line
 from sessionary.errors import Corrupt, NotFound, SessionaryError
-from sessionary.layouts.base import PartKind, Policy, SyncLayout
+from sessionary.layouts.base import PartKind
+from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import Problem, SessionRef, Severity
 from sessionary.sync.conflicts import versions_beside
 from sessionary.sync.engine import Engine

@@ -13,7 +13,7 @@ from sessionary.cli import changing, completing, formatting, options, output
 from sessionary.cli.sync import places
 from sessionary.cli.text import column, one_line
 from sessionary.errors import AmbiguousId, NotFound
-from sessionary.layouts.base import LATEST, ids_named
+from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.model import SessionRef
 from sessionary.sync.engine import Engine
 from sessionary.sync.restoring import Generation, Restored

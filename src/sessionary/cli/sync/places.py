@@ -19,7 +19,8 @@ from sessionary.cli.sync.chosen import Chosen, chosen
 from sessionary.cli.sync.progress_remote import Line
 from sessionary.cli.text import harmless, shell_line
 from sessionary.errors import Invalid, Locked, RemoteError, StorageFailed
-from sessionary.layouts.base import LATEST, SyncLayout
+from sessionary.layouts.session_ids import LATEST
+from sessionary.layouts.sync import SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.bindings import Bindings, identities_on
 from sessionary.sync.engine import QUIET, Engine

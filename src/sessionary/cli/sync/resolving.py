@@ -15,7 +15,7 @@ from sessionary.cli.sync.conflicts import Pair, Pending
 from sessionary.cli.sync.formatting import print_result, together
 from sessionary.cli.text import one_line
 from sessionary.errors import AmbiguousId, Corrupt, Invalid, Locked, NotFound, SessionaryError
-from sessionary.layouts.base import ids_named
+from sessionary.layouts.session_ids import ids_named
 
 _KEEP = (conflicts.MINE, conflicts.THEIRS)
 

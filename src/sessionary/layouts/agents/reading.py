@@ -17,7 +17,8 @@ from typing import ClassVar, NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import NotFound, StorageFailed
-from sessionary.layouts.base import Capability, Part, PartKind, changed_at, is_ahead
+from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.clock import changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.model import Cursor, Entry, Message, Problem, SessionRef, Severity, Summary, health
 

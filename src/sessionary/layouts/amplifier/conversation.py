@@ -29,6 +29,7 @@ from sessionary.codec import for_strict_reader, read_lines
 from sessionary.codec.lines import Known, clean_records
 from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
+from sessionary.layouts.jsonl import window, windows
 from sessionary.model import Cursor, Entry, Problem, Severity
 from sessionary.turns.outline import Outline
 
@@ -129,11 +130,11 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
     newest: datetime | None = None
     line, byte, last, torn = 1, 0, False, False
     while not last:
-        data, last = _window(fs, fd, byte, found.st_size, WINDOW)
+        data, last = window(fs, fd, byte, found.st_size, WINDOW)
         # One newline is an empty conversation as our store writes it.
         values = [] if data == b"\n" and found.st_size == 1 else clean_records(data)
         if values is None:
-            data, last = _window(fs, fd, byte, found.st_size, max(WINDOW, WIDE_WINDOW))
+            data, last = window(fs, fd, byte, found.st_size, max(WINDOW, WIDE_WINDOW))
             reading = read_lines(data, path, line=line, byte=byte)
             values, torn = reading.values, reading.torn
             problems += for_strict_reader(reading.problems) if strict else reading.problems
@@ -207,7 +208,7 @@ def _repeats(fs: Fs, fd: int, path: str, size: int) -> list[Problem]:
     known = Known()
     return [
         problem
-        for line, byte, data in _windows(fs, fd, 0, size)
+        for line, byte, data in windows(fs, fd, 0, size, max(WINDOW, WIDE_WINDOW))
         for problem in read_lines(data, path, line=line, byte=byte).duplicates(known)
     ]
 
@@ -229,7 +230,7 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
         found = require_regular(fs.fstat(fd))
         start = after.offset if after is not None and _continues(after, found) else 0
         index = 0
-        for line, low, data in _windows(fs, fd, start, found.st_size):
+        for line, low, data in windows(fs, fd, start, found.st_size, max(WINDOW, WIDE_WINDOW)):
             for record in read_lines(data, path, line=line, byte=low).records():
                 line_end = data.find(b"\n", record.byte - low + len(record.raw))
                 behind = low + (line_end + 1 if line_end >= 0 else len(data))
@@ -244,38 +245,6 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
 def _continues(after: Cursor, found: stat_result) -> bool:
     same = (after.device, after.inode) == (found.st_dev, found.st_ino)
     return same and after.offset <= found.st_size
-
-
-def _windows(fs: Fs, fd: int, start: int, size: int) -> Iterator[tuple[int, int, bytes]]:
-    """Wide windows of the file, from an offset on at which a line begins, each with its first line and byte."""
-    line, byte, last = 1, start, False
-    while not last:
-        data, last = _window(fs, fd, byte, size, max(WINDOW, WIDE_WINDOW))
-        if data:
-            yield line, byte, data
-        line, byte = line + count(data, b"\n"), byte + len(data)
-
-
-def _window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, bool]:
-    """The bytes at an offset up to a newline or the end of the file, and whether it is the end.
-
-    Args:
-        fs: the file system.
-        fd: the file.
-        byte: the offset at which a line begins.
-        size: how long the file was a moment ago; what has been added since is read as well.
-        length: how many bytes to take at most, unless a line is longer.
-    """
-    wanted = min(length, size - byte + 1) if byte <= size else length
-    while True:
-        data = fs.pread(fd, wanted, byte)
-        if len(data) < min(wanted, size - byte):  # some file systems hand out little at a time
-            data += read_at(fs, fd, wanted - len(data), byte + len(data))
-        if len(data) < wanted:
-            return data, True
-        if cut := data.rfind(b"\n") + 1:
-            return (data if cut == wanted else data[:cut]), False
-        wanted = max(2 * wanted, length)
 
 
 _OF_MESSAGES = frozenset({"no_role"})

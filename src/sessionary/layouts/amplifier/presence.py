@@ -22,7 +22,7 @@ from sessionary.disk.fs import OS_FS, Fs, read_bytes, stat_or_none
 from sessionary.disk.lock import FileLock
 from sessionary.errors import Locked, SessionaryError
 from sessionary.layouts.amplifier.files import EVENTS, IN_USE, METADATA, TRANSCRIPT
-from sessionary.layouts.base import changed_at
+from sessionary.layouts.clock import changed_at
 
 MOST = 64
 """So many sessions of one program are held at once; those used longest ago are let go, and count as left by nobody."""

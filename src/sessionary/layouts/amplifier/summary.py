@@ -21,7 +21,7 @@ from sessionary.layouts.amplifier import checking
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.layouts.amplifier.files import BACKUP, COPIED, METADATA, NO_ACTIVITY, TRANSCRIPT
 from sessionary.layouts.amplifier.recovery import read_metadata
-from sessionary.layouts.base import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
+from sessionary.layouts.clock import AHEAD, FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
 AGENT = "amplifier"

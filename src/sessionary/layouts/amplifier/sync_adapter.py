@@ -22,8 +22,9 @@ from sessionary.layouts.amplifier.layout import PARTS, AmplifierLayout
 from sessionary.layouts.amplifier.recovery import BACKUP, METADATA, TRANSCRIPT, read_metadata
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.layouts.amplifier.trash import trash_name
-from sessionary.layouts.base import PartKind, Policy, Rule
+from sessionary.layouts.base import PartKind
 from sessionary.layouts.fields import Merged, merge_fields, overruled, same
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef
 
 

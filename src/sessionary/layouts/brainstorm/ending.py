@@ -12,13 +12,14 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import Fs
 from sessionary.errors import AlreadyExists, NotFound
 from sessionary.layouts import cleaned_up
-from sessionary.layouts.base import LATEST, believed, one_named
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug
 from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
 from sessionary.layouts.brainstorm.navigation import Session
 from sessionary.layouts.brainstorm.reading import Row, bytes_at, names, row_at
 from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.clock import believed
+from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem, Severity
 
 LOW_SCORE = 60

@@ -21,20 +21,13 @@ from typing import Any, ClassVar
 from sessionary.codec.yaml_read import as_text, compose
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import Corrupt, SchemaError, StorageFailed, Unsupported
-from sessionary.layouts.base import (
-    FUTURE_REMEDY,
-    Capability,
-    Part,
-    PartKind,
-    ahead_message,
-    changed_at,
-    is_ahead,
-)
+from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.brainstorm.constants import FOLDER, SUFFIX
 from sessionary.layouts.brainstorm.messages import SPOKEN, messages_of
 from sessionary.layouts.brainstorm.navigation import list_in
 from sessionary.layouts.brainstorm.reading import Row, file_bytes, names, not_here, parse, refusal, row_of
 from sessionary.layouts.brainstorm.trash import BACKUP
+from sessionary.layouts.clock import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fingerprints import UNKNOWN, fingerprint_of
 from sessionary.model import Cursor, Entry, Message, Problem, Record, SessionRef, Severity, Summary, health

@@ -18,7 +18,6 @@ from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
 from sessionary.disk.lock import TIMEOUT
 from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
-from sessionary.layouts.base import LATEST, believed, future_note, one_named
 from sessionary.layouts.brainstorm import maintenance, navigation, rounds
 from sessionary.layouts.brainstorm.asking import Asking
 from sessionary.layouts.brainstorm.constants import (
@@ -41,6 +40,8 @@ from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.noting import NoteTaking
 from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.layouts.brainstorm.session import Brainstorm
+from sessionary.layouts.clock import believed, future_note
+from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem, Severity
 
 _CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call

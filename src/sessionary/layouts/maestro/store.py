@@ -24,7 +24,6 @@ from sessionary.errors import (
     StorageFailed,
     TransitionError,
 )
-from sessionary.layouts.base import LATEST, ids_named
 from sessionary.layouts.maestro import creating, statuses, subwork
 from sessionary.layouts.maestro.breadcrumbs import Makes, write_crumb
 from sessionary.layouts.maestro.costs import PRICES, Prices
@@ -44,6 +43,7 @@ from sessionary.layouts.maestro.session_file import (
 )
 from sessionary.layouts.maestro.times import is_naive, naive_zone, utc_now
 from sessionary.layouts.maestro.tree import Node, age_key, forest, latest_key
+from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.model import Problem
 
 MIN_PREFIX = 4

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sessionary.disk.fs import READ, Fs, read_all
 from sessionary.errors import Corrupt, SchemaError
 from sessionary.layouts import conflict_copies
-from sessionary.layouts.base import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
+from sessionary.layouts.clock import FUTURE_REMEDY, ahead_message, changed_at, is_ahead
 from sessionary.layouts.maestro.breadcrumbs import (
     Crumb,
     CrumbFile,

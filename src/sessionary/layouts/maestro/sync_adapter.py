@@ -19,7 +19,7 @@ from sessionary.codec import Undecodable, decode, encode_document, read_lines, s
 from sessionary.disk import atomic
 from sessionary.disk.fs import is_folder, stat_or_none
 from sessionary.errors import Corrupt, Invalid, SchemaError
-from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.conflict_copies import copy_of
 from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.maestro.breadcrumbs import YOUNG, CrumbFile, crumb_of, read_crumb
@@ -31,6 +31,7 @@ from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import document_of, session_of
 from sessionary.layouts.maestro.session_file import locked, parse_session
 from sessionary.layouts.maestro.times import parse_time
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef
 
 TRASH = ".trash"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from sessionary.layouts.base import believed
+from sessionary.layouts.clock import believed
 from sessionary.layouts.maestro.records import WorkSession
 from sessionary.layouts.maestro.times import parse_time
 

@@ -17,16 +17,8 @@ from typing import Any, ClassVar
 from sessionary.codec import read_lines
 from sessionary.disk.fs import OS_FS, READ, Fs, not_found, read_all, size_of, storage_failed
 from sessionary.errors import StorageFailed
-from sessionary.layouts.base import (
-    FUTURE_REMEDY,
-    FUTURE_TIME,
-    Capability,
-    Part,
-    PartKind,
-    ahead_message,
-    changed_at,
-    is_ahead,
-)
+from sessionary.layouts.base import Capability, Part, PartKind
+from sessionary.layouts.clock import FUTURE_REMEDY, FUTURE_TIME, ahead_message, changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
 from sessionary.layouts.orchestrator import checking, names, reading
 from sessionary.layouts.orchestrator.index import Index

@@ -6,13 +6,14 @@ import os
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sessionary.layouts.base import LATEST, believed, future_note, one_named
+from sessionary.layouts.clock import believed, future_note
 from sessionary.layouts.orchestrator import agreements, checking, names, planfile, reading, status, times
 from sessionary.layouts.orchestrator.context import Context
 from sessionary.layouts.orchestrator.feature import missing
 from sessionary.layouts.orchestrator.history import chosen, read_history
 from sessionary.layouts.orchestrator.indexfile import IndexFile
 from sessionary.layouts.orchestrator.statefile import FeatureState
+from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem
 
 

@@ -19,7 +19,7 @@ from sessionary.codec.yaml_edit import edit_yaml
 from sessionary.disk import atomic
 from sessionary.disk.fs import not_found, stat_or_none, storage_failed
 from sessionary.errors import Corrupt, Invalid, Unsupported
-from sessionary.layouts.base import Part, PartKind, Policy, Rule
+from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.fields import Merged, overruled
 from sessionary.layouts.orchestrator import names
 from sessionary.layouts.orchestrator.feature import Feature
@@ -30,6 +30,7 @@ from sessionary.layouts.orchestrator.layout import FeatureLayout
 from sessionary.layouts.orchestrator.planfile import parse_plan
 from sessionary.layouts.orchestrator.reading import state_problems
 from sessionary.layouts.orchestrator.statefile import CURRENT, StateFile, parse_state
+from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef, Summary
 
 TIMEOUT: Final = 30.0

@@ -1,0 +1,54 @@
+"""Times after the clock, and the times of files: which of them can be believed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sessionary.model import Problem, Severity
+
+AHEAD = 300.0
+"""Seconds by which the times of a file may be ahead of the clock: that of a server may have set them."""
+
+
+def changed_at(now: float, *times: float) -> float:
+    """When a file was changed, in seconds since 1970: the first of its times that can be believed; 0 if none can.
+
+    A time far ahead of the clock was set by somebody, or by a clock that was wrong. It would count as a change of
+    this moment for ever, and nobody could change the session from afar again.
+
+    Args:
+        now: seconds since 1970.
+        times: what the file says, in the order in which they are to be believed.
+    """
+    return next((told for told in times if told <= now + AHEAD), 0.0)
+
+
+def is_ahead(time: datetime | None, now: float) -> bool:
+    """True for a time after the clock: it says nothing about when something was done, and orders no list."""
+    return time is not None and time.timestamp() > now + AHEAD
+
+
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+def believed(time: datetime | None, now: datetime | None = None) -> datetime:
+    """A time as lists are sorted by it: none, and one after the clock, count as the oldest."""
+    now = now or datetime.now(UTC)
+    return _OLDEST if time is None or is_ahead(time, now.timestamp()) else time
+
+
+FUTURE_TIME = "future_time"
+FUTURE_REMEDY = "none needed, once the clock that set it is right; until then another time orders the lists"
+
+
+def ahead_message(what: str, time: datetime) -> str:
+    """What to report of a time after the clock."""
+    return f"{what} is of {time.isoformat(sep=' ', timespec='seconds')}, which is after the clock"
+
+
+def future_note(what: str, time: datetime | None, path: str, now: datetime | None = None) -> list[Problem]:
+    """The note about a time after the clock; nothing if it is not."""
+    if time is None or not is_ahead(time, (now or datetime.now(UTC)).timestamp()):
+        return []
+    message = ahead_message(what, time)
+    return [Problem(FUTURE_TIME, Severity.note, path, None, None, message, FUTURE_REMEDY)]

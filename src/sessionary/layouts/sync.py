@@ -1,0 +1,158 @@
+"""What sync must know of a layout: how each file of a session is merged, and how sessions are placed and moved."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from sessionary.layouts.base import Layout, PartKind
+from sessionary.layouts.fields import Merged
+from sessionary.model import Problem, SessionRef
+
+
+class Policy(Enum):
+    """What becomes of a file that two devices have changed, each without knowing of the other's change.
+
+    The set is closed: whoever carries sessions has one rule for each of these, and none for any layout.
+    """
+
+    FORK = "fork"
+    """Both are a conversation that goes on: the session parts in two, and both are kept."""
+
+    KEEP_BOTH = "both"
+    """One version stands, the other is kept beside it."""
+
+    IMMUTABLE = "once"
+    """The file is made once and never changed: what either side has is kept by both."""
+
+    UNION = "union"
+    """The lines of both are kept, in the order of their times."""
+
+    LEDGER = "ledger"
+    """As UNION, but of the lines that have one key the earliest stands. One device alone writes it."""
+
+    FIELDS = "fields"
+    """The layout brings both together, field by field; see `SyncLayout.merged`."""
+
+    MANUAL = "person"
+    """Nobody but a person may decide: nothing is changed, and it is told."""
+
+
+class Rule(NamedTuple):
+    """How one file of a session is brought together with another version of it.
+
+    Attributes:
+        policy: what is done.
+        time: for `UNION` and `LEDGER`, the key of a line under which its time stands, in ISO 8601.
+        key: for `LEDGER`, the key of a line whose value no other line may have.
+    """
+
+    policy: Policy
+    time: str = ""
+    key: str = ""
+
+
+class SyncLayout(Layout, Protocol):
+    """A layout that can be given sessions from elsewhere: what whoever carries them must know of it, and no more.
+
+    The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
+    than that of the layout: what lies beside its sessions and is to be carried too.
+    """
+
+    def project(self) -> str | None:
+        """The one project here to which all of its sessions belong; None if each lies in a project of its own."""
+        ...
+
+    def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
+        """Where a session of this id belongs, whether one is there or not; where it lies already, if it does.
+
+        Raises:
+            Invalid: no session of this layout can have that id, or lie in that project.
+        """
+        ...
+
+    def path_of(self, ref: SessionRef, name: str) -> str:
+        """Where a file of a session lies. A session that is one file lies at its own `folder`."""
+        ...
+
+    def single_file(self, session_id: str) -> str | None:
+        """The one file that a session of this id consists of; None if it is a folder, with files of several names.
+
+        MUST be the same on all devices. What a head says of other files of such a session is refused.
+        """
+        ...
+
+    def part_kind(self, name: str) -> PartKind | None:
+        """What a file of that name would be; None if no session of this layout has such a file.
+
+        MUST be None for every name that leads out of the session's folder.
+        """
+        ...
+
+    def rule(self, name: str) -> Rule:
+        """How a file of that name is brought together. MUST be the same on all devices, and for all time."""
+        ...
+
+    def merged(
+        self, name: str, base: bytes | None, mine: bytes, theirs: bytes, *, ours_lead: bool = False
+    ) -> Merged | None:
+        """A file of the policy `FIELDS`, with what both sides changed in it; None if that cannot be said.
+
+        MUST be pure, and bring the result together with `theirs` to the same bytes again.
+
+        Args:
+            name: the file.
+            base: what both sides had last; None if that is not known.
+            mine: what is here.
+            theirs: what is on the other side.
+            ours_lead: whether the conversation went on here. It decides about fields that both have changed where the
+                document itself does not say which change came last.
+        """
+        ...
+
+    def faults(self, name: str, data: bytes) -> list[Problem]:
+        """What is wrong with a file of that name that has these bytes, by the rules of `check`.
+
+        The files beside it say nothing here, and a file of a newer version is not at fault. Of a journal, `data` may
+        be some whole lines. MUST be pure; the `path` of each problem is the name of the file.
+
+        Args:
+            name: the file.
+            data: its bytes.
+        """
+        ...
+
+    def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
+        """Take a session that is there: no writer of this layout changes it until the end of the block.
+
+        Raises:
+            NotFound: it is not there.
+            Locked: another process held it all the time.
+        """
+        ...
+
+    def parent(self, ref: SessionRef) -> str | None:
+        """The session that it says to come from, without a look at its conversation; None if it says none."""
+        ...
+
+    def backup_of(self, name: str) -> str | None:
+        """The name under which the previous version of a file is kept when it is replaced; None for nowhere."""
+        ...
+
+    def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
+        """Make a session that was moved to `ref` say its new id, and that it was forked from `parent`.
+
+        MUST be safe to be repeated. Hold the session. Asked only of layouts that have a file of the policy `FORK`.
+
+        Durability: when this returns, it survives a power cut; until then the old label does.
+        """
+        ...
+
+    def trash(self, ref: SessionRef, now: datetime) -> None:
+        """Move a session to the trash of this layout. Hold the session.
+
+        Durability: when this returns, the move survives a power cut.
+        """
+        ...
