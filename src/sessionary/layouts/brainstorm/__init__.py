@@ -6,8 +6,9 @@ what a launch and a step back show to a person, in English and French.
 
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
 from sessionary.layouts.brainstorm.navigation import Jump
+from sessionary.layouts.brainstorm.queries import Found
 from sessionary.layouts.brainstorm.reading import Row
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.brainstorm.store import BrainstormStore, Found
+from sessionary.layouts.brainstorm.store import BrainstormStore
 
 __all__ = ["Brainstorm", "BrainstormStore", "Cleaned", "Found", "Jump", "MigratedFile", "Row"]

@@ -31,7 +31,7 @@ T = TypeVar("T")
 IN_PROGRESS, COMPLETED, ABANDONED = STATUSES
 
 
-class Shelf:
+class SessionFiles:
     """The folder of the sessions, with the locks on them.
 
     Args:
@@ -81,8 +81,8 @@ class Shelf:
             lock.close()
 
     @contextmanager
-    def telling(self, operation: str, slug: str) -> Iterator[None]:
-        """Every error that leaves the block says what was being done, where and to which session."""
+    def call(self, operation: str, slug: str) -> Iterator[None]:
+        """Begin a call: a block whose errors name the operation, the file and the session."""
         try:
             yield
         except SessionaryError as error:
@@ -115,7 +115,7 @@ class Shelf:
             TransitionError: the session is finished.
         """
         now = now or datetime.now(UTC)
-        with self.telling(operation, slug):
+        with self.call(operation, slug):
             self.bytes_of(slug)  # a name that is not there shall leave no lock file
             with self.held(slug):
                 found, migrated = brainstorm_of(self.bytes_of(slug), self.path(slug), slug)
@@ -130,6 +130,12 @@ class Shelf:
                     found.session["updated"] = write_time(now)
                     self.replace(found, backup=migrated.changed)
                 return found, result
+
+    def note(
+        self, slug: str, operation: str, step: Callable[[Session], T], now: datetime | None
+    ) -> tuple[Brainstorm, T]:
+        """A change that does not look at the clock; returns the session then, and the result of `step`."""
+        return self.change(slug, operation, lambda session, _: step(session), now)
 
     def replace(self, session: Brainstorm, *, backup: bool) -> None:
         """Store a document over the bytes from which it was read, if it differs from them. Only under the lock."""

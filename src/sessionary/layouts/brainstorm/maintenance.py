@@ -11,7 +11,7 @@ from sessionary.errors import Corrupt, Invalid, SchemaError, SessionaryError, Un
 from sessionary.layouts import cleaned_up
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, is_slug
-from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, Shelf
+from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, SessionFiles
 from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.model import Problem, Severity
 
@@ -68,7 +68,7 @@ def is_stale(row: Row, days: int, now: datetime) -> bool:
 
 
 def clean_up(
-    shelf: Shelf, days: int, now: datetime, *, dry_run: bool, erase: bool, keep: str | None = None
+    files: SessionFiles, days: int, now: datetime, *, dry_run: bool, erase: bool, keep: str | None = None
 ) -> list[Cleaned]:
     """Move what is stale to the trash, all but the session `keep`; see `BrainstormStore.cleanup`."""
     if type(days) is not int or days < 0:
@@ -76,14 +76,14 @@ def clean_up(
             f"cannot clean up after {days!r} days", operation="cleanup", hint="use a whole number from 0"
         )
     if not dry_run:
-        _sweep(shelf)
-    stale = [row for row in rows(shelf.fs, shelf.folder) if row.slug != keep and is_stale(row, days, now)]
+        _sweep(files)
+    stale = [row for row in rows(files.fs, files.folder) if row.slug != keep and is_stale(row, days, now)]
     if dry_run:
         return [Cleaned(row) for row in stale]
     done = []
     for row in stale:
         try:
-            done += _discard(shelf, row.slug, days, now, erase=erase)
+            done += _discard(files, row.slug, days, now, erase=erase)
         except SessionaryError as error:
             problem = Problem(
                 "not_moved",
@@ -98,44 +98,44 @@ def clean_up(
     return done
 
 
-def _sweep(shelf: Shelf) -> None:
+def _sweep(files: SessionFiles) -> None:
     """Delete temp files of writers that were killed, each under the lock under which its writer had made it."""
-    for folder in (shelf.folder, os.path.join(shelf.folder, trash.ARCHIVE)):
+    for folder in (files.folder, os.path.join(files.folder, trash.ARCHIVE)):
         try:
-            left = [(found[1], name) for name in shelf.fs.listdir(folder) if (found := _TEMP.fullmatch(name))]
+            left = [(found[1], name) for name in files.fs.listdir(folder) if (found := _TEMP.fullmatch(name))]
         except OSError:
             continue
         for slug, name in left:
             try:
-                with shelf.held(slug):
-                    shelf.fs.unlink(os.path.join(folder, name))
+                with files.held(slug):
+                    files.fs.unlink(os.path.join(folder, name))
             except (OSError, SessionaryError):
                 continue  # its writer lives, or it is gone; the next clean-up looks again
 
 
-def _discard(shelf: Shelf, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:
-    with shelf.held(slug):
-        row = row_at(shelf.fs, shelf.path(slug), slug)
+def _discard(files: SessionFiles, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:
+    with files.held(slug):
+        row = row_at(files.fs, files.path(slug), slug)
         if row is None or not is_stale(row, days, now):
             return []  # somebody took it up, or away, since we looked
         assert row.updated is not None  # it would not be stale
-        cleaned_up.note(shelf.fs, shelf.folder, slug, row.updated, now)
-        moved_to = trash.discard(shelf.fs, row.path, now, erase=erase)
+        cleaned_up.note(files.fs, files.folder, slug, row.updated, now)
+        moved_to = trash.discard(files.fs, row.path, now, erase=erase)
         return [Cleaned(row, None if erase else moved_to)]
 
 
-def migrate_all(shelf: Shelf, *, dry_run: bool) -> list[MigratedFile]:
+def migrate_all(files: SessionFiles, *, dry_run: bool) -> list[MigratedFile]:
     """Store every older file in the present version; see `BrainstormStore.migrate`."""
     return [
-        done for slug in names(shelf.fs, shelf.folder) if (done := migrate_one(shelf, slug, dry_run=dry_run))
+        done for slug in names(files.fs, files.folder) if (done := migrate_one(files, slug, dry_run=dry_run))
     ]
 
 
-def migrate_one(shelf: Shelf, slug: str, *, dry_run: bool) -> MigratedFile | None:
+def migrate_one(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFile | None:
     """Store one older file in the present version; None if it has it already."""
-    path = f"{shelf.folder}/{slug}{SUFFIX}"
+    path = f"{files.folder}/{slug}{SUFFIX}"
     try:
-        data = bytes_at(shelf.fs, path)
+        data = bytes_at(files.fs, path)
         if data is None:
             return None
         migrated = parse(data, path, slug).migrated
@@ -143,11 +143,11 @@ def migrate_one(shelf: Shelf, slug: str, *, dry_run: bool) -> MigratedFile | Non
             return None
         if dry_run:
             return MigratedFile(slug, migrated.was, migrated.healed)
-        with shelf.telling("migrate", slug), shelf.held(slug):
-            data = shelf.bytes_of(slug)
+        with files.call("migrate", slug), files.held(slug):
+            data = files.bytes_of(slug)
             session, migrated = brainstorm_of(data, path, slug)
-            shelf.replace(session, backup=migrated.changed)
-            backup = trash.keep_backup(shelf.fs, path, data) if migrated.changed else None
+            files.replace(session, backup=migrated.changed)
+            backup = trash.keep_backup(files.fs, path, data) if migrated.changed else None
             return MigratedFile(slug, migrated.was, migrated.healed, backup)
     except SessionaryError as error:
         return MigratedFile(slug, str(error.details.get("version", "")), False, None, _left(error, path))

@@ -1,66 +1,31 @@
 """`BrainstormStore`: brainstorm sessions of one project, one YAML file each.
 
 Every change is one replaced file: read it, change the document, store it, all under the lock of that session
-(`.<slug>.lock`, never deleted). What a call does to the document is a pure function of `moves` and `rounds`; here it
-is only given a file. A change that changes nothing writes nothing, and `updated` moves with every other.
+(`.<slug>.lock`, never deleted). A change that changes nothing writes nothing; every other moves `updated`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, Self
 
-from sessionary.codec.yaml_edit import same
-from sessionary.codec.yaml_write import dump_yaml
-from sessionary.disk import atomic
-from sessionary.disk.fs import OS_FS, Fs, expanded, make_folder
+from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.disk.lock import TIMEOUT
-from sessionary.errors import Conflict, Invalid, NotFound, TransitionError
-from sessionary.layouts.brainstorm import maintenance, navigation, rounds
-from sessionary.layouts.brainstorm.asking import Asking
-from sessionary.layouts.brainstorm.constants import (
-    DAYS_KEPT,
-    FOLDER,
-    MODES,
-    PERSONAS,
-    PHASES,
-    SUFFIX,
-    VERSION,
-    check_slug,
-    one_of,
-    session_id,
-    write_time,
-)
-from sessionary.layouts.brainstorm.ending import Ending
-from sessionary.layouts.brainstorm.fields import SESSION, faults_of
-from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, IN_PROGRESS, Shelf
+from sessionary.layouts.brainstorm import iterations, lifecycle, maintenance, queries, rounds, saving, trash
+from sessionary.layouts.brainstorm.constants import DAYS_KEPT, FOLDER, MODES, PERSONAS, PHASES
+from sessionary.layouts.brainstorm.files import SessionFiles
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile
-from sessionary.layouts.brainstorm.noting import NoteTaking
-from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
+from sessionary.layouts.brainstorm.navigation import Jump
+from sessionary.layouts.brainstorm.queries import Found
+from sessionary.layouts.brainstorm.reading import Row, rows
 from sessionary.layouts.brainstorm.session import Brainstorm
-from sessionary.layouts.clock import believed, future_note
-from sessionary.layouts.session_ids import LATEST, one_named
-from sessionary.model import Problem, Severity
-
-_CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
+from sessionary.model import Problem
 
 
-class Found(NamedTuple):
-    """What a launch finds.
-
-    Attributes:
-        sessions: those that can be resumed, the one that changed last first; with a slug the session of that name,
-            whatever its status.
-        problems: files that nobody can read; they are in the way of a new session of that name.
-    """
-
-    sessions: list[Row]
-    problems: list[Problem]
-
-
-class BrainstormStore(Asking, NoteTaking, Ending):
+class BrainstormStore:
     """The brainstorm sessions below `<root>/.project-memory/brainstorm-sessions/`.
 
     Reading takes no lock and writes nothing, but for `load`, which stores a migration.
@@ -72,22 +37,18 @@ class BrainstormStore(Asking, NoteTaking, Ending):
 
     def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
         self.folder = os.path.join(os.path.abspath(expanded(root)), *FOLDER.split("/"))
-        self._use(OS_FS, timeout)
-
-    def _use(self, fs: Fs, timeout: float) -> None:
-        self._fs = fs
-        self._shelf = Shelf(self.folder, fs, timeout)
+        self._files = SessionFiles(self.folder, OS_FS, timeout)
 
     @classmethod
     def with_fs(cls, fs: Fs, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
         """The store over another file system; for tests and proofs."""
         store = cls(root)
-        store._use(fs, timeout)
+        store._files = SessionFiles(store.folder, fs, timeout)
         return store
 
     def path(self, slug: str) -> str:
         """The file of a session, whether it is there or not. Raises InvalidId."""
-        return self._shelf.path(slug)
+        return self._files.path(slug)
 
     # -- reading
 
@@ -100,43 +61,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             NotFound: there is none.
             AmbiguousId: several begin so.
         """
-        with self._shelf.telling("find", name):
-            found = one_named(name, names(self._fs, self.folder), "brainstorm sessions")
-            if found is None and name == LATEST:
-                rows = sorted(self.list(), key=lambda row: believed(row.updated))
-                found = rows[-1].slug if rows else None
-            if found is None:
-                raise NotFound(
-                    f"there is no brainstorm session {name}",
-                    hint="`sessionary brainstorm list` shows those that there are",
-                )
-            return found
-
-    def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
-        """The session of that name, for work: an older file is stored in the present version.
-
-        Durability: with a migration to store, the old bytes are kept under `<slug>.yaml.bak` and flushed before the
-        file is replaced; without one nothing is written.
-
-        Args:
-            slug: the name of the session.
-            store_migration: False reads only.
-
-        Raises:
-            NotFound: there is none.
-            Corrupt: the file is no YAML that can be read; it was left as it is.
-            SchemaError: who the session is or where it stands is missing or wrong.
-            Unsupported: its version is not known here; the file was left as it is.
-        """
-        shelf = self._shelf
-        with shelf.telling("load", slug):
-            found, migrated = brainstorm_of(shelf.bytes_of(slug), self.path(slug), slug)
-            if not migrated.changed or not store_migration:
-                return found
-            with shelf.held(slug):
-                found, migrated = brainstorm_of(shelf.bytes_of(slug), self.path(slug), slug)
-                shelf.replace(found, backup=migrated.changed)
-                return found
+        return queries.find(self._files, name)
 
     def detect(self, slug: str | None = None) -> Found:
         """What there is to resume at a launch. Reads only.
@@ -144,15 +69,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
         Args:
             slug: the session that was asked for; None for all that are in progress.
         """
-        if slug is not None:
-            row = row_at(self._fs, self.path(slug), slug)
-            found = [] if row is None else [row]
-        else:
-            found = [*self.list()]
-        broken = [row for row in found if not row.readable]
-        usable = [row for row in found if row.readable and (slug is not None or row.status == IN_PROGRESS)]
-        usable.sort(key=lambda row: row.updated or datetime.min.replace(tzinfo=UTC), reverse=True)
-        return Found(usable, [problem for row in broken for problem in row.problems])
+        return queries.detect(self._files, slug)
 
     def validate(self, slug: str | None = None, *, strict: bool = False) -> list[Problem]:
         """All that is wrong or odd with a session, or with all of them, at once. Reads only.
@@ -164,16 +81,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
         Raises:
             NotFound: there is no session of that name.
         """
-        wanted = names(self._fs, self.folder) if slug is None else [check_slug(slug)]
-        problems: list[Problem] = []
-        for name in wanted:
-            path = os.path.join(self.folder, f"{name}{SUFFIX}")
-            row = row_at(self._fs, path, name, strict=strict)
-            if row is None and slug is not None:
-                self._shelf.bytes_of(slug)  # raises NotFound
-            if row is not None:
-                problems += [*row.problems, *future_note("updated", row.updated, path)]
-        return problems
+        return queries.validate(self._files, slug, strict=strict)
 
     # -- the session as a whole
 
@@ -215,25 +123,38 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             Invalid: a value that the format does not allow.
             Corrupt, Unsupported: the file in the way cannot be read; it was left as it is.
         """
-        now = now or datetime.now(UTC)
-        with self._shelf.telling("create", slug):
-            document = _fresh(check_slug(slug), one_of(persona, PERSONAS, "persona"), now)
-            session = document["session"]
-            rounds.set_mode(session, mode)
-            if progressive:
-                session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
-            navigation.rescore(session, ems=None if axes else ems, axes=axes, phase=phase, entry_too=False)
-            navigation.begin(session, 1, questions=questions, last_question=last_question, now=now)
-            data = dump_yaml(_ordered(document))
-            make_folder(self._fs, self.folder)
-            with self._shelf.held(slug):
-                self._shelf.make_room(slug, new=new, now=now)
-                path = self.path(slug)
-                if bytes_at(self._fs, path) is None:
-                    atomic.create(path, data, fs=self._fs)
-                else:
-                    atomic.replace(path, (data,), fs=self._fs)
-            return brainstorm_of(data, path, slug)[0]
+        return saving.create(
+            self._files,
+            slug,
+            questions=questions,
+            last_question=last_question,
+            persona=persona,
+            mode=mode,
+            phase=phase,
+            ems=ems,
+            axes=axes,
+            progressive=progressive,
+            new=new,
+            now=now,
+        )
+
+    def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
+        """The session of that name, for work: an older file is stored in the present version.
+
+        Durability: with a migration to store, the old bytes are kept under `<slug>.yaml.bak` and flushed before the
+        file is replaced; without one nothing is written.
+
+        Args:
+            slug: the name of the session.
+            store_migration: False reads only.
+
+        Raises:
+            NotFound: there is none.
+            Corrupt: the file is no YAML that can be read; it was left as it is.
+            SchemaError: who the session is or where it stands is missing or wrong.
+            Unsupported: its version is not known here; the file was left as it is.
+        """
+        return saving.load(self._files, slug, store_migration=store_migration)
 
     def save(self, session: Brainstorm, *, now: datetime | None = None) -> bool:
         """Store a session whose document was changed; True if there was something to store.
@@ -246,49 +167,360 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             Conflict: the file has changed since the session was read; nothing was written.
             TransitionError: a finished session was to be opened again.
         """
-        if not isinstance(session, Brainstorm):
-            raise Invalid(
-                "what is to be saved is no session", operation="save", hint="give what `load` returned"
-            )
-        inner = session.document.get("session")
-        slug = check_slug(inner.get("slug") if isinstance(inner, dict) else None)
-        with self._shelf.telling("save", slug):
-            make_folder(self._fs, self.folder)
-            with self._shelf.held(slug):
-                return self._save(session, slug, now or datetime.now(UTC))
+        return saving.save(self._files, session, now=now)
 
-    def _save(self, session: Brainstorm, slug: str, now: datetime) -> bool:
-        path = self.path(slug)
-        data = bytes_at(self._fs, path)
-        if data is None and session.stored is not None:
-            raise NotFound(f"session {slug} is gone", hint="it may be in the trash or the archive")
-        before = None if data is None else parse(data, path, slug)
-        after = faults_of(session.document, slug=slug, path=path, data=None, strict=False)
-        known = set(before.faults.found) if before is not None else set()
-        for fault in tuple(after.found):
-            if fault.code in _CALLS_ONLY and fault not in known:
-                after.add("bad_field", fault.keys, fault.message, fault.repair)
-        after.raise_any(Severity.stops_resume, operation="save", session=slug)
-        if before is not None and _alike(before.migrated.document, session.document):
-            session.path, session.stored = path, data
-            return False
-        if data != session.stored:
-            raise Conflict(
-                f"session {slug} has changed since it was read",
-                hint="load it again and repeat the change",
-            )
-        if before is not None:
-            was, status = before.migrated.document["session"].get("status"), session.status
-            if was != status and was in (COMPLETED, ABANDONED):
-                raise TransitionError(
-                    f"session {slug} is {was}", hint=f"`reopen` makes it {IN_PROGRESS} again"
-                )
-        session.session["updated"] = write_time(now)
-        session.path = path
-        self._shelf.replace(session, backup=before is not None and before.migrated.changed)
-        return True
+    # -- iterations; each raises TransitionError if the session is finished
 
-    # -- upkeep
+    def answer(
+        self,
+        slug: str,
+        responses: Sequence[str],
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        persona: str | None = None,
+        mode: str | None = None,
+        duration: int | None = None,
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Record answers to the questions of the current iteration; after a step back this begins a branch.
+
+        Durability: when this returns, the answers survive a power cut; no answer that was stored is ever dropped.
+
+        Args:
+            slug: the session.
+            responses: texts, added to those that the iteration has.
+            ems: the score as it is now.
+            axes: its five axes.
+            phase: the phase as it is now.
+            persona: who leads the session from now on.
+            mode: how it is led from now on; a mode leaves the other ones.
+            duration: minutes that these answers took.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished.
+            Invalid: there is no answer, or a value that the format does not allow.
+        """
+        return iterations.answer(
+            self._files,
+            slug,
+            responses,
+            ems=ems,
+            axes=axes,
+            phase=phase,
+            persona=persona,
+            mode=mode,
+            duration=duration,
+            now=now,
+        )
+
+    def continue_(
+        self,
+        slug: str,
+        questions: Sequence[str] = (),
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        persona: str | None = None,
+        mode: str | None = None,
+        last_question: str | None = None,
+        now: datetime | None = None,
+    ) -> Jump:
+        """Go on to the next iteration: after a step back to the one that is stored, else to a new one.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            questions: those of the new iteration.
+            ems: the score with which it begins.
+            axes: its five axes.
+            phase: the phase in which it begins.
+            persona: who leads the session from now on.
+            mode: how it is led from now on; a mode leaves the other ones.
+            last_question: the one to be answered next; by default the last of them.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished, or something new was given after a step back.
+        """
+        return iterations.go_on(
+            self._files,
+            slug,
+            questions,
+            ems=ems,
+            axes=axes,
+            phase=phase,
+            persona=persona,
+            mode=mode,
+            last_question=last_question,
+            now=now,
+        )
+
+    def checkpoint(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Store the time that was worked since the last change. Every other call stores what it does, with the time.
+
+        Durability: as `answer`. Where nothing was worked, nothing is written.
+
+        Raises:
+            TransitionError: the session is finished.
+        """
+        return iterations.checkpoint(self._files, slug, now=now)
+
+    def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
+        """Go back some iterations: score, phase and question are those of then; all else stays, answers included.
+
+        Durability: as `answer`.
+
+        Raises:
+            Invalid: `n` is not from 1 to 5, or leads before iteration 1; ``details`` says how far it may be.
+            NotFound: the history has no entry of that iteration.
+            TransitionError: the session is finished.
+        """
+        return iterations.back(self._files, slug, n, now=now)
+
+    def update(
+        self,
+        slug: str,
+        *,
+        ems: int | None = None,
+        axes: dict[str, int] | None = None,
+        phase: str | None = None,
+        persona: str | None = None,
+        mode: str | None = None,
+        transition_summary: Mapping[str, Any] | None = None,
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Set what is given of score, phase, persona and mode; a mode leaves the other ones.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            ems: the score, 0 to 100.
+            axes: its five axes.
+            phase: the phase.
+            persona: who leads the session.
+            mode: ``standard``, ``party`` or ``panel``.
+            transition_summary: what there is at the middle of a progressive session; any map.
+            now: the time.
+
+        Raises:
+            TransitionError: the session is finished, or score or phase were given after a step back.
+            Invalid: a value that the format does not allow.
+        """
+        return iterations.update(
+            self._files,
+            slug,
+            ems=ems,
+            axes=axes,
+            phase=phase,
+            persona=persona,
+            mode=mode,
+            transition_summary=transition_summary,
+            now=now,
+        )
+
+    # -- notes, which move nothing; each raises TransitionError if the session is finished
+
+    def technique(
+        self,
+        slug: str,
+        technique: str,
+        *,
+        category: str = rounds.UNKNOWN_CATEGORY,
+        reason: str = "",
+        applied: bool = False,
+        source: str = "auto",
+        weak_axes: Sequence[str] = (),
+        now: datetime | None = None,
+    ) -> Brainstorm:
+        """Note that a technique was suggested; with `applied`, that it (or the suggestion before) was applied.
+
+        Durability: as `answer`.
+        """
+        note = partial(
+            rounds.technique,
+            slug=technique,
+            category=category,
+            reason=reason,
+            applied=applied,
+            source=source,
+            weak_axes=weak_axes,
+        )
+        return self._files.note(slug, "technique", note, now)[0]
+
+    def party(
+        self,
+        slug: str,
+        topic: str,
+        contributions: Sequence[Mapping[str, Any]] = (),
+        *,
+        synthesis: str = "",
+        user_question: str = "",
+        personas: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> int:
+        """Note a round of the party, entering its mode; returns its number.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            topic: what was discussed.
+            contributions: each with ``persona`` and, as wanted, ``key_points`` and ``references``.
+            synthesis: what came of it.
+            user_question: what is put to the user.
+            personas: who took part; by default those who contributed.
+            now: the time.
+        """
+        note = partial(
+            rounds.party_round,
+            topic=topic,
+            contributions=contributions,
+            synthesis=synthesis,
+            user_question=user_question,
+            personas=personas,
+        )
+        return self._files.note(slug, "party", note, now)[1]
+
+    def panel(
+        self,
+        slug: str,
+        topic: str,
+        contributions: Sequence[Mapping[str, Any]] = (),
+        *,
+        phase: str = "discussion",
+        convergent: Sequence[str] = (),
+        tensions: Sequence[str] = (),
+        experts: Sequence[str] | None = None,
+        now: datetime | None = None,
+    ) -> int:
+        """Note a round of the panel, entering its mode; returns its number.
+
+        Durability: as `answer`.
+
+        Args:
+            slug: the session.
+            topic: what was analysed.
+            contributions: each with ``expert`` and, as wanted, ``framework``, ``position`` and ``references``.
+            phase: ``discussion``, ``debate`` or ``socratic``.
+            convergent: points of agreement.
+            tensions: points of tension.
+            experts: who took part; by default those who contributed.
+            now: the time.
+        """
+        note = partial(
+            rounds.panel_round,
+            topic=topic,
+            contributions=contributions,
+            phase=phase,
+            convergent=convergent,
+            tensions=tensions,
+            experts=experts,
+        )
+        return self._files.note(slug, "panel", note, now)[1]
+
+    def idea(self, slug: str, content: str, *, score: int | None = None, now: datetime | None = None) -> int:
+        """Note an idea with its score, 0 to 10; returns its number.
+
+        Durability: as `answer`.
+        """
+        return self._files.note(slug, "idea", partial(rounds.add_idea, content=content, score=score), now)[1]
+
+    def score_idea(self, slug: str, number: int, score: int, *, now: datetime | None = None) -> Brainstorm:
+        """Give an idea another score, 0 to 10.
+
+        Durability: as `answer`.
+
+        Raises:
+            NotFound: there is no idea of that number.
+        """
+        return self._files.note(slug, "idea", partial(rounds.score_idea, number=number, score=score), now)[0]
+
+    # -- how a session ends and comes back
+
+    def finish(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Complete a session; once completed, again is no change. A score below 60 is told in `problems`.
+
+        Durability: as `answer`.
+
+        Raises:
+            TransitionError: it was abandoned.
+        """
+        return lifecycle.finish(self._files, slug, now=now)
+
+    def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Give a session up; once given up, again is no change.
+
+        Durability: as `answer`.
+
+        Raises:
+            TransitionError: it was completed.
+        """
+        return lifecycle.abandon(self._files, slug, now=now)
+
+    def reopen(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
+        """Make a session that was completed or abandoned one in progress; one in progress is not changed.
+
+        Durability: as `answer`.
+
+        Raises:
+            TransitionError: its status is none of the format's.
+        """
+        return lifecycle.reopen(self._files, slug, now=now)
+
+    def restore(self, slug: str) -> str:
+        """Bring the session of that name that was trashed last back; returns its path.
+
+        Durability: the move survives a power cut when this returns.
+
+        Raises:
+            NotFound: the trash has none.
+            AlreadyExists: another session has the name by now.
+        """
+        return lifecycle.restore(self._files, slug)
+
+    def find_ended(self, name: str, *, archived: bool = False) -> str:
+        """What a name means in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
+
+        What names none is returned as it is: `restore` and `restore_archived` report that.
+
+        Raises:
+            AmbiguousId: several begin so.
+        """
+        return lifecycle.find_ended(self._files, name, in_archive=archived)
+
+    def archived(self) -> list[Row]:
+        """The sessions in `archive/`, by the names of their files; broken ones too. Reads only."""
+        return lifecycle.archived(self._files)
+
+    def restore_archived(self, name: str, *, replace: bool = False, now: datetime | None = None) -> str:
+        """Bring a session back from `archive/`, with the status that it has there; returns its path.
+
+        Durability: when this returns, the session has its place and survives a power cut. Until then it is in the
+        archive, or in both places. With `replace` the session that has its name is in the archive before.
+
+        Args:
+            name: the name of the file in the archive, without its suffix: the id; or a slug, which means the newest.
+            replace: whether a session that has its name now is archived, and abandoned if it is in progress.
+            now: the time.
+
+        Raises:
+            NotFound: the archive has none.
+            AlreadyExists: a session has its name, and `replace` was not said.
+            Corrupt, SchemaError, Unsupported: the session that has its name cannot be read, so it is not archived.
+        """
+        return lifecycle.restore_archived(self._files, name, replace=replace, now=now)
+
+    def trashed(self) -> list[str]:
+        """The slugs of the sessions in the trash, the one that was trashed last first."""
+        return trash.trashed(self._files.fs, self.folder)
+
+    # -- maintenance
 
     def launch(
         self, slug: str | None = None, *, days: int = DAYS_KEPT, now: datetime | None = None
@@ -303,7 +535,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             now: the time.
         """
         cleaned = maintenance.clean_up(
-            self._shelf, days, now or datetime.now(UTC), dry_run=False, erase=False, keep=slug
+            self._files, days, now or datetime.now(UTC), dry_run=False, erase=False, keep=slug
         )
         return self.detect(slug), cleaned
 
@@ -327,7 +559,7 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             dry_run: only tell what would be moved.
             erase: delete them for good instead.
         """
-        return maintenance.clean_up(self._shelf, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
+        return maintenance.clean_up(self._files, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
 
     def migrate(self, slug: str | None = None, *, dry_run: bool = False) -> list[MigratedFile]:
         """Store older files in the present version, with backups; those that have it already are left out.
@@ -342,44 +574,13 @@ class BrainstormStore(Asking, NoteTaking, Ending):
             NotFound: there is no session of that name.
         """
         if slug is None:
-            return maintenance.migrate_all(self._shelf, dry_run=dry_run)
-        with self._shelf.telling("migrate", slug):
-            self._shelf.bytes_of(slug)
-        done = maintenance.migrate_one(self._shelf, slug, dry_run=dry_run)
+            return maintenance.migrate_all(self._files, dry_run=dry_run)
+        with self._files.call("migrate", slug):
+            self._files.bytes_of(slug)
+        done = maintenance.migrate_one(self._files, slug, dry_run=dry_run)
         return [] if done is None else [done]
 
     # Last, because below this name `list` is no longer the type.
     def list(self) -> Iterator[Row]:
         """Every session with score, phase and what is odd about it, by name; broken ones too. Reads only."""
-        return rows(self._fs, self.folder)
-
-
-def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """True if two documents differ at most in the time of their last change."""
-    first, second = ({**document["session"], "updated": None} for document in (one, other))
-    return same({**one, "session": first}, {**other, "session": second})
-
-
-def _fresh(slug: str, persona: str, now: datetime) -> dict[str, Any]:
-    time = write_time(now)
-    session = {
-        "id": session_id(slug, now),
-        "slug": slug,
-        "status": IN_PROGRESS,
-        "persona": persona,
-        "iteration": 1,
-        "techniques_used": [],
-        "started_at": time,
-        "duration_minutes": 0,
-        "techniques_history": [],
-        "ideas": [],
-        "created": time,
-        "updated": time,
-    }
-    return {"format_version": VERSION, "session": session}
-
-
-def _ordered(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the fields of its session in the order of the format."""
-    session = document["session"]
-    return {**document, "session": {name: session[name] for name in SESSION if name in session}}
+        return rows(self._files.fs, self.folder)

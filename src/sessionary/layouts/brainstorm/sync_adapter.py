@@ -17,7 +17,7 @@ from sessionary.errors import Corrupt, Invalid, SchemaError, Unsupported
 from sessionary.layouts.base import Part, PartKind
 from sessionary.layouts.brainstorm import trash
 from sessionary.layouts.brainstorm.constants import SUFFIX, check_slug, is_id, session_id
-from sessionary.layouts.brainstorm.files import Shelf
+from sessionary.layouts.brainstorm.files import SessionFiles
 from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.reading import parse, refusal
 from sessionary.layouts.fields import Merged
@@ -75,7 +75,7 @@ class BrainstormSyncLayout(BrainstormLayout):
     def lock(self, ref: SessionRef) -> Iterator[None]:
         if stat_or_none(self._fs, ref.folder) is None:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
-        with Shelf(self._folder, self._fs, TIMEOUT).held(ref.session_id):
+        with SessionFiles(self._folder, self._fs, TIMEOUT).held(ref.session_id):
             if stat_or_none(self._fs, ref.folder) is None:
                 raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
             yield
