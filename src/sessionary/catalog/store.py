@@ -2,6 +2,9 @@
 
 Two processes may refresh at once: the rows of both are true of what each has read, and a row whose fingerprint no
 longer holds is read again. Nothing changed means that nothing is written.
+
+The journal is a rollback journal. With a write-ahead log every connection maps an index file into memory, and a process
+whose cache folder is emptied meanwhile dies of SIGBUS.
 """
 
 from __future__ import annotations
@@ -157,7 +160,7 @@ class Catalog:
 
         logging.getLogger(__name__).debug("the catalogue is not used: %s", error)
         if self.path is not None and getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _UNUSABLE:
-            for suffix in ("", "-wal", "-shm"):
+            for suffix in ("", "-journal"):
                 with suppress(OSError):
                     atomic.forget_file(self.path + suffix)
 
@@ -181,7 +184,6 @@ def connect(path: str, *, make: bool = False) -> sqlite3.Connection:
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0 and make:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 for statement in schema().split(";"):
