@@ -19,14 +19,16 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest import SkipTest
 
 from sessionary.disk.fs import FILE_MODE, OS_FS, Fs
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout, summaries
-from sessionary.model import SessionRef, Severity
+from sessionary.model import Message, SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
+from sessionary.turns.typed import numbered
 
 WRITES = (
     "write",
@@ -258,6 +260,42 @@ class LayoutTests(ABC):
         refs = self.refs(tmp_path)
         assert layout.summary(refs["two"]).parent == "one"
         assert layout.summary(refs["one"]).parent is None
+
+    def test_two_reads_give_the_same_messages_as_are_counted(self, tmp_path: Path) -> None:
+        self.put_session(tmp_path, "one", [record(1), record(2, "assistant"), record(3)])
+        ref, layout = self.refs(tmp_path)["one"], self.layout(tmp_path, OS_FS)
+        first = list(layout.read(ref))
+        assert list(layout.read(ref)) == first
+        messages = [one for one in first if isinstance(one, Message)]
+        summary = layout.summary(ref)
+        assert len(messages) == summary.messages >= 3
+        assert sum(one.turn for one in list(numbered(first))[-1:]) == summary.turns
+        assert {one.place.path for one in messages} <= {
+            ref.folder,
+            *(part.path for part in layout.parts(ref)),
+        }
+
+    def test_any_damage_ends_no_reader_and_hides_no_other_session(self, tmp_path: Path) -> None:
+        for name in ("one", "two"):
+            self.put_session(tmp_path, name, [record(1), record(2, "assistant"), record(3)])
+        refs, layout = self.refs(tmp_path), self.layout(tmp_path, OS_FS)
+        healthy = list(layout.read(refs["one"]))
+        chance = Random(7)
+        for part in list(layout.parts(refs["two"])):
+            path = Path(part.path)
+            whole = path.read_bytes()
+            for _ in range(40):
+                at = chance.randrange(len(whole) + 1)
+                path.write_bytes(
+                    whole[:at] + chance.randbytes(chance.randrange(4)) + whole[at + chance.randrange(4) :]
+                )
+                listed = {one.ref.session_id: one for one in summaries(layout)}
+                assert listed["one"].health in ("ok", "note")
+                list(layout.check(refs["two"]))
+                with suppress(StorageFailed):
+                    list(layout.read(refs["two"]))
+                assert list(layout.read(refs["one"])) == healthy
+            path.write_bytes(whole)
 
     def test_one_broken_session_hides_no_other(self, tmp_path: Path) -> None:
         for name in ("one", "two", "three"):
