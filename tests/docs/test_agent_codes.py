@@ -1,0 +1,32 @@
+"""Every code that a read-only layout of another agent reports is in its page, with its severity."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sessionary.layouts.registry import AGENTS
+
+REPO = Path(__file__).resolve().parents[2]
+SOURCE = REPO / "src" / "sessionary"
+SHARED = (SOURCE / "layouts" / "agents" / "reading.py", SOURCE / "turns" / "fold.py")
+
+
+def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Problem":
+                code, severity = node.args[:2]
+                assert isinstance(code, ast.Constant), f"{path.name}:{node.lineno}"
+                assert isinstance(severity, ast.Attribute), f"{path.name}:{node.lineno}"
+                yield str(code.value), severity.attr
+
+
+@pytest.mark.parametrize("name", [agent.name for agent in AGENTS])
+def test_every_code_has_a_row_with_its_severity_and_every_row_a_code(name: str) -> None:
+    page = (REPO / "docs" / "formats" / f"{name.replace('_', '-')}.md").read_text("utf-8")
+    section = page.partition("\n## Problem codes\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| .+ \|$", section, re.MULTILINE)
+    assert sorted(rows) == sorted({*codes((*SHARED, SOURCE / "layouts" / "agents" / f"{name}.py"))})
