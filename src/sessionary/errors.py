@@ -1,22 +1,22 @@
-"""Every error that Sessionary raises on purpose, drawn as one tree.
+"""Errors that Sessionary raises on purpose, as one tree.
 
     SessionaryError
-    ├── NotFound (FileNotFoundError)        nothing of that name is there
-    ├── AlreadyExists (FileExistsError)     something of that name is there already
-    ├── Invalid (ValueError)                the request makes no sense; nothing was touched
+    ├── NotFound (FileNotFoundError)        the session, file or folder does not exist
+    ├── AlreadyExists (FileExistsError)     the name is taken
+    ├── Invalid (ValueError)                the request is invalid; nothing was changed
     │   ├── InvalidId                       an id that cannot name a session safely
-    │   ├── AmbiguousId                     a prefix that fits several sessions
-    │   ├── SchemaError                     a document that breaks its format; holds all faults at once
-    │   └── TransitionError                 a state that cannot be reached from the present one
-    ├── Corrupt                             stored bytes that cannot be read, and nothing to replace them
+    │   ├── AmbiguousId                     a prefix that matches several sessions
+    │   ├── SchemaError                     a document that violates its format; lists all faults
+    │   └── TransitionError                 a state that cannot be reached from the current one
+    ├── Corrupt                             stored bytes that cannot be read, without a replacement
     ├── Locked (TimeoutError)               another process holds the session
-    ├── Conflict                            two writers disagree and the caller asked to be told
-    ├── StorageFailed (OSError)             the disk refused; `outcome` says what became of the write
-    ├── RemoteError                         the other side failed; `retryable` says whether to try again
-    └── Unsupported                         this file system, platform or version cannot do that
+    ├── Conflict                            two writers disagree and the caller asked for an error
+    ├── StorageFailed (OSError)             a file system call failed; `outcome` states the result of the write
+    ├── RemoteError                         the remote failed; `retryable` says whether to try again
+    └── Unsupported                         not supported by this file system, platform or version
 
-Each leaf is also the builtin that callers of older stores catch, so an ``except FileNotFoundError`` written
-years ago goes on working.  ``str(error)`` is the bare message; the place, the remedy and the rest lie in fields.
+Each class is also the builtin that callers of older stores catch, so an existing ``except FileNotFoundError`` keeps
+working. ``str(error)`` is the message only; path, hint and the rest are attributes.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def _rebuild(cls: type[BaseException], args: tuple[Any, ...], state: dict[str, A
 
 
 class SessionaryError(Exception):
-    """Base of all errors raised on purpose.
+    """Base class of all errors raised on purpose.
 
     Attributes:
-        operation: what was being done (``save``, ``load``, ``append``, …).
-        path: the file or folder concerned.
-        session: the id of the session concerned.
-        at: when it happened (UTC).
+        operation: the operation (``save``, ``load``, ``append``, …).
+        path: the file or folder.
+        session: the id of the session.
+        at: the time of the error (UTC).
         details: further facts, JSON-able.
-        hint: what the reader of the message can do about it.
-        error_context: the same as the contract on feature sessions wants it (``operation``, ``file``, ``feature_id``,
-            ``timestamp``, ``details``); only for errors of a `FeatureStore`, else None.
+        hint: what the user can do about it.
+        error_context: the same in the form of the contract on feature sessions (``operation``, ``file``,
+            ``feature_id``, ``timestamp``, ``details``); only for errors of a `FeatureStore`, else None.
         exit_code: the exit code of the command line for this class.
     """
 
@@ -83,7 +83,7 @@ class SessionaryError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__)
 
     def as_dict(self) -> dict[str, Any]:
-        """The error as a JSON-able object: ``error``, ``message`` and the fields that are set."""
+        """Return the error as a JSON-able object: ``error``, ``message`` and the fields that are set."""
         fields: dict[str, Any] = {"error": type(self).__name__, "message": self.message}
         for name in ("operation", "path", "session", "hint"):
             if getattr(self, name) is not None:
@@ -97,19 +97,19 @@ class SessionaryError(Exception):
 
 
 class NotFound(SessionaryError, FileNotFoundError):
-    """Nothing of that name is there."""
+    """The session, file or folder does not exist."""
 
     exit_code = 10
 
 
 class AlreadyExists(SessionaryError, FileExistsError):
-    """Something of that name is there already; it was left as it is."""
+    """The name is taken; the existing object is unchanged."""
 
     exit_code = 11
 
 
 class Invalid(SessionaryError, ValueError):
-    """The request makes no sense; nothing was touched."""
+    """The request is invalid; nothing was changed."""
 
     exit_code = 12
 
@@ -119,11 +119,11 @@ class InvalidId(Invalid):
 
 
 class AmbiguousId(Invalid):
-    """A prefix that fits several sessions; ``details["matches"]`` lists them."""
+    """A prefix that matches several sessions; ``details["matches"]`` lists them."""
 
 
 class SchemaError(Invalid):
-    """A document that breaks its format; ``details["faults"]`` lists every fault at once."""
+    """A document that violates its format; ``details["faults"]`` lists every fault."""
 
     def __init__(self, message: str = "", *, faults: Sequence[str] = (), **fields: Any) -> None:
         super().__init__(message, **fields)
@@ -132,37 +132,37 @@ class SchemaError(Invalid):
 
 
 class TransitionError(Invalid):
-    """A state that cannot be reached from the present one."""
+    """A state that cannot be reached from the current one."""
 
 
 class Corrupt(SessionaryError):
-    """Stored bytes that cannot be read, and nothing to replace them. The bytes are still where they were."""
+    """Stored bytes that cannot be read, without a replacement. The bytes are unchanged."""
 
     exit_code = 13
 
 
 class Locked(SessionaryError, TimeoutError):
-    """Another process or thread holds the session and did not let go in time; nothing was written.
+    """Another process or thread held the session until the timeout; nothing was written.
 
-    ``details`` holds what is known of the holder: ``pid``, ``host``, ``since``, ``waited`` (seconds).
+    ``details`` describes the holder as far as known: ``pid``, ``host``, ``since``, ``waited`` (seconds).
     """
 
     exit_code = 14
 
 
 class Conflict(SessionaryError):
-    """Another writer stored something that this write would have dropped; nothing was written."""
+    """Another writer stored data that this write would have dropped; nothing was written."""
 
     exit_code = 15
 
 
 class StorageFailed(SessionaryError, OSError):
-    """The disk refused (full, read-only, I/O error).
+    """A file system call failed (disk full, read-only, I/O error).
 
     Attributes:
-        errno: the error number of the operating system, if there was one.
-        outcome: ``not_committed`` (nothing of it will ever be read), ``committed`` (it is there) or ``unknown``
-            (a flush failed, or the disk filled up half way: it may or may not be there, wholly or in part;
+        errno: the error number of the operating system, or None.
+        outcome: ``not_committed`` (nothing of the write will ever be read), ``committed`` (it is stored) or
+            ``unknown`` (a flush failed, or the disk became full half way: it may be stored, wholly or in part;
             ``details["stored"]`` names the files that are).
     """
 
@@ -193,7 +193,7 @@ def _rebuild_storage(cls: type[StorageFailed], args: tuple[Any, ...], state: dic
 
 
 class RemoteError(SessionaryError):
-    """The other side failed; ``retryable`` says whether the same call may succeed later."""
+    """The remote failed; ``retryable`` says whether the same call may succeed later."""
 
     exit_code = 17
 
@@ -203,6 +203,6 @@ class RemoteError(SessionaryError):
 
 
 class Unsupported(SessionaryError):
-    """This file system, platform, file or version cannot do that."""
+    """Not supported by this file system, platform, file or version."""
 
     exit_code = 18

@@ -1,11 +1,11 @@
-"""Under which names our packages are found, and when what is behind them is loaded.
+"""Lazy loading of public names, and precedence between packages of the same import name.
 
-`on_demand`: names that lie in rooms which are opened only when one of them is asked for. Start-up time is felt at
-every command, and a program that wants one name should not wait for all the others.
+`on_demand` returns the functions of a package whose names are imported from their modules at first use. It keeps the
+start of commands fast, and a program that uses one name does not load all the others.
 
-`give_way`: import names that belong to somebody else. They stand last in `sys.path`, so whoever is found there comes
-before us by itself. Editable installations of other build tools are not found there: they put a finder behind the one
-that searches the path, and so behind us. Our package then steps aside when it is imported.
+`give_way` handles import names that other packages may own. Our packages are last in `sys.path`, so an installed
+package of that name precedes them. Editable installations of other build tools are an exception: their finder comes
+after the path finder. Our package then loads theirs in its own place.
 """
 
 import sys
@@ -18,7 +18,7 @@ from typing import Any
 def on_demand(
     package: str, exports: Mapping[str, str], loaded: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, the `__dir__` and the `__all__` of a package.
+    """Return the `__getattr__`, the `__dir__` and the `__all__` of a package.
 
     Args:
         package: its name.
@@ -32,18 +32,18 @@ def on_demand(
         if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(owners[name], package), name)
-        setattr(modules[package], name, value)  # the next look-up does not come back here
+        setattr(modules[package], name, value)  # later look-ups find the attribute
         return value
 
     return look_up, lambda: exported, exported
 
 
 def give_way(package: str) -> bool:
-    """Load the package that another finder knows by this name in the place of the one that is being imported.
+    """Load the package that a later finder has under this name, in place of the importing one.
 
-    Returns False if there is none; then the importing one is the package. What the other raises is raised.
+    Returns False if there is none: the importing package stays. Errors of the other package are raised.
     """
-    # Here, since every start of a command loads this module and none comes this way.
+    # Imported here: every command loads this module, few call this function.
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 

@@ -1,4 +1,4 @@
-"""Our folders in those that the XDG variables name."""
+"""Folders of Sessionary below the XDG base directories."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 
 
 def xdg_folder(variable: str, otherwise: str) -> str | None:
-    """Our folder in the one that an XDG variable names, or else in `otherwise`.
+    """Return our folder below the directory that an XDG variable names, else below `otherwise`.
 
-    None where neither names one: the variable counts only if it is absolute, and not every account has a home.
+    None if neither gives an absolute path: relative values of the variable are ignored, and an account may have no
+    home.
     """
     base = os.environ.get(variable, "")
     if not os.path.isabs(base):
@@ -17,5 +18,5 @@ def xdg_folder(variable: str, otherwise: str) -> str | None:
 
 
 def cache_folder() -> str | None:
-    """The folder of derived data: ``$XDG_CACHE_HOME/sessionary``, else ``~/.cache/sessionary``; None without either."""
+    """Return the folder of derived data: ``$XDG_CACHE_HOME/sessionary``, else ``~/.cache/sessionary``; or None."""
     return xdg_folder("XDG_CACHE_HOME", "~/.cache")

@@ -129,7 +129,7 @@ def the_other_bundle_replaces_ours(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_list_is_no_concern_of_a_person(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Comparison, "awaits_person", lambda self, rule: False)
+    patch.setattr(Comparison, "awaits_user", lambda self, rule: False)
 
 
 def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def what_is_held_back_is_agreed_to(patch: pytest.MonkeyPatch) -> None:
 
     def agreeing(self: Puller, record: Any, head: Any, ref: Any, agreed: Any, *rest: Any) -> Any:
         outcome = right(self, record, head, ref, agreed, *rest)
-        if outcome is not None and outcome.note == conflicts.FOR_A_PERSON:
+        if outcome is not None and outcome.note == conflicts.FOR_USER:
             self._agree(record, head, ref, Comparison(), agreed)
         return outcome
 

@@ -1,11 +1,8 @@
-"""HybridSessionStore: the amplifier `SessionStore` whose sessions are on every machine.
+"""HybridSessionStore: the amplifier `SessionStore`, with its sessions synchronised between machines.
 
-results
-    what a `sync` and a `pull` say they did
-store
-    the store: writes here, and tells the courier
-carrying
-    what goes to the other side and comes from there; loaded only by a store that has another side
+results      return values of `sync` and `pull`
+store        the store: writes locally, and notifies background sync
+sync_worker  pushes and pulls; loaded only by a store with a remote
 """
 
 from sessionary.hybrid.results import PullResult, SyncResult

@@ -1,8 +1,8 @@
-"""What a person has chosen with `sync init`, as far as it holds for stores and not only for the commands.
+"""User settings of `sync init` that also apply to stores, not only to commands.
 
-What is left out and what is blacked out holds for every remote. Encryption holds for the remote that it was chosen for.
-The file is read anew for each synchronisation, so what is left out and blacked out holds from the moment at which it
-is chosen. A file that is damaged stops everything that would be sent: what it says about secrets is not known.
+The choice of projects and the redaction apply to every remote, encryption to the remote that it was chosen for. The
+file is read again for each synchronisation, so changes take effect at once. A damaged file stops every push: its
+redaction rules are unknown.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The choices in one file.
+    """The settings in one file.
 
     Attributes:
-        path: where they are kept; None if there is no place for them.
-        required: True if a person has named the file, so that it must be there.
+        path: the file; None if there is no place for it.
+        required: True if the user named the file, so that it must exist.
     """
 
     path: str | None
@@ -35,16 +35,16 @@ class Chosen:
 
     @classmethod
     def of_person(cls) -> Chosen:
-        """Those that the commands go by, too."""
+        """Return the settings that the commands use."""
         path = settings_file(xdg_folder("XDG_CONFIG_HOME", "~/.config"), os.environ)
         return cls(path, bool(os.environ.get(SETTINGS_FILE)))
 
     def rules(self, project: str, *, logs: bool) -> Rules:
-        """What is carried of one project.
+        """Return the rules for one project.
 
         Raises:
             Invalid: the file is damaged.
-            NotFound: it was named, and is not there.
+            NotFound: the file was named and does not exist.
             StorageFailed: it cannot be read.
         """
         settings = self._settings()
@@ -54,11 +54,11 @@ class Chosen:
         return Rules((escape(project),) if rules.admits(project) else (), logs=logs, redact=rules.redact)
 
     def identity(self, config: CosmosConfig) -> str | None:
-        """The age identity that what goes into this container is encrypted for; None if that was not chosen.
+        """Return the age identity that encrypts this container; None if encryption was not chosen.
 
         Raises:
             Invalid, StorageFailed: as `rules`.
-            NotFound: the file with the identity is not there.
+            NotFound: the identity file does not exist.
         """
         settings = self._settings()
         if settings is None or settings.encrypt is None:

@@ -1,4 +1,4 @@
-"""Which sessions a store carries, and what their project is called on all machines."""
+"""The sessions of a store, and the shared name of their project."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from sessionary.sync.remote import Remote
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which sessions are carried, and what is remembered where.
+    """Sessions to synchronise, and paths of local state.
 
     Attributes:
         base_dir: the folder of the store, as an absolute path.
-        project: what its project is called on this machine.
-        called: what it is called on all machines; None if its repository is to tell.
-        folder: where the project lies; None if that is not known.
-        home: the home that the store lies in; None if it lies elsewhere.
-        state: where this machine remembers what the other side has.
-        bindings: the file in which it remembers which folder is which project.
-        logs: carry event logs too.
-        chosen: what a person has chosen for all remotes.
-        quiet: seconds for which a session must have been left alone by a program that does not say what it has open.
+        project: the local name of its project.
+        called: the name of the project on all machines; None to derive it from its repository.
+        folder: the folder of the project; None if unknown.
+        home: the home that contains the store; None if it is elsewhere.
+        state: the folder of the sync state.
+        bindings: the file that binds folders to projects.
+        logs: synchronise event logs too.
+        chosen: the user's settings for all remotes.
+        quiet: seconds without a change after which a session may be changed, if no program reports it as open.
     """
 
     base_dir: str
@@ -46,16 +46,16 @@ class Place:
     quiet: float
 
     def ref(self, session: str) -> SessionRef:
-        """The session of this id, whether it is there or not."""
+        """Return the reference of a session id, whether the session exists or not."""
         return SessionRef(StoreSyncLayout.name, session, f"{self.base_dir}/{session}", self.project)
 
 
 class OneProject:
-    """What the one project of a store is called on all machines: what was said, or as its repository is, or its name.
+    """Shared name of a store's project: the given name, else that of its repository, else that of its folder.
 
-    Found when it is needed first: files of git are read for it, git itself may have to be asked, and for a folder
-    without a repository the remote. No user is at hand, so nothing waits for one: a folder that cannot be bound to a
-    project of the remote automatically becomes a project of its own.
+    Determined when first needed: git files are read, git itself may be run, and for a folder without a repository the
+    remote is asked. No user is present, so nothing waits for one: a folder that cannot be bound automatically becomes
+    a project of its own.
     """
 
     def __init__(self, place: Place, fs: Fs) -> None:
@@ -70,18 +70,18 @@ class OneProject:
         return self._place.project
 
     def called(self, remote: Remote) -> str:
-        """The name.
+        """Return the name.
 
         Raises:
-            RemoteError: the remote could not be asked which projects of that name it has.
-            StorageFailed, Locked: which project the folder is cannot be remembered.
+            RemoteError: the projects of that name on the remote cannot be listed.
+            StorageFailed, Locked: the binding of the folder cannot be stored.
         """
         if self.known() is None and (named := self._named()) is not None:
             self._called = self._bound(named, remote)
         return self._called or self._place.project
 
     def known(self) -> str | None:
-        """The name, as far as it can be known without asking the remote; None if nothing was carried under it yet."""
+        """Return the name if it is known without asking the remote; None if nothing was synchronised under it yet."""
         if self._called is None:
             named = self._named()
             if named is None:
@@ -109,8 +109,8 @@ class OneProject:
         return bindings.identity(named.base, named.folder, partial(self._alike, named)) + named.way
 
     def _alike(self, named: Named) -> set[str]:
-        """The folders of this name whose sessions lie in the same home."""
-        from sessionary.workspace import Workspace  # asked once, for a folder that is not bound yet
+        """Return the folders of this name whose sessions are in the same home."""
+        from sessionary.workspace import Workspace  # imported late: needed once, for an unbound folder
 
         if self._place.home is None or named.folder is None:
             return set()

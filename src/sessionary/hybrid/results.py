@@ -1,4 +1,4 @@
-"""What a `sync` and a `pull` say they did: counts to look at, and each session with its reason behind them."""
+"""Results of `sync` and `pull`: counts, and the outcome of each session."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from sessionary.errors import SessionaryError
 
-if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
+if TYPE_CHECKING:  # a store without a remote does not load remote code
     from sessionary.sync.report import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What a `sync` did, in sessions.
+    """Result of a `sync`, in sessions.
 
     Attributes:
-        pushed: sent, or told to have been deleted.
-        unchanged: the other side had them already.
-        diverged: another device has changed them too; a `pull` brings both together.
+        pushed: sent, or deleted on the remote.
+        unchanged: already up to date on the remote.
+        diverged: also changed by another device; a `pull` keeps both versions.
         failed: not sent this time.
-        bytes: what was sent.
-        requests: calls to the other side, repeated ones included.
-        errors: what went wrong.
-        sessions: each session, with what became of it and why.
-        damaged: of these, the sessions of which a damaged version is held back, here or on another device; each says
-            in `held` which file, where and why. `HybridSessionStore.resolve` settles it.
+        bytes: bytes sent.
+        requests: calls to the remote, including retries.
+        errors: the errors.
+        sessions: the outcome of each session.
+        damaged: number of sessions with a damaged version that is held back, here or on another device; each names in
+            `held` the file, the place and the reason. `HybridSessionStore.resolve` settles it.
     """
 
     pushed: int = 0
@@ -41,20 +41,20 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """What a `pull` did, in sessions.
+    """Result of a `pull`, in sessions.
 
     Attributes:
         pulled: brought here, or trashed here because they were trashed elsewhere.
-        unchanged: what is there was here already.
-        diverged: continued here and elsewhere: what was here is a session of its own now, whose id is the ``sibling``
+        unchanged: already up to date here.
+        diverged: continued here and elsewhere: the local version is now a session of its own, with the id ``sibling``
             in `sessions`.
-        held_back: newer on the other side and left as they are here, because somebody has them open or wrote to them a
-            moment ago; or the other side did not answer any more.
-        bytes: what was fetched.
-        errors: what went wrong.
-        sessions: each session, with what became of it and why.
-        damaged: of these, the sessions of which a damaged version is held back, here or on another device; each says
-            in `held` which file, where and why. `HybridSessionStore.resolve` settles it.
+        held_back: newer on the remote and unchanged here, because they are open or were written to a moment ago, or
+            because the remote stopped answering.
+        bytes: bytes fetched.
+        errors: the errors.
+        sessions: the outcome of each session.
+        damaged: number of sessions with a damaged version that is held back, here or on another device; each names in
+            `held` the file, the place and the reason. `HybridSessionStore.resolve` settles it.
     """
 
     pulled: int = 0

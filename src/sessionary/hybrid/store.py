@@ -1,12 +1,12 @@
-"""The store itself: writes here, as `SessionStore` does, and tells the courier.
+"""HybridSessionStore: writes locally as `SessionStore` does, and notifies background sync.
 
-What it writes, it writes here, durably, and asks no network for it; a courier carries it afterwards (`sync.courier`).
-So a save neither waits for a network nor fails because of one, and a program that starts offline works. Nothing waits
-in memory or in a queue to be sent: the files are compared with what the other side is known to have. What was not sent
-when a program ended, however it ended, is found by the next one that opens the store.
+Writes are local and durable, and need no network; background sync sends them later (`sync.background_sync`). So a
+save neither waits for the network nor fails because of it, and a program can start offline. There is no queue in
+memory or on disk: the files are compared with what the remote is known to have. Whatever was not sent when a program
+ended, even by a crash, is found by the next one that opens the store.
 
-Coming the other way is never done behind anybody's back. `pull` brings what is new there, but leaves alone what is open
-in this store, or in any program of this machine that says so (`layouts.amplifier.presence`): that is only announced.
+Nothing is pulled automatically. `pull` brings new versions, but leaves sessions alone that are open in this store, or
+in any program of this machine that reports it (`layouts.amplifier.presence`): those are only reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sessionary.layouts.amplifier.store import SessionStore
 from sessionary.layouts.amplifier.write_op import OnConflict, Report
 from sessionary.xdg import xdg_folder
 
-if TYPE_CHECKING:  # a store that has no other side does not load what speaks to one
+if TYPE_CHECKING:  # a store without a remote does not load remote code
     from sessionary.hybrid.chosen import Chosen
     from sessionary.hybrid.sync_worker import Carrier
     from sessionary.layouts.amplifier.forks import ForkResult
@@ -38,13 +38,13 @@ if TYPE_CHECKING:  # a store that has no other side does not load what speaks to
     from sessionary.sync.remote import Remote
 
 CLOSING = 2.0
-"""Seconds that `close` waits for what is not sent yet."""
+"""Seconds that `close` waits for unsent sessions."""
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _writes(method: _Method) -> _Method:
-    """The method, and what it has written told of afterwards; also where the disk refused: something may be there."""
+    """Wrap a method: report its write afterwards, also after a failure, which may have stored something."""
 
     @wraps(method)
     def call(self: HybridSessionStore, session_id: str, *arguments: Any, **options: Any) -> Any:
@@ -60,36 +60,34 @@ def _writes(method: _Method) -> _Method:
 
 
 class HybridSessionStore(SessionStore):
-    """A `SessionStore` that also carries its sessions to another side and back.
+    """A `SessionStore` that synchronises its sessions with a remote.
 
-    What a person has chosen with ``sync init`` about what is left out and what is blacked out holds here too, and its
-    encryption for the remote that it was chosen for.
+    The user's settings of ``sync init`` about projects and redaction also apply here, and its encryption to the
+    remote that it was chosen for.
 
-    Writing, reading and deleting are those of `SessionStore`. What was written is sent when nothing was written for two
-    seconds, or 64 kB have come together, or 30 seconds are over. Making a store neither asks the network nor loads a
-    driver, and cannot fail for want of either. A forked child has a courier and a connection of its own.
+    Writing, reading and deleting work as in `SessionStore`. Changes are sent two seconds after the last write, or
+    when 64 kB have come together, or after 30 seconds. Creating a store neither uses the network nor loads a driver,
+    and cannot fail without them. A forked child has its own thread and connection.
 
     Args:
         base_dir: as of `SessionStore`.
-        cosmos_config: which database; None for a store that is local only: its `sync` and `pull` do nothing.
-        sync_enabled: False for one that is local only, whatever else is given.
-        state_dir: where this machine remembers who it is and what the other side has; by default
-            ``$XDG_STATE_HOME/sessionary/sync``, else ``~/.local/state/sessionary/sync``. Disposable: without it
-            everything is compared anew.
+        cosmos_config: the database; None for a local store: its `sync` and `pull` do nothing.
+        sync_enabled: False for a local store, whatever else is given.
+        state_dir: the folder of the sync state; by default ``$XDG_STATE_HOME/sessionary/sync``, else
+            ``~/.local/state/sessionary/sync``. Disposable: without it everything is compared again.
         durability: as of `SessionStore`.
         on_conflict: as of `SessionStore`.
-        remote: any other side in place of a `cosmos_config`: makes the connection when it is first needed, and once
-            more in a forked child. Each other side then needs a `state_dir` of its own.
-        tenant: whose sessions they are, the same on all machines of a person. By default the name of the account, or
-            ``me`` if that is nobody's own.
-        project: what this project is called on all machines. By default, where `base_dir` lies in a home
-            (``projects/<project>/sessions``), it is called by its repository (`sync.identity`), without one by the name
-            of its folder (`sync.bindings`), or by its name there if its folder is not here; elsewhere it is called by
-            the path of `base_dir`.
-        event_logs: carry events.jsonl too. An event that this program appends makes its session due, as a save does;
-            what others append goes with the next change, or when the store is closed.
-        quiet: seconds for which a session must have been left alone before a `pull` changes it, where nobody has said
-            that it is closed.
+        remote: a factory of another remote, instead of `cosmos_config`: called when the connection is first needed,
+            and again in a forked child. Each remote needs its own `state_dir`.
+        tenant: the owner of the sessions, the same on all machines of a user. By default the name of the account, or
+            ``me`` for shared account names such as root.
+        project: the name of this project on all machines. By default, if `base_dir` is in a home
+            (``projects/<project>/sessions``), the name of its repository (`sync.identity`), without one the name of
+            its folder (`sync.bindings`), or its local name if the folder is missing; elsewhere the path of
+            `base_dir`.
+        event_logs: synchronise events.jsonl too. An event that this program appends schedules its session, as a save
+            does; events of other programs are sent with the next change, or when the store is closed.
+        quiet: seconds without a change before a `pull` may change a session that was not reported as closed.
 
     Raises:
         Invalid: both `cosmos_config` and `remote` are given, or there is no place for `state_dir`.
@@ -114,7 +112,7 @@ class HybridSessionStore(SessionStore):
         self._carrier: Carrier | None = None
         self._sizes: dict[str, int] = {}
         if cosmos_config is not None and remote is not None:
-            raise Invalid("cosmos_config and remote are both given", hint="a store has one other side")
+            raise Invalid("cosmos_config and remote are both given", hint="a store has one remote")
         if not sync_enabled or (cosmos_config is None and remote is None):
             return
         from sessionary.hybrid.chosen import Chosen
@@ -129,7 +127,7 @@ class HybridSessionStore(SessionStore):
         settings = Settings(address, tenant, device="")
         state = state_folder(base, settings, home or self._root, "amplifier")
         bindings, folder = bindings_file(base, settings), _folder_of_project(named)
-        called = project or (None if home else named)  # what lies in a home is called by its repository
+        called = project or (None if home else named)  # the project of a home is named by its repository
         self._carrier = Carrier(
             Place(self._root, named, called, folder, home, state, bindings, event_logs, chosen, quiet),
             connect,
@@ -153,40 +151,40 @@ class HybridSessionStore(SessionStore):
             store._carrier.use(fs, store._now)
         return store
 
-    # -- the other side
+    # -- remote
 
     async def sync(self) -> SyncResult:
-        """Send what is new here, now.
+        """Send all local changes now.
 
-        A network that fails is no exception: it is told in the result, and what was not sent goes later by itself.
+        A network failure raises nothing: it is in the result, and unsent changes are sent later automatically.
 
         Durability: a session that counts as pushed can be pulled everywhere from then on.
         """
         return SyncResult() if self._carrier is None else await asyncio.to_thread(self._carrier.push)
 
     async def pull(self) -> PullResult:
-        """Bring here what is new on the other side.
+        """Fetch all changes from the remote now.
 
-        Sessions that were continued here and elsewhere are both kept: what was here becomes a session of its own, with
-        the other as its parent. Sessions that are open (in this store: loaded or written to, and not released) are left
-        as they are, and counted as held back.
+        Sessions that were continued here and elsewhere are both kept: the local version becomes a session of its own,
+        with the other as its parent. Open sessions (loaded or written to in this store, and not released) are left
+        unchanged, and counted as held back.
 
         Durability: a session that counts as pulled survives a power cut.
 
         Raises:
-            Unsupported: this installation cannot speak to the other side; the hint says what to install.
+            Unsupported: this installation cannot access the remote; the hint says what to install.
         """
         return PullResult() if self._carrier is None else await asyncio.to_thread(self._carrier.pull)
 
     async def resolve(self, session_id: str, keep: str) -> SyncResult:
-        """Decide which version of a damaged file stands, where `sync` or `pull` hold one back.
+        """Decide which version of a damaged file is kept, where `sync` or `pull` hold one back.
 
-        `repair` and `restore_backup` settle it, too, as far as they bring everything back.
+        `repair` and `restore_backup` settle it too, if they recover everything.
 
         Args:
             session_id: the session.
-            keep: ``mine`` sends the version here as it is; ``theirs`` takes that of the remote, and keeps the one here
-                beside it as ``<file>.conflict-<time>``.
+            keep: ``mine`` sends the local version as it is; ``theirs`` takes that of the remote, and keeps the local
+                one beside it as ``<file>.conflict-<time>``.
 
         Durability: as `sync`, or as `pull`.
 
@@ -199,33 +197,33 @@ class HybridSessionStore(SessionStore):
 
     @property
     def unsent(self) -> list[str]:
-        """The sessions that are not known to be on the other side as they are here, in the order of their ids.
+        """Return the ids of sessions that are not known to be up to date on the remote, sorted.
 
-        Those that an earlier program left unsent are among them, and those that the other side refuses. Looks at each
-        session, about 0.1 ms for one that has not changed, and asks nothing of the network.
+        Includes sessions that an earlier program left unsent, and those that the remote refuses. Examines each
+        session, about 0.1 ms for an unchanged one, and does not use the network.
 
         Raises:
-            Invalid, NotFound: what was chosen with `sync init` cannot be read.
+            Invalid, NotFound: the settings of `sync init` cannot be read.
             StorageFailed: the sessions cannot be listed.
         """
         return [] if self._carrier is None else self._carrier.unsent()
 
     @property
     def last_sync(self) -> SyncResult | None:
-        """What the last delivery of the courier did; None before the first."""
+        """Result of the last background delivery; None before the first."""
         return None if self._carrier is None else self._carrier.last
 
     def release(self, session_id: str) -> None:
-        """Say that a session is not open here any more, so that a `pull` may change it."""
+        """Report a session as closed here, so that a `pull` may change it."""
         if self._carrier is not None:
             self._carrier.release(self._folder_of(session_id))
 
     def close(self, timeout: float = CLOSING) -> None:
-        """Send what is not sent yet, for at most so many seconds, and end the courier. Never raises.
+        """Send unsent changes, for at most `timeout` seconds, and stop background sync. Never raises.
 
-        What earlier programs left is sent too, as far as the time allows. What is left is sent by the next store over
-        the same folder. This one can still be written to; it only carries nothing any more. The end of the program does
-        the same for all stores that are open, in two seconds together.
+        Changes that earlier programs left are sent too, as time allows. The next store on the same folder sends the
+        rest. The store can still be written to, but sends nothing any more. At the end of the program all open stores
+        do the same, in two seconds together.
         """
         if self._carrier is not None:
             self._carrier.end(timeout)
@@ -238,7 +236,7 @@ class HybridSessionStore(SessionStore):
     ) -> None:
         self.close()
 
-    # -- what SessionStore does, and the courier told of it
+    # -- methods of SessionStore that also notify background sync
 
     save = _writes(SessionStore.save)
     append = _writes(SessionStore.append)
@@ -274,7 +272,7 @@ class HybridSessionStore(SessionStore):
             self._carrier.opened(session_id, self._folder_of(session_id))
         return loaded
 
-    # -- how it is told
+    # -- notification
 
     def _written(self, session_id: str) -> None:
         if self._carrier is not None:
@@ -286,7 +284,7 @@ class HybridSessionStore(SessionStore):
             self._carrier.courier.touched(session_id, self._growth(session_id))
 
     def _growth(self, session_id: str) -> int:
-        """By how many bytes about a conversation is another than when it was last told of."""
+        """Return the approximate growth of a session's files in bytes since the last notification."""
         last = self._last
         if last is None or last.session_id != session_id:
             return 0
@@ -300,7 +298,7 @@ class HybridSessionStore(SessionStore):
 
 
 def _home_of(base_dir: str) -> tuple[str | None, str]:
-    """The home in which a store lies, if it lies in one, and what its project is called on this machine."""
+    """Return the home that contains a store, if any, and the local name of its project."""
     above, last = os.path.split(base_dir)
     projects, project = os.path.split(above)
     home, folder = os.path.split(projects)
@@ -310,11 +308,11 @@ def _home_of(base_dir: str) -> tuple[str | None, str]:
 
 
 def _folder_of_project(named: str) -> str | None:
-    """Where the project lies, if it is the one that this program works in."""
+    """Return the folder of the project, if it is the current directory."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:
-        return None  # it was removed under us
+        return None  # the current directory was removed
     return here if path_slug(here) == named else None
 
 
@@ -325,7 +323,7 @@ def _side(
     base: str,
     chosen: Chosen,
 ) -> tuple[Callable[[], Remote], str]:
-    """How the other side is connected, and its address, by which what is remembered of it is found again."""
+    """Return a function that connects the remote, and the address that identifies its local state."""
     if config is None:
         assert remote is not None
         return remote, ""
@@ -350,9 +348,7 @@ def _state_dir(given: str | os.PathLike[str] | None) -> str:
         return os.path.abspath(expanded(given))
     folder = xdg_folder("XDG_STATE_HOME", "~/.local/state")
     if folder is None:
-        raise Invalid(
-            "there is no place to remember what the other side has", hint="give state_dir, or set HOME"
-        )
+        raise Invalid("no folder for the sync state", hint="give state_dir, or set HOME")
     return os.path.join(folder, "sync")
 
 
@@ -360,7 +356,7 @@ _stores: weakref.WeakSet[HybridSessionStore] = weakref.WeakSet()
 
 
 def _at_exit() -> None:
-    """Leave in good order; the couriers see to themselves."""
+    """Report all sessions as closed at exit; background sync ends by itself."""
     for store in list(_stores):
         if store._carrier is not None:
             store._carrier.release_all()

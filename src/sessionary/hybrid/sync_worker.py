@@ -1,7 +1,7 @@
-"""What carries the sessions of one store: the engine, bound to one project, one other side and one memory of it.
+"""Synchronisation of one store's sessions: an engine for one project, one remote and one sync state.
 
-The courier calls it behind the back of whoever writes, and `sync` and `pull` call it when they are asked. Only one of
-them is at work at a time. None of them may keep the store alive, so the store is not known here.
+Called by background sync, and by `sync` and `pull`; one call runs at a time. It holds no reference to the store, so
+the store can be collected.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from sessionary.sync.remote import HeadRecord, Remote, WrappedRemote
 from sessionary.sync.report import Outcome, Report, SyncStatus, joined
 
 TURN = 60.0
-"""Seconds that a `sync` or `pull` waits for the one that is under way in this program."""
+"""Seconds that a `sync` or `pull` waits for one in progress in this program."""
 
 _log = logging.getLogger("sessionary.sync")
 _NOT_SENT_YET = "%d sessions could not be sent yet: %s"
 _SENT = (SyncStatus.PUSHED, SyncStatus.TRASHED)
 _PARTED = (SyncStatus.DIVERGED, SyncStatus.BEHIND)
 _NOTHING_SENT = (Invalid, Locked, NotFound, RemoteError, StorageFailed)
-"""What may be wrong before the first session: the choices of `sync init`, the remote, the disk, another program."""
+"""Errors before the first session: settings of `sync init`, the remote, the disk, or another program."""
 _NOT_SENT = (SyncStatus.FAILED, SyncStatus.HELD_BACK)
 
 
 class Carrier:
-    """Carries the sessions of one store.
+    """Pushes and pulls the sessions of one store.
 
     Args:
-        place: which, and where.
-        connect: makes the connection to the other side.
+        place: the sessions and the paths of local state.
+        connect: connects the remote.
 
     Attributes:
-        open: the ids of the sessions that the store has open.
-        presence: tells other programs of them.
+        open: ids of the sessions that the store has open.
+        presence: reports them to other programs.
         fs: the file system.
         now: the clock.
-        last: what the last push behind the store's back did.
+        last: result of the last background push.
     """
 
     def __init__(self, place: Place, connect: Callable[[], Remote]) -> None:
@@ -83,47 +83,47 @@ class Carrier:
         self._ears = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
 
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
-        """Work over another file system and clock: for proofs and doubles."""
+        """Use another file system and clock, for tests."""
         self.fs, self.now = fs, now
         self._project = OneProject(self._place, fs)
         self.presence = Presence(fs)
 
-    # -- what is open
+    # -- open sessions
 
     def opened(self, session: str, folder: str) -> None:
-        """The store has this session open, until it says otherwise."""
-        if session != self._opened_last:  # most calls are about the session of the call before
+        """Report a session as open in the store."""
+        if session != self._opened_last:  # most calls are about the same session as the call before
             self._opened_last = session
             self.open.add(session)
             self.presence.enter(folder)
 
     def release(self, folder: str) -> None:
-        """It has it open no more."""
+        """Report a session as closed."""
         self._opened_last = ""
         self.open.discard(folder.rpartition("/")[2])
         self.presence.leave(folder)
 
     def release_all(self) -> None:
-        """It has none open any more."""
+        """Report all sessions as closed."""
         self._opened_last = ""
         self.open.clear()
         self.presence.leave_all()
 
-    # -- behind the store's back
+    # -- background sync
 
     def look_through(self) -> None:
-        """See to what earlier programs may have left unsent, when there is nothing better to do."""
+        """Schedule a check for sessions that earlier programs left unsent."""
         self.courier.look_through(self._look_through)
 
     def listen(self) -> None:
-        """Hear of events that this program appends, if logs are carried, however it came to the log."""
+        """Listen to events that this program appends, if logs are synchronised."""
         if self._place.logs:
             self._ears.append(self.courier.touched)
 
     def _look_through(self) -> list[str]:
-        """All sessions that are here; and what the remote has of them, asked once: it may have lost some.
+        """Return all local sessions, and list the remote once: it may have lost some.
 
-        At the end of a program there is no time for that. Then it is found out with the next turn of each.
+        At the end of a program there is no time for that; the next push of each session finds out.
         """
         ids = self._ids()
         self._unlooked = set()
@@ -137,7 +137,7 @@ class Carrier:
         return [ref.session_id for ref in self._layout().discover()]
 
     def _behind(self) -> Engine:
-        """An engine that works until the courier is told to give up, and waits for nobody."""
+        """Return an engine that works until background sync is told to stop, and waits for no other process."""
         over = self.courier.given_up
 
         def pause(seconds: float) -> None:
@@ -163,7 +163,7 @@ class Carrier:
         return Delivered(again, answered=not again)
 
     def _sent(self, sessions: list[str]) -> Report:
-        """Send these. Of those that were not sent since, what was listed says whether the remote has lost them."""
+        """Send these sessions. For sessions not sent since, the listing shows whether the remote has lost them."""
         first = [session for session in sessions if session in self._unlooked]
         others = [session for session in sessions if session not in self._unlooked]
         self._unlooked.difference_update(first)
@@ -175,22 +175,24 @@ class Carrier:
             report = joined(report, engine.push(map(self._place.ref, others)))
         return report
 
-    # -- what is asked for
+    # -- explicit calls
 
     def unsent(self) -> list[str]:
-        """The sessions that are not known to be on the other side as they are here.
+        """Return the ids of sessions that are not known to be up to date on the remote.
 
         Raises:
-            Invalid, NotFound: what was chosen with `sync init` cannot be read.
+            Invalid, NotFound: the settings of `sync init` cannot be read.
             StorageFailed: the sessions cannot be listed.
         """
-        waiting = self.courier.waiting  # read first: what is sent meanwhile may be named, never left out
-        if self._project.known() is None:  # then nothing was sent yet, and nothing is asked of the remote
+        waiting = (
+            self.courier.waiting
+        )  # read first: a session sent meanwhile may be listed, but none is missed
+        if self._project.known() is None:  # nothing was sent yet, so the remote need not be asked
             return sorted({*waiting, *self._ids()})
         return sorted({*waiting, *self._engine(_Late(self._connected)).unsent()})
 
     def push(self) -> SyncResult:
-        """Send everything that is new here. What goes wrong is in the result."""
+        """Send all local changes. Errors are in the result."""
         since = self.courier.clock()
         try:
             with self._alone():
@@ -203,10 +205,10 @@ class Carrier:
         return sync_result(report)
 
     def pull(self) -> PullResult:
-        """Bring here everything that is new there. What goes wrong is in the result.
+        """Fetch all changes. Errors are in the result.
 
         Raises:
-            Unsupported: the other side cannot be asked by this installation.
+            Unsupported: this installation cannot access the remote.
         """
         try:
             with self._alone():
@@ -221,7 +223,7 @@ class Carrier:
         return pull_result(report)
 
     def resolve(self, session: str, keep: str) -> SyncResult:
-        """Decide which version of a damaged file stands. What goes wrong on the way is in the result.
+        """Decide which version of a damaged file is kept. Errors on the way are in the result.
 
         Raises:
             Invalid: there is nothing to decide.
@@ -234,32 +236,32 @@ class Carrier:
         return sync_result(report)
 
     def _left_alone(self, session: str) -> None:
-        """It was changed a moment ago, but by us, and nobody is at work on it: the next pull may change it again."""
+        """Mark a session as not in use: we changed it a moment ago, and the next pull may change it again."""
         folder = self._place.ref(session).folder
         self.presence.enter(folder)
         self.presence.leave(folder)
 
     def end(self, timeout: float) -> None:
-        """Send what waits, for at most so many seconds; then nothing is open any more, here or on the other side."""
-        if self._place.logs:  # others may have logged since, who told nobody
+        """Send unsent changes, for at most `timeout` seconds; then close all sessions and the remote."""
+        if self._place.logs:  # other programs may have logged without notification
             for session in self.open:
                 self.courier.touched(session)
         self.forgotten()
         self.courier.close(timeout)
         self.release_all()
-        close = getattr(self._remote, "close", None)  # a remote may have something to close; none has to
+        close = getattr(self._remote, "close", None)  # closing is optional for a remote
         if close is not None and not self._turn.locked():
-            with suppress(Exception):  # whatever a driver has to say at its end, nothing here depends on it
+            with suppress(Exception):  # an error of a driver at close has no effect here
                 close()
 
     def forgotten(self) -> None:
-        """Nobody has the store any more: send what waits, and end."""
+        """Send unsent changes and stop: the store was collected."""
         with suppress(ValueError):
             self._ears.remove(self.courier.touched)
         self.courier.finish()
 
     def forget_parent(self) -> None:
-        """In a forked child: the parent goes on with its connection, which must not even be closed here."""
+        """Reset in a forked child: the parent keeps using its connection, which must not be closed here."""
         if self._remote is not None:
             self._inherited.append(self._remote)
             self._remote = None
@@ -267,14 +269,14 @@ class Carrier:
         self.presence.forget()
         self._opened_last = ""
 
-    # -- how
+    # -- implementation
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One at a time in this program, waited for without polling; the engine sees to other programs."""
+        """Run one synchronisation at a time in this program, without polling; the engine excludes other programs."""
         turn = self._turn
         if not turn.acquire(timeout=TURN):
-            raise Locked("another synchronisation of this program takes long", operation="sync")
+            raise Locked("another synchronisation of this program is still running", operation="sync")
         try:
             yield
         finally:
@@ -298,7 +300,7 @@ class Carrier:
             rules=self._place.chosen.rules(self._project.called(remote), logs=self._place.logs),
             projects=self._project,
             in_use=self._in_use,
-            quiet=0,  # asked of `why_open`, which knows better
+            quiet=0,  # `why_open` decides, which knows more
             patience=patience,
             fs=self.fs,
             now=self.now,
@@ -313,7 +315,7 @@ class Carrier:
 
 
 class _Late(WrappedRemote):
-    """A remote that is connected when it is first asked something, and refuses everything once it is over."""
+    """A remote that is connected at its first call, and that refuses all calls once it is closed."""
 
     def __init__(self, connected: Callable[[], Remote], over: Callable[[], bool] = lambda: False) -> None:
         self._connected = connected
@@ -322,15 +324,15 @@ class _Late(WrappedRemote):
     @property
     def inner(self) -> Remote:
         if self._over():
-            raise RemoteError("the store was closed", hint="what is not sent goes when it is opened again")
+            raise RemoteError("the store was closed", hint="unsent changes are sent when it is opened again")
         return self._connected()
 
 
 def unsent(report: Report) -> list[str]:
-    """The sessions of a push that are to be sent once more by themselves.
+    """Return the sessions of a push that are to be sent again automatically.
 
-    Where the other side refuses one of many, asking again changes nothing until that one changes; where it refuses
-    all, something else is wrong, and may be put right.
+    If the remote refuses one session among many, a retry is useless until that one changes; if it refuses all, the
+    cause may be fixed later.
     """
     refused = report.of(SyncStatus.FAILED)
     general = len(refused) == len(report.outcomes)
@@ -349,7 +351,7 @@ def _may_pass(outcome: Outcome) -> bool:
 
 
 def sync_result(report: Report) -> SyncResult:
-    """A push in the words of the store."""
+    """Convert the report of a push to the result of the store."""
     return SyncResult(
         pushed=len(report.of(*_SENT)),
         unchanged=len(report.of(SyncStatus.IN_STEP)),
@@ -364,7 +366,7 @@ def sync_result(report: Report) -> SyncResult:
 
 
 def pull_result(report: Report) -> PullResult:
-    """A pull in the words of the store."""
+    """Convert the report of a pull to the result of the store."""
     return PullResult(
         pulled=len(report.of(SyncStatus.PULLED, SyncStatus.TRASHED)),
         unchanged=len(report.of(SyncStatus.IN_STEP)),
@@ -382,5 +384,5 @@ def _damaged(report: Report) -> int:
 
 
 def errors_of(report: Report) -> list[SessionaryError]:
-    """What went wrong, session by session."""
+    """Return the errors, session by session."""
     return [outcome.error for outcome in report.outcomes if isinstance(outcome.error, SessionaryError)]

@@ -1,25 +1,25 @@
-"""Sessions on every machine: what is here carried to a remote and back, without a word lost or doubled.
+"""Synchronisation: sessions are pushed to a remote and pulled from it, without loss or duplication.
 
 blocks, heads
-    what lies on the other side: immutable ranges of files, and one small record for each session
+    remote format: immutable ranges of files, and one small record for each session
 remote, remotes/
-    the five verbs that a store must offer, the sixth that it may, and the stores that do
+    the five verbs that a store must offer, the optional sixth, and the stores that implement them
 state
-    what this machine remembers of the other side; disposable
-survey, bundles, copies, redaction
-    what is here, as it is carried
-arriving, incoming, comparing
-    what is there, and who is right about each file
+    what this machine knows about the remote; disposable
+local_files, bundles, derived_files, redaction
+    local files in the form in which they are sent
+download, incoming, diff
+    remote files, and the comparison of both sides
 merging, owners
-    two versions of a journal in one; which device writes a ledger
-pushing, assuring, pulling, placing, writing, engine
-    the work; `engine.Engine` is the face
-waiting
-    files in two versions, about which only a person can decide
-reach, leftovers, removed, removal
-    what no head leads to any more: counted, and removed where a store offers that
+    merge of two versions of a journal; the device that writes a ledger
+pushing, verify_blocks, pulling, install, apply, engine
+    push and pull; `engine.Engine` is the entry point
+conflicts
+    files in two versions that only the user can merge
+gc/
+    blocks that no head reaches: counted, and removed where a store supports it
 rules, identity
-    what is carried, and what projects are called on all machines
+    which projects and files are synchronised, and the shared names of projects
 
-The engine knows sessions only through `layouts.base`; remotes do not know them at all.
+The engine knows sessions only through `layouts.base`; remotes do not know sessions.
 """

@@ -1,11 +1,11 @@
-"""When a session was last worked on: carried with it, so that a pull leaves it as old as it is elsewhere.
+"""Time of the last activity of a session, sent with it, so that a pull keeps its age.
 
-Lists are sorted by the times of files, and clean-ups go by them. What a pull writes would be of now. So a head says
-when the session was active last, and the times of what the pull has written are set to that, last of all. A time never
-counts as later than the clock of the device that reads it.
+Lists sort by file times, and clean-ups use them. Files written by a pull would have the current time. So a head
+states when the session was last active, and the times of pulled files are set to that, as the last step. A time later
+than the clock of the reading device is reduced to that clock.
 
-Times are set only on files, and on the folder of the session itself: the folders of a mailbox tell their readers by
-their times that something has come.
+Only times of files and of the session's own folder are set: readers of a mailbox detect new messages by the times of
+its folders.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TICK = timedelta(microseconds=1)
 
 
 def latest(parts: Iterable[LocalPart], now: datetime) -> datetime | None:
-    """The newest mtime of these files, but not later than now; None if there are no files."""
+    """Return the newest mtime of these files, at most `now`; None without files."""
     newest = max((part.stamp[2] for part in parts), default=None)
     if newest is None:
         return None
@@ -36,14 +36,14 @@ def latest(parts: Iterable[LocalPart], now: datetime) -> datetime | None:
 
 
 def text(moment: datetime | None) -> str:
-    """The field `active` of a head."""
+    """Format the field `active` of a head."""
     return "" if moment is None else moment.isoformat(timespec="microseconds")
 
 
-def told(head: Head, now: datetime) -> datetime | None:
-    """When the session of a head was active last, but not later than now; None if it does not say.
+def last_active(head: Head, now: datetime) -> datetime | None:
+    """Return when the session of a head was last active, at most `now`; None if unknown.
 
-    A head of an earlier version says only when it was pushed.
+    Heads of earlier versions state only the time of the push.
     """
     try:
         moment = datetime.fromisoformat(head.active or head.at)
@@ -54,10 +54,10 @@ def told(head: Head, now: datetime) -> datetime | None:
 
 
 def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: datetime) -> None:
-    """Set the times of a session to what they were elsewhere: of its files that are newer, and of its own folder.
+    """Set file times of a session to its time of activity elsewhere: of newer files, and of its own folder.
 
-    An event log that is not carried keeps its time, and the folder is not older than it. Where times may not be set,
-    the session only stands too far up in lists.
+    An event log that is not synchronised keeps its time, and the folder is not older than that log. If times cannot
+    be set, the session is only sorted too high in lists.
 
     Durability: none. After a power cut the times may be those of the pull.
 

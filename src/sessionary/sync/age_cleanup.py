@@ -1,6 +1,6 @@
-"""Clean-ups by age, which are of one device: not sent as deletions, and not undone by the next pull.
+"""Clean-ups by age are local to a device: not sent as deletions, and not undone by the next pull.
 
-The layouts note what they clean up, see `layouts.cleaned_up`.
+The layouts record them, see `layouts.cleaned_up`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ CLEANED_UP = "cleaned up here by age; it stays on the remote and on other device
 
 
 def last_activity(fs: Fs, ref: SessionRef) -> datetime | None:
-    """When a session was active last that a clean-up has taken from this device; None if none has.
+    """Return when a session that a local clean-up removed was last active; None if there was none.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the record cannot be read.
     """
     return cleaned_up.last_activity(fs, os.path.dirname(ref.folder), ref.session_id)
 
 
 def forget(fs: Fs, ref: SessionRef) -> None:
-    """The session is here again: if it is gone the next time, somebody has deleted it.
+    """Forget the clean-up of a session that exists again: if it vanishes later, it was deleted.
 
     Raises:
-        StorageFailed: the note could not be removed.
+        StorageFailed: the record cannot be removed.
     """
     cleaned_up.forget(fs, os.path.dirname(ref.folder), ref.session_id)
 
 
 def forget_those_here(fs: Fs, here: Iterable[SessionRef]) -> None:
-    """As `forget` of all of these sessions, for one look at each folder of sessions.
+    """As `forget` for all of these sessions, reading each folder of sessions once.
 
     Raises:
-        StorageFailed: a note could not be removed.
+        StorageFailed: a record cannot be removed.
     """
     by_root: dict[str, set[str]] = {}
     for ref in here:
@@ -52,12 +52,12 @@ def forget_those_here(fs: Fs, here: Iterable[SessionRef]) -> None:
 
 
 def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, now: datetime) -> bool:
-    """True for a session that was cleaned up here, unless another device has gone on with it since.
+    """True for a session that a local clean-up removed, unless another device has continued it since.
 
-    Where it is known what the remote had before, no clock has to be right for this.
+    If the earlier remote state is known, the result does not depend on any clock.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the record cannot be read.
     """
     if stat_or_none(fs, ref.folder) is not None:
         return False
@@ -66,7 +66,7 @@ def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, 
         return False
     if agreed is not None:
         return _contents(agreed.head) == _contents(head)
-    active = activity.told(head, now)
+    active = activity.last_active(head, now)
     return active is None or active <= cleaned
 
 

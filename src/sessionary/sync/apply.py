@@ -1,8 +1,8 @@
-"""What a pull writes into a session that is here, file by file, by the policy of each.
+"""Writing of a pulled session over the local one, file by file, by the policy of each file.
 
-Under the lock of the session. Every file is replaced whole; journals come before the documents that speak of them. Cut
-off anywhere, some files are the new ones and some are not: the next pull compares them again and does the rest, and
-doing a part of it twice does no more than doing it once.
+Runs under the lock of the session. Every file is replaced atomically; journals come before documents that refer to
+them. If it is interrupted, some files are new and others old: the next pull compares them again and does the rest;
+repeating a part has no further effect.
 """
 
 from __future__ import annotations
@@ -37,18 +37,16 @@ from sessionary.sync.rules import Rules, rule_of
 from sessionary.sync.state import Held, SyncedState
 
 LONGEST_VALUE = 200
-"""A value that is reported is shortened to so many characters."""
+"""Characters to which a reported value is shortened."""
 
-_BLACK = (
-    "text was blacked out in it, and what is here has more; it stays as it is, and so does the other side"
-)
+_BLACK = "text was redacted in it, and the local version has more; both versions stay unchanged"
 
 
 class Writer:
-    """Writes the other side's version of one session over the one here, where that is right.
+    """Writes the remote version of one session over the local one, where that is allowed.
 
     Attributes:
-        held: the files of a bundle that are damaged here, and stay as they are.
+        held: files of a bundle that are damaged here and stay unchanged.
     """
 
     def __init__(
@@ -77,10 +75,10 @@ class Writer:
         self.held: dict[str, Held] = {}
 
     def prove(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
-        """Read all that is to be written once, so that nothing here is changed for what is not proved to its end.
+        """Read and verify everything to be written, so that nothing is changed for data that fails verification.
 
         Raises:
-            Corrupt, Invalid: the other side holds what its head does not say, or what no such session has.
+            Corrupt, Invalid: the remote has data that contradicts its head, or a file that no such session has.
         """
         for name, theirs in found.theirs.items():
             with opened(self._fs, mine.get(name)) as file:
@@ -92,10 +90,10 @@ class Writer:
                     pass
 
     def write(self, found: Comparison, mine: Mapping[str, LocalPart], agreed: SyncedState | None) -> str:
-        """Bring every file to where it belongs; returns what there is to tell.
+        """Write every file; return a note for the user, or "".
 
         Raises:
-            Conflict: something here may not be replaced; what was written before stays.
+            Conflict: a local file may not be replaced; files written before stay.
             Corrupt, StorageFailed: the next pull does the rest.
         """
         notes = []
@@ -115,13 +113,13 @@ class Writer:
         return "; ".join(filter(None, notes))
 
     def show(self, found: Comparison, mine: Mapping[str, LocalPart]) -> None:
-        """Lay the other version of what a person must bring together beside the one here, each version once."""
-        self.lay_beside(found, mine, found.for_a_person(self._rule))
+        """Save the remote version of files that the user must merge beside the local ones, each version once."""
+        self.lay_beside(found, mine, found.for_user(self._rule))
 
     def lay_beside(
         self, found: Comparison, mine: Mapping[str, LocalPart], names: Iterable[str]
     ) -> dict[str, str]:
-        """Lay the remote's version of these files beside those here, each version once; returns where they lie."""
+        """Save the remote version of these files beside the local ones, each version once; return the paths."""
         beside = {}
         for name in names:
             with opened(self._fs, mine[name]) as file:
@@ -129,8 +127,8 @@ class Writer:
         return beside
 
     def give_up_ours(self, found: Comparison, names: Iterable[str]) -> None:
-        """A user has decided: these files, and those that wait for a user, give way here, and are kept beside."""
-        self._given_up = {*names, *found.for_a_person(self._rule)}
+        """Let files be replaced as the user decided, and those that wait for the user; local versions are kept."""
+        self._given_up = {*names, *found.for_user(self._rule)}
         for name in self._given_up:
             atomic.quarantine(self._path(name), "conflict", fs=self._fs, now=self._now)
             found.verdicts[name] = Verdict.THEIRS
@@ -138,13 +136,13 @@ class Writer:
     # -- one side is right
 
     def _path(self, name: str) -> str:
-        """Where a file lies. Raises Unsupported if that is out of the store: nothing is written there."""
+        """Return the path of a file. Raises Unsupported if it is outside the store: nothing is written there."""
         path = self._layout.path_of(self._ref, name)
         self._surveyor.links.refuse_file(self._ref, path)
         return path
 
     def _replace(self, name: str, theirs: Theirs, here: LocalPart | None, agreed: SyncedState | None) -> None:
-        """Replace one file, or make it. What it had and the new one has not is kept."""
+        """Replace or create one file. Local content that the new version lacks is kept."""
         path = self._path(name)
         if here is not None and here.origin:
             self._add_to_unredacted(path, theirs, here)
@@ -160,7 +158,7 @@ class Writer:
             self._swap(path, name, theirs.all(file), here)
 
     def _swap(self, path: str, name: str, data: Iterable[bytes], here: LocalPart | None) -> None:
-        """Replace a file. What others append to it in that very moment, without a lock, is brought along."""
+        """Replace a file. Lines that others append meanwhile without a lock are kept."""
         backup = self._backup(path, name)
         if here is None or here.kind is PartKind.DOCUMENT:
             atomic.replace(path, data, fs=self._fs, backup=backup)
@@ -175,12 +173,13 @@ class Writer:
             journal.close()
 
     def _backup(self, path: str, name: str) -> str | None:
-        # What gives way lies aside already, and may be damaged: it must not replace a good backup.
+        # A file that is replaced by a decision is kept already, and may be damaged: it must not replace a good
+        # backup.
         backup = None if name in self._given_up else self._layout.backup_of(name)
         return None if backup is None else os.path.join(os.path.dirname(path), os.path.basename(backup))
 
     def _keep_torn(self, path: str, theirs: Theirs, here: LocalPart) -> None:
-        """Store the bytes behind the last line aside, unless the other side goes on with just these."""
+        """Save the bytes behind the last line aside, unless the remote version continues with the same bytes."""
         with opened(self._fs, here) as file:
             assert file is not None
             torn = file.read(here.size, here.torn)
@@ -192,7 +191,7 @@ class Writer:
         atomic.save_aside(path, "torn", torn, fs=self._fs, now=self._now)
 
     def _add_to_unredacted(self, path: str, theirs: Theirs, here: LocalPart) -> None:
-        """The file here has more than was sent of it: only what is new on the other side is brought into it."""
+        """Apply only the remote changes to a file of which a redacted version was sent."""
         if here.kind is PartKind.DOCUMENT:
             self._restore(path, theirs, here)
             return
@@ -217,7 +216,7 @@ class Writer:
     # -- both are
 
     def _bring_together(self, name: str, found: Comparison, parts: Mapping[str, LocalPart]) -> str | None:
-        """Both versions in one file; returns what there is to tell, None if they cannot be brought together."""
+        """Merge both versions; return a note for the user, or None if they cannot be merged."""
         here = parts[name]
         with opened(self._fs, here) as file:
             assert file is not None
@@ -227,10 +226,10 @@ class Writer:
             merged = self._layout.merged(name, base, mine, others, ours_lead=_ours_lead(found, parts))
             if merged is None:
                 return None
-            if base is None:  # who changed what is not known, so what gives way is kept
+            if base is None:  # unknown base: values that lose are kept
                 self._save_once(self._path(name), others if merged.ours_led else mine)
             self._put(name, self._revealed(name, merged.data, here), mine, here)
-            return told_overruled(name, merged.overruled)
+            return overruled_note(name, merged.overruled)
         return self._merge_lines(name, mine, others, here)
 
     def _merge_lines(self, name: str, mine: bytes, others: bytes, here: LocalPart) -> str:
@@ -251,10 +250,10 @@ class Writer:
         if not doubled:
             return ""
         count = len(doubled)
-        return f"{count} messages were applied on two devices; {name} has the first line of each, the rest lies beside"
+        return f"{count} messages were applied on two devices; {name} has the first line of each, the rest is beside it"
 
     def _revealed(self, name: str, merged: bytes, here: LocalPart) -> bytes:
-        """A document that was brought together, with what is black in it as it is here."""
+        """Return a merged document with its redacted values as they are here."""
         if not here.origin:
             return merged
         assert self._rules.redact is not None
@@ -264,7 +263,7 @@ class Writer:
         return data
 
     def _revealed_lines(self, lines: list[bytes], ours: list[bytes], here: LocalPart) -> list[bytes]:
-        """Lines that were brought together, those of ours as they are here."""
+        """Return merged lines, ours as they are here."""
         if not here.origin:
             return lines
         with LineFile(here.origin, self._fs) as file:
@@ -285,7 +284,7 @@ class Writer:
         self._swap(path, name, (data,), here)
 
     def _keep_both(self, name: str, found: Comparison, mine: Mapping[str, LocalPart]) -> str:
-        """Two versions of what is beside the conversation: that of who went on with it stands, the other is kept."""
+        """Keep both versions of a secondary file; that of the device that continued the conversation stays."""
         path, theirs, here = self._path(name), found.theirs[name], mine[name]
         with opened(self._fs, here) as file:
             if here.origin or _ours_lead(found, mine):
@@ -297,7 +296,7 @@ class Writer:
         return f"{name} was changed on two devices; the other version is {os.path.basename(aside)}"
 
     def _unbundle(self, theirs: Theirs, here: LocalPart | None) -> None:
-        """Make the files that are not here. None is taken away, and none gets other bytes."""
+        """Create missing files. No file is removed, and no content is changed."""
         with opened(self._fs, here) as file:
             others = set(bundles.unpack_items(theirs.all(file)))
         refuse_strange_items(self._layout, self._head, others)
@@ -314,7 +313,7 @@ class Writer:
             self._create(self._path(names[one]), one)
 
     def _spoilt_there(self, here: Iterable[bundles.Item], there: set[bundles.Item]) -> set[bundles.Item]:
-        """The files of the remote that are damaged copies of files here, and that no user has sent as they are."""
+        """Return remote files that are damaged copies of local ones, and that no user has sent as they are."""
         accepted = self._head.accepted
         found = spoilt_items(self._layout, here, there)
         return {one for one in found if accepted.get(one.name) != item_chain(one)}
@@ -322,7 +321,10 @@ class Writer:
     def _spoilt_here(
         self, present: Mapping[str, bundles.Item], there: set[bundles.Item]
     ) -> set[bundles.Item]:
-        """The files here that are damaged copies of those of the remote. They stay, or give way if a user says so."""
+        """Return local files that are damaged copies of remote ones.
+
+        They stay, or are replaced if the user decided so.
+        """
         spoilt = spoilt_items(self._layout, there, present.values())
         if self._keep == MINE:
             return set()
@@ -337,7 +339,7 @@ class Writer:
         return set(spoilt)
 
     def _rename(self, path: str, name: str) -> None:
-        """Give a file the name that no other can have, since another device has made one of its old name."""
+        """Rename a file to a unique name: another device has made a file of the same name."""
         target = os.path.join(os.path.dirname(path), name)
         if stat_or_none(self._fs, target) is None:
             atomic.move_folder(path, target, fs=self._fs)
@@ -346,13 +348,13 @@ class Writer:
         self._make_dirs(os.path.dirname(path))
         try:
             atomic.create(path, one.data, fs=self._fs)
-        except AlreadyExists:  # a sender was faster
+        except AlreadyExists:  # another writer made it first
             own = os.path.join(os.path.dirname(path), os.path.basename(own_name(one.name, one.data)))
             if read_bytes(self._fs, path) != one.data and stat_or_none(self._fs, own) is None:
                 atomic.create(own, one.data, fs=self._fs)
 
     def _save_once(self, path: str, data: bytes) -> str:
-        """Keep bytes beside a file, under a name by which they are known again; returns that."""
+        """Keep bytes beside a file under a name derived from them; return the path."""
         beside = name_beside(path, data)
         try:
             atomic.create(beside, data, fs=self._fs)
@@ -367,12 +369,13 @@ class Writer:
             raise storage_failed(error, "make", folder) from error
 
 
-def told_overruled(name: str, overruled: Iterable[Overruled]) -> str:
-    """The fields that both devices have changed, with both values."""
-    told = [
-        f"{one.field} ({_short(one.stands)} stands, {_short(one.gave_way)} gave way)" for one in overruled
+def overruled_note(name: str, overruled: Iterable[Overruled]) -> str:
+    """Describe fields that both devices have changed, with both values."""
+    changed = [
+        f"{one.field} ({_short(one.stands)} is kept, {_short(one.gave_way)} was overwritten)"
+        for one in overruled
     ]
-    return f"{name} was changed on two devices: {', '.join(told)}" if told else ""
+    return f"{name} was changed on two devices: {', '.join(changed)}" if changed else ""
 
 
 def _short(value: Any) -> str:
@@ -381,14 +384,14 @@ def _short(value: Any) -> str:
 
 
 def _ours_lead(found: Comparison, mine: Mapping[str, LocalPart]) -> bool:
-    """True if the conversation went on here."""
+    """True if the conversation was continued here."""
     return Verdict.OURS in {
         verdict for part, verdict in found.verdicts.items() if _is_conversation(mine.get(part))
     }
 
 
 def _begins_alike(black: LineFile, size: int, theirs: Theirs) -> bool:
-    """True if the other side has the first `size` bytes as they are here; all that it has is proved by that."""
+    """True if the remote version begins with the first `size` bytes; verifies all of it."""
     at, alike = theirs.start, True
     for raw in theirs.rest(black):
         known = max(0, min(len(raw), size - at))
@@ -398,7 +401,7 @@ def _begins_alike(black: LineFile, size: int, theirs: Theirs) -> bool:
 
 
 def _behind(black: LineFile, size: int, theirs: Theirs) -> Iterator[bytes]:
-    """What the other side has behind the first `size` bytes."""
+    """Yield the bytes of the remote version behind the first `size` bytes."""
     at = theirs.start
     for raw in theirs.rest(black):
         yield raw[max(0, min(len(raw), size - at)) :]

@@ -1,16 +1,16 @@
-"""When changed sessions are carried: by a thread that sleeps while they are being written.
+"""Background sync: a thread that sends changed sessions, and sleeps while they are written.
 
-Whoever writes a session says so, and goes on: that costs a look at a clock and an entry in a table. The thread is not
-woken by it. It sleeps until the first moment at which something could be due, and looks then whether it is. So a run
-of saves, however long, has the processor for itself, and what it has written goes in one piece afterwards.
+A writer only records that a session changed: a clock read and a table entry. The thread is not woken; it sleeps until
+the first moment at which a session could be due, and checks then. So a run of saves has the processor for itself, and
+its changes are sent together afterwards.
 
-A session is carried when nothing was written for `QUIET` seconds, or earlier when `BULK` bytes have come together, and
-`LATEST` seconds after the first change at most. When the other side does not answer, it is asked again after a pause
-that doubles from try to try; until then writing costs what it always costs. Nothing is kept here that could be lost:
-the files are the queue, and what was not carried when a program ends is found by the next one.
+A session is sent when nothing was written for `QUIET` seconds, or earlier when `BULK` bytes have come together, and
+at most `LATEST` seconds after the first change. If the remote does not answer, it is asked again after a pause that
+doubles with each attempt; writing is not affected. Nothing is queued here that could be lost: the files are the
+queue, and the next program finds what was not sent.
 
-When the main thread ends, what waits is sent at once, and then what earlier programs have left, in `AT_EXIT` seconds
-for all couriers together.
+When the main thread ends, pending sessions are sent at once, then those that earlier programs left, in `AT_EXIT`
+seconds for all instances together.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+# A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
 _CHANCE = random.SystemRandom()
 
 QUIET = 2.0
 BULK = 64 << 10
 LATEST = 30.0
 APART = 1.0
-"""Seconds at least between the end of one delivery and the beginning of the next, however much comes together."""
+"""Least seconds between the end of a delivery and the beginning of the next."""
 
 BATCH = 20
-"""So many sessions at most go in one delivery, so that the thread looks up in between."""
+"""Most sessions in one delivery, so that the thread checks for news in between."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 300.0
 
 AT_EXIT = 2.0
-"""Seconds that the end of a program may wait for all of its couriers together."""
+"""Seconds that the end of a program waits for all instances together."""
 
 _log = logging.getLogger("sessionary.sync")
 
 
 class Delivered(NamedTuple):
-    """What became of a delivery.
+    """Result of a delivery.
 
     Attributes:
-        again: the sessions that are to go once more.
-        answered: False if the other side did not answer: then it is left alone for a while.
+        again: sessions to send again.
+        answered: False if the remote did not answer: it is then left alone for a while.
     """
 
     again: Collection[str] = ()
@@ -63,19 +63,19 @@ class Delivered(NamedTuple):
 @dataclass(slots=True)
 class _Waiting:
     since: float
-    until: float  # when it was changed last
+    until: float  # time of the last change
 
 
 class Courier:
-    """Carries sessions behind the back of whoever writes them. Every method may be called by any thread.
+    """Sends sessions in the background. Every method may be called by any thread.
 
     Args:
-        carry: sends these sessions, in the thread of the courier; what it raises counts as no answer.
-        clock: seconds that never go back.
-        thread: makes the thread.
+        carry: sends sessions, in the background thread; an exception counts as no answer.
+        clock: monotonic seconds.
+        thread: creates the thread.
 
     Attributes:
-        given_up: set when nothing more shall be sent; `carry` is to end soon then.
+        given_up: set when nothing may be sent any more; `carry` must then end soon.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Courier:
         _couriers.add(self)
 
     def _start_over(self) -> None:
-        # Entered by itself: a condition takes several times as long, at every save.
+        # A plain lock: a condition costs several times as much, at every save.
         self._guard = threading.Lock()
         self._news = threading.Condition(self._guard)
         self._thread: threading.Thread | None = None
@@ -109,10 +109,10 @@ class Courier:
         self._deadline: float | None = None
         self._rested = threading.Event()
 
-    # -- what writers say
+    # -- notifications from writers
 
     def touched(self, session: str, weight: int = 0) -> None:
-        """A session was changed, by about so many bytes. Never waits for anything slow."""
+        """Record a change of a session, of about `weight` bytes. Never blocks for long."""
         with self._guard:
             now = self._touched = self.clock()
             known = self._waiting.get(session)
@@ -124,13 +124,13 @@ class Courier:
             if self._thread is None:
                 self._start()
             elif (known is None and len(self._waiting) == 1) or before < BULK <= self._weight:
-                self._news.notify_all()  # it may be asleep for good, or too long
+                self._news.notify_all()  # it may sleep without a timeout, or too long
 
     def look_through(self, find: Callable[[], list[str]]) -> None:
-        """Carry these too, when there is nothing better to do: what earlier programs may have left.
+        """Also send sessions that earlier programs may have left, at low priority.
 
         Args:
-            find: lists them; called in the thread of the courier.
+            find: lists them; called in the background thread.
         """
         with self._guard:
             self._find = find
@@ -139,7 +139,7 @@ class Courier:
             self._news.notify_all()
 
     def carried(self, since: float) -> None:
-        """Somebody else has carried everything as it was at `since`: what was changed later waits still."""
+        """Record that another caller sent everything as of `since`; later changes stay pending."""
         with self._guard:
             for session in [name for name, one in self._waiting.items() if one.until < since]:
                 del self._waiting[session]
@@ -147,7 +147,7 @@ class Courier:
 
     @property
     def waiting(self) -> list[str]:
-        """The sessions that are known to be changed and not known to be carried."""
+        """Sessions that are known to be changed and not known to be sent."""
         with self._guard:
             return sorted({*self._waiting, *self._under_way})
 
@@ -155,27 +155,27 @@ class Courier:
 
     @property
     def patience(self) -> float:
-        """Seconds that a delivery may wait for another program that synchronises: none, except at the end."""
+        """Seconds that a delivery may wait for another synchronising program: none, except at the end."""
         deadline = self._deadline
         return 0.0 if deadline is None else max(0.0, deadline - self.clock())
 
     def hurry(self, seconds: float) -> None:
-        """Carry what waits now, then what earlier programs left, for so many seconds. Does not wait for it."""
+        """Send pending sessions now, then those that earlier programs left, for `seconds`. Does not wait."""
         with self._guard:
             self._hurry(seconds)
 
     def wait(self, timeout: float) -> None:
-        """Wait until a `hurry` is over, at most so many seconds."""
+        """Wait until a `hurry` is finished, at most `timeout` seconds."""
         self._rested.wait(max(0.0, timeout))
 
     def finish(self, seconds: float = AT_EXIT) -> None:
-        """As `hurry`, and end then."""
+        """As `hurry`, then stop."""
         with self._guard:
             self._closing = True
             self._hurry(seconds)
 
     def close(self, timeout: float) -> None:
-        """As `finish`, and wait for it at most so many seconds; what is not carried by then is not carried."""
+        """As `finish`, and wait at most `timeout` seconds; unsent sessions stay unsent."""
         self.finish(timeout)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -183,7 +183,7 @@ class Courier:
         self.given_up.set()
 
     def forget_threads(self) -> None:
-        """In a forked child: the parent carries what it wrote, and no thread of it is here."""
+        """Reset in a forked child: the parent sends its own changes, and its threads do not exist here."""
         self._start_over()
 
     def _hurry(self, seconds: float) -> None:
@@ -204,29 +204,29 @@ class Courier:
         try:
             thread.start()
         except RuntimeError:
-            return  # too many threads, or the program is ending: whoever writes has nothing to do with that
+            return  # no thread can be started: too many, or the program is ending. The writer must not fail.
         self._thread = thread
 
     def _run(self) -> None:
         while (batch := self._next()) is not None:
             started = self.clock()
             try:
-                told = self._carry(batch) if batch else self._look()
-            except Exception as error:  # noqa: BLE001 - a thread that dies of a remote's fault carries nothing ever after
+                result = self._carry(batch) if batch else self._look()
+            except Exception as error:  # noqa: BLE001 - an error of a remote must not end the thread
                 _log.warning("sessions could not be sent: %s", type(error).__name__)
-                told = Delivered(batch, answered=False)
-            self._settle(told, started)
+                result = Delivered(batch, answered=False)
+            self._settle(result, started)
 
     def _look(self) -> Delivered:
         find, self._find = self._find, None
         if find is not None:
             self._backlog = find()
-            # Where the time is not enough for all, each exit tries others: one that fails each time blocks none.
+            # Random order: with too little time for all, a session that always fails blocks no other.
             _CHANCE.shuffle(self._backlog)
         return Delivered()
 
     def _next(self) -> list[str] | None:
-        """What is to go now, waited for; None when all is over."""
+        """Wait for sessions to send; None at the end."""
         with self._guard:
             while True:
                 if self.given_up.is_set():
@@ -246,7 +246,7 @@ class Courier:
                 self._news.wait(None if due is None else due - now)
 
     def _is_urgent(self, deadline: float) -> bool:
-        """True if something is to go without waiting for quiet. A remote that just failed is not asked again."""
+        """True if sessions must be sent without waiting for quiet. A remote that just failed is not asked again."""
         if self._failures:
             return False
         in_time = self.clock() < deadline
@@ -255,7 +255,7 @@ class Courier:
         return in_time and (bool(self._backlog) or self._find is not None)
 
     def _due(self) -> float | None:
-        """When the next delivery may begin, as far as is known now; None if nothing waits."""
+        """Return the time of the next possible delivery; None if nothing is pending."""
         if self._waiting:
             due = min(self._touched + QUIET, min(one.since for one in self._waiting.values()) + LATEST)
             if self._weight >= BULK:
@@ -267,7 +267,7 @@ class Courier:
         return max(due, self._not_before)
 
     def _take(self) -> list[str]:
-        """What goes now; nothing if it must be looked for first."""
+        """Return the sessions to send now; [] if they must be listed first."""
         if self._waiting:
             self._under_way = list(self._waiting)[:BATCH]
             for session in self._under_way:
@@ -277,15 +277,15 @@ class Courier:
             self._under_way, self._backlog = self._backlog[:BATCH], self._backlog[BATCH:]
         return list(self._under_way)
 
-    def _settle(self, told: Delivered, started: float) -> None:
+    def _settle(self, result: Delivered, started: float) -> None:
         with self._guard:
             self._under_way = []
-            if self._closing and told.again:
+            if self._closing and result.again:
                 self.given_up.set()
-            for session in told.again:
+            for session in result.again:
                 known = self._waiting.get(session)
                 self._waiting[session] = _Waiting(started, known.until if known else started)
-            if told.answered:
+            if result.answered:
                 self._answered()
                 return
             pause = min(FIRST_PAUSE * 2**self._failures, LONGEST_PAUSE)
@@ -301,7 +301,7 @@ _couriers: weakref.WeakSet[Courier] = weakref.WeakSet()
 
 
 def flush_all(timeout: float) -> None:
-    """Let all couriers of this process send now what waits, in so many seconds together. They stay usable."""
+    """Send pending sessions of all instances in this process, within `timeout` seconds. They stay usable."""
     deadline = time.monotonic() + timeout
     couriers = list(_couriers)
     for courier in couriers:
@@ -311,7 +311,7 @@ def flush_all(timeout: float) -> None:
 
 
 def close_all(timeout: float = AT_EXIT) -> None:
-    """End all couriers of this process, in so many seconds together."""
+    """Stop all instances in this process, within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     couriers = list(_couriers)
     for courier in couriers:
@@ -321,12 +321,12 @@ def close_all(timeout: float = AT_EXIT) -> None:
 
 
 class _Ending:
-    """The end of this process in its two steps, which share `AT_EXIT` seconds."""
+    """The two steps of the end of this process, which share `AT_EXIT` seconds."""
 
     left = AT_EXIT
 
     def main_ends(self) -> None:
-        """Other threads may go on writing for long."""
+        """Send pending sessions when the main thread ends; other threads may continue to write."""
         began = time.monotonic()
         flush_all(self.left)
         self.left -= time.monotonic() - began
@@ -336,12 +336,12 @@ class _Ending:
 
 
 def _when_main_ends(call: Callable[[], None]) -> None:
-    """Call this when the main thread ends, while threads and executors can still be started.
+    """Register a call for the end of the main thread, while threads and executors can still be started.
 
-    The clients of some remotes start both. `atexit` is too late for them: by then `concurrent.futures` accepts nothing
-    and cannot even be imported, and from Python 3.12 on no thread can be started. The only hook that comes earlier is
-    the one that `concurrent.futures` uses itself. It is called in reverse order, so our call must be registered behind
-    that of `concurrent.futures`. Python does not document it: where it is missing, `atexit` has to do.
+    Clients of some remotes start both. `atexit` is too late: by then `concurrent.futures` accepts nothing and cannot
+    be imported, and from Python 3.12 on no thread can be started. The only earlier hook is the one that
+    `concurrent.futures` uses. Hooks run in reverse order, so ours must be registered after that of
+    `concurrent.futures`. Python does not document it: where it is missing, `atexit` is used.
     """
     register = getattr(threading, "_register_atexit", None)
     if register is not None:

@@ -1,16 +1,15 @@
-"""Blocks: a file cut into byte ranges that never change, each named by all that stands before it.
+"""Blocks: immutable byte ranges of a file, each named by a hash of everything before it.
 
-A block's id holds the hash of the chain up to and with it, so **equal id means equal bytes and equal history**: a
-block is only ever created, creating it twice is the same as once, and no answer that was lost on the way needs to be
-asked for again. Two sessions that share their beginning share the blocks of it, and a chain that was followed back to
-its start proves every byte.
+The id of a block contains the hash of the chain up to and including it, so **equal id means equal bytes and equal
+history**: blocks are only created, creating one twice is harmless, and a lost answer needs no recovery. Sessions with
+a common beginning share its blocks, and a chain that was followed to its start verifies every byte.
 
-Ranges end at line ends, so that what a head points to is always whole lines; a line longer than a block is cut into
-fragments. An agent's log repeats its whole context in each request: such a line is small only beside the request before
-it. So each block is compressed with what precedes it in the file as a dictionary, from the last line on that is about
-as long. Whoever reads a block has these bytes already: the chain says that they are the same.
+Ranges end at line ends, so that a head always refers to whole lines; a line longer than a block is split. An agent's
+log repeats its whole context in each request, so a line is small only relative to the request before it. Therefore
+each block is compressed with the preceding bytes of the file as a dictionary, starting at the last line of about the
+same length. A reader of a block has these bytes already; the chain guarantees that they are the same.
 
-docs/formats/sync.md says all of this for other languages.
+docs/formats/sync.md specifies the format for other implementations.
 """
 
 from __future__ import annotations
@@ -26,45 +25,45 @@ from sessionary.errors import Corrupt, Unsupported
 
 FORMAT = 1
 BLOCK = 256 << 10
-"""The most bytes of a file that one block holds."""
+"""Most bytes of a file in one block."""
 
 LOOK_BACK = 4 << 20
-"""The most bytes before a block that it may be compressed against."""
+"""Most bytes before a block that it may be compressed against."""
 
 NEAR = 64 << 10
-"""So many of them always, where there are as many."""
+"""Bytes that a block is compressed against at least, if there are as many."""
 
 OVERHEAD = 1 << 10
-"""What is stored of a block is at most so many bytes, and a 128th, longer than what it holds of the file."""
+"""Most bytes by which a stored block exceeds its file range, besides a 128th of it."""
 
 ANEW = (
-    "nothing here was changed; push this session again from a machine that has it whole: `sessionary sync check "
+    "nothing was changed on this machine; push the session again from a machine that has it: `sessionary sync check "
     "--repair`"
 )
-"""The remedy for what is damaged on the other side: only a machine that has it can put it again."""
+"""Hint for damage on the remote: only a machine with the session can put it again."""
 
 START = sha256(b"sessionary chain 1").hexdigest()
 _LEVEL = 3
-_SHORTEST = 8  # zstandard takes no dictionary of fewer bytes
+_SHORTEST = 8  # the smallest dictionary of zstandard
 
 
 class Piece(NamedTuple):
-    """One block of a file as both sides know it: where it ends in the file, and the chain up to and with it."""
+    """A block of a file as both sides know it: its end offset, and the chain up to and including it."""
 
     end: int
     chain: str
 
 
 class Bytes(Protocol):
-    """What blocks are cut from: bytes at offsets, `disk.scan.LineFile` for one."""
+    """Random access to bytes, for instance `disk.line_reader.LineFile`."""
 
     def read(self, byte: int, length: int) -> bytes:
-        """The bytes at an offset; fewer only where the file ends."""
+        """Read bytes at an offset; fewer only at the end of the file."""
         ...
 
 
 class InMemory(NamedTuple):
-    """Bytes in memory, to cut blocks from."""
+    """Bytes in memory."""
 
     data: bytes
 
@@ -73,13 +72,13 @@ class InMemory(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A block as it lies on the other side, its first line understood.
+    """A block as stored on the remote, with its header decoded.
 
     Attributes:
-        chain: the chain up to and with it.
+        chain: the chain up to and including it.
         prev: the chain before it.
-        raw: how many bytes of the file it holds.
-        back: how many bytes before it it was compressed against.
+        raw: number of bytes of the file in it.
+        back: number of bytes before it that it was compressed against.
         body: these bytes, compressed.
     """
 
@@ -91,27 +90,27 @@ class Stored(NamedTuple):
 
 
 def follow(chain: str, raw: bytes) -> str:
-    """The chain after these bytes: SHA-256 over the chain before them and their own SHA-256."""
+    """Return the chain after these bytes: SHA-256 over the chain before them and their own SHA-256."""
     return sha256(bytes.fromhex(chain) + sha256(raw).digest()).hexdigest()
 
 
 def part_key(name: str) -> str:
-    """What the ids of all blocks of a file begin with."""
+    """Return the prefix of all block ids of a file."""
     return sha256(name.encode()).hexdigest()[:8]
 
 
 def block_id(key: str, seq: int, chain: str) -> str:
-    """The id of block number `seq` (from 0) of a file. Ids of one file sort as its blocks do."""
+    """Return the id of block number `seq` (from 0) of a file. Ids of one file sort in block order."""
     return f"{key}-{seq:08}-{chain[:32]}"
 
 
 def id_range(key: str, first: int, stop: int) -> tuple[str, str]:
-    """Between which ids (the second one left out) all blocks number `first` to `stop - 1` of a file lie."""
+    """Return the bounds of the ids of blocks `first` to `stop - 1` of a file; the second is exclusive."""
     return f"{key}-{first:08}", f"{key}-{stop:08}"
 
 
 def whole_lines(file: Bytes, size: int) -> int:
-    """How many of the first `size` bytes are whole lines; what follows is torn, or being written."""
+    """Return the length of the whole lines in the first `size` bytes; the rest is torn, or being written."""
     end, step = size, 1 << 12
     while end:
         begin = max(0, end - step)
@@ -123,7 +122,10 @@ def whole_lines(file: Bytes, size: int) -> int:
 
 
 def cut(file: Bytes, start: int, stop: int, *, block: int = BLOCK) -> Iterator[int]:
-    """Where the blocks of the bytes from `start` to `stop` end: each as long as it may be, at a line end if it can."""
+    """Yield the end offsets of the blocks from `start` to `stop`.
+
+    Each is as long as possible, and ends at a line end if possible.
+    """
     while start < stop:
         end = min(start + block, stop)
         if end < stop:
@@ -134,7 +136,7 @@ def cut(file: Bytes, start: int, stop: int, *, block: int = BLOCK) -> Iterator[i
 
 
 def matching(file: Bytes, size: int, pieces: Sequence[Piece]) -> int:
-    """How many of these pieces the first `size` bytes of a file begin with. Costs one pass over them."""
+    """Return how many of these pieces the first `size` bytes of a file start with. Reads them once."""
     begin, chain = 0, START
     for count, piece in enumerate(pieces):
         if piece.end > size or follow(chain, file.read(begin, piece.end - begin)) != piece.chain:
@@ -144,7 +146,7 @@ def matching(file: Bytes, size: int, pieces: Sequence[Piece]) -> int:
 
 
 def pack(file: Bytes, start: int, end: int, prev: str) -> tuple[str, bytes]:
-    """The bytes of a file from `start` to `end` as a block: the chain up to and with it, and what to store."""
+    """Encode the bytes from `start` to `end` as a block: return the chain including it, and the bytes to store."""
     raw = file.read(start, end - start)
     before = file.read(start - back, back) if (back := _look_back(file, start, raw)) else b""
     header = {"v": FORMAT, "prev": prev, "raw": len(raw), "back": back}
@@ -153,15 +155,15 @@ def pack(file: Bytes, start: int, end: int, prev: str) -> tuple[str, bytes]:
 
 
 def unpack(block: str, data: bytes) -> Stored:
-    """Understand the first line of a stored block. Its bytes are proved when they are unfolded.
+    """Decode the header of a stored block. Its bytes are verified by `unfold`.
 
     Args:
         block: its id.
-        data: what was stored.
+        data: the stored bytes.
 
     Raises:
-        Corrupt: this is no block.
-        Unsupported: a newer version of Sessionary has written it.
+        Corrupt: this is not a block.
+        Unsupported: a newer version of Sessionary wrote it.
     """
     line, _, body = data.partition(b"\n")
     try:
@@ -169,7 +171,7 @@ def unpack(block: str, data: bytes) -> Stored:
         version, prev, raw, back = (header[name] for name in ("v", "prev", "raw", "back"))
         numbers = all(type(number) is int for number in (version, raw, back))
         if not numbers or version < 1 or len(bytes.fromhex(prev)) != 32:
-            raise ValueError("a field of another type")
+            raise ValueError("a field has the wrong type")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(block, str(error)) from None
     if version > FORMAT:
@@ -185,20 +187,20 @@ def unpack(block: str, data: bytes) -> Stored:
 
 
 def unfold(blocks: Iterable[Stored], before: bytes) -> Iterator[bytes]:
-    """The bytes of blocks that follow one another, proved against their chains.
+    """Yield the bytes of consecutive blocks, verified against their chains.
 
     Args:
         blocks: the blocks in order.
-        before: the bytes of the file before the first of them, the last `LOOK_BACK` at least.
+        before: the bytes of the file before the first of them, at least the last `LOOK_BACK`.
 
     Raises:
-        Corrupt: a block does not hold what its id says.
+        Corrupt: a block does not match its id.
     """
     window = bytearray(before[-LOOK_BACK:])
     for stored in blocks:
         raw = _decompress(stored, bytes(window[len(window) - stored.back :]) if stored.back else b"")
         if follow(stored.prev, raw) != stored.chain:
-            raise _damaged(stored.chain[:32], "its bytes are not those that its id was made of")
+            raise _damaged(stored.chain[:32], "its bytes do not match its id")
         yield raw
         window += raw
         if len(window) > 2 * LOOK_BACK:
@@ -206,13 +208,13 @@ def unfold(blocks: Iterable[Stored], before: bytes) -> Iterator[bytes]:
 
 
 def _decompress(stored: Stored, before: bytes) -> bytes:
-    """The bytes of a block. It says its size itself, so that a small block cannot fill the memory."""
+    """Decompress a block. Its header states the size, so a small block cannot fill the memory."""
     if len(before) != stored.back:
-        raise _damaged(stored.chain[:32], "it was compressed against bytes before the beginning of the file")
+        raise _damaged(stored.chain[:32], "it was compressed against more bytes than the file has before it")
     dictionary = _dictionary(before)
     try:
         if zstandard.get_frame_parameters(stored.body).content_size != stored.raw:
-            raise _damaged(stored.chain[:32], "it holds more or fewer bytes than it says")
+            raise _damaged(stored.chain[:32], "its size differs from its header")
         reader = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=2 * LOOK_BACK)
         return reader.decompress(stored.body, max_output_size=stored.raw)
     except zstandard.ZstdError as error:
@@ -228,9 +230,9 @@ def _dictionary(before: bytes) -> zstandard.ZstdCompressionDict | None:
 
 
 def _look_back(file: Bytes, start: int, raw: bytes) -> int:
-    """How many bytes before `start` to compress `raw` against: back to the last line that is about as long.
+    """Return how many bytes before `start` to compress against: back to the last line of about the same length.
 
-    The lines of a log that repeat one another are its long ones, and between two of them there are many short ones.
+    The lines of a log that repeat each other are long, with many short lines in between.
     """
     back = min(NEAR, start)
     before = file.read(start - back, back)
@@ -249,14 +251,14 @@ def _look_back(file: Bytes, start: int, raw: bytes) -> int:
 
 
 def _longest(before: bytes, raw: bytes) -> int:
-    """The length of the longest line in `raw`; of the first one, what lies before it counts too."""
+    """Return the length of the longest line in `raw`; the first one includes its beginning before `raw`."""
     lines = raw.split(b"\n")
     begun = len(before) - before.rfind(b"\n") - 1
     return max(begun + len(lines[0]), *map(len, lines))
 
 
 def _long_line(before: bytes, length: int) -> int | None:
-    """Where the last whole line of so many bytes begins; the first of them may be cut, and the last unfinished."""
+    """Return the offset of the last whole line of about this length; the first line may be cut, the last incomplete."""
     begin = len(before)
     lines = before.split(b"\n")
     begin -= len(lines[-1])
@@ -269,7 +271,7 @@ def _long_line(before: bytes, length: int) -> int | None:
 
 def _damaged(block: str, why: str) -> Corrupt:
     return Corrupt(
-        f"block {block} of the other side cannot be read: {why}",
+        f"block {block} on the remote cannot be read: {why}",
         operation="pull",
         hint=ANEW,
     )

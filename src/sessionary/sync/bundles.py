@@ -1,12 +1,12 @@
-"""Many small files as the lines of one journal: what is made once and never changed.
+"""Bundles: many small immutable files as the lines of one journal.
 
-A session may have thousands of messages, each a file of its own. A head that spoke of every one would outgrow what a
-remote takes, and each push would send it anew. So all of them together are one part: a journal with a line for each
-file, in the order of their names. It is a pure function of the set of files, so two devices that have the same files
-have the same bytes, whoever brought them together; and since names are times, what is new stands at its end.
+A session may have thousands of messages, each a file of its own. A head that listed each file would exceed the limits
+of remotes, and every push would send it again. So all of them are one part: a journal with one line per file, sorted
+by name. It is a pure function of the set of files, so devices with the same files produce the same bytes; and because
+names are times, new files are at the end.
 
-Two devices may have made different files under one name. Both lines then stand in the bundle, and on every disk both
-files get names of their own, made from their bytes: nobody ever finds other bytes under a name that he has read before.
+Two devices may have made different files of the same name. Both lines are then in the bundle, and on every disk both
+files get unique names derived from their content: a name never changes its content.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NAME = "bundle.jsonl"
 
 
 class Item(NamedTuple):
-    """One file of a bundle.
+    """A file of a bundle.
 
     Attributes:
-        name: its name, relative to the session's folder.
+        name: its path relative to the session's folder.
         data: its bytes.
     """
 
@@ -37,26 +37,26 @@ class Item(NamedTuple):
 
 
 def item(name: str, data: bytes) -> Item:
-    """The file that lies under `name`; one that got a name of its own goes by its old one."""
+    """Return the bundle entry of the file `name`; a file with a unique name is stored under its original one."""
     return Item(original_name(name, data), data)
 
 
 def pack_items(items: Iterable[Item]) -> Iterator[bytes]:
-    """The lines of a bundle, in order, each file once."""
+    """Yield the lines of a bundle, sorted, each file once."""
     for one in sorted(set(items), key=_order):
         yield _line(one)
 
 
 def unpack_items(lines: Iterable[bytes]) -> Iterator[Item]:
-    """The files of a bundle.
+    """Yield the files of a bundle.
 
     Args:
-        lines: its bytes, cut anywhere.
+        lines: its bytes, split anywhere.
 
     Raises:
-        Corrupt: a line is none of a bundle.
+        Corrupt: a line is not an entry.
     """
-    begun: list[bytes] = []  # joined once: a long line in many small blocks would be copied with each of them
+    begun: list[bytes] = []  # joined once: copying a long line with each small block would be quadratic
     for chunk in lines:
         first, *others = chunk.split(b"\n")
         begun.append(first)
@@ -68,7 +68,7 @@ def unpack_items(lines: Iterable[bytes]) -> Iterator[Item]:
 
 
 def names_of(items: Iterable[Item]) -> dict[str, Item]:
-    """Under which name each file lies on a disk: its own, where another one has the same."""
+    """Return the files by their names on disk: unique names where two files have the same name."""
     every = set(items)
     taken: dict[str, int] = {}
     for one in every:
@@ -77,7 +77,7 @@ def names_of(items: Iterable[Item]) -> dict[str, Item]:
 
 
 def _order(one: Item) -> tuple[bytes, bytes, bytes]:
-    """By the name of the file first: times sort across the folders."""
+    """Sort key: the file name first, because times sort across folders."""
     name = one.name.encode("utf-8", "surrogatepass")
     return name.rpartition(b"/")[2], name, sha256(one.data).digest()
 
@@ -93,11 +93,11 @@ def _line(one: Item) -> bytes:
 
 def _item(line: bytes) -> Item:
     try:
-        told = json.loads(line.decode("utf-8", "surrogatepass"))
-        name, text = told["name"], told.get("text")
-        data = text.encode() if isinstance(text, str) else base64.b64decode(told["base64"], validate=True)
+        entry = json.loads(line.decode("utf-8", "surrogatepass"))
+        name, text = entry["name"], entry.get("text")
+        data = text.encode() if isinstance(text, str) else base64.b64decode(entry["base64"], validate=True)
         if not isinstance(name, str):
-            raise ValueError("its name is no text")
+            raise ValueError("its name is not text")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
         raise Corrupt(f"a line of the bundle cannot be read: {error}", operation="pull") from None
     return Item(name, data)

@@ -1,4 +1,4 @@
-"""A file of what this machine may forget: written without a lock, and read by whoever comes next."""
+"""Cache file: written without a lock, may be lost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sessionary.errors import StorageFailed
 
 
 class CacheFile:
-    """Bytes in a file of their own, see `sync.remotes.head_cache.Cache`.
+    """A cache in a file, see `sync.remotes.head_cache.Cache`.
 
-    A disk that refuses is no reason to fail: whoever keeps something here can do without it.
+    Errors of the disk are ignored: callers work without the cache.
 
     Args:
-        path: the file; its folder is made when it is needed.
+        path: the file; its folder is made when needed.
         fs: the file system.
     """
 
@@ -30,7 +30,7 @@ class CacheFile:
             return None
 
     def keep(self, data: bytes) -> None:
-        """Replace the file. Durability: none; whole or not at all, whoever writes it at the same time."""
+        """Replace the file atomically. Durability: none."""
         try:
             make_dirs(self._fs, os.path.dirname(self.path), durable=False)
             atomic.replace(self.path, (data,), fs=self._fs, durable=False)

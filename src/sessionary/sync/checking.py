@@ -1,8 +1,7 @@
-"""What the remote has of the sessions here, compared by hash, and put right from the files here.
+"""Check of the remote copies of local sessions by hash, and their repair from local files.
 
-A push believes that what was acknowledged is there, and never looks. So a block or head that a store has lost or
-damaged is noticed by the devices that pull, which do not have the bytes, and by no other. This looks from the side
-that has them.
+A push trusts acknowledged blocks and never reads them again. So a lost or damaged block or head on a remote is only
+noticed by devices that pull, which lack the data. This check runs on a device that has the data.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ ELSEWHERE = "not on this machine: run `sessionary sync check --repair` on one th
 
 
 class Fault(NamedTuple):
-    """Something of a session that the remote does not have as it was put.
+    """A difference between a session on the remote and what was put.
 
     Attributes:
         file: the file; empty for the head.
         block: the id of the block; empty for the head.
         what: ``missing``, ``damaged``, or for a head ``earlier``: the remote shows an earlier state.
-        healed: it was put right.
-        note: what is wrong, and what to do if it was not put right.
+        healed: it was repaired.
+        note: what is wrong, and the remedy if it was not repaired.
     """
 
     file: str
@@ -49,15 +48,15 @@ class Fault(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What was found about one session.
+    """Result for one session.
 
     Attributes:
         session_id: its id.
-        project: its project, as all machines call it.
-        blocks: how many blocks were read.
-        faults: what is wrong.
+        project: the shared name of its project.
+        blocks: number of blocks read.
+        faults: the differences.
         note: why it was not compared; empty if it was.
-        error: what kept it from being compared.
+        error: the error that prevented the comparison.
     """
 
     session_id: str
@@ -69,7 +68,7 @@ class Checked(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """False if something stays wrong."""
+        """False if a fault was not repaired."""
         return all(fault.healed for fault in self.faults)
 
 
@@ -77,12 +76,12 @@ class Checker:
     """Compares the sessions of one layout with a remote.
 
     Args:
-        place: where they lie.
-        surveyor: looks at the files here.
+        place: the sessions and the remote.
+        surveyor: reads local files.
         pusher: sends what the remote has lost.
-        recovered: what is agreed about a session, after a push that was cut off.
-        here: the sessions here, by the names of their heads.
-        alone: holds the lock of a synchronisation of this machine.
+        recovered: returns the agreed state of a session, after an interrupted push was resolved.
+        here: the local sessions, by head name.
+        alone: takes the lock of synchronisation on this machine.
     """
 
     def __init__(
@@ -103,16 +102,16 @@ class Checker:
         self._alone = alone
 
     def check(self, heads: Mapping[str, HeadRecord], *, repair: bool = False) -> list[Checked]:
-        """Read all blocks of all sessions here from the remote.
+        """Read all blocks of all local sessions from the remote.
 
         Args:
-            heads: all heads as the remote lists them, by name.
-            repair: put right what is missing or damaged, where the files here have it.
+            heads: all heads on the remote, by name.
+            repair: repair missing or damaged data from local files.
 
-        Durability: what counts as healed can be pulled from then on. Files here are never changed.
+        Durability: what counts as healed can be pulled from then on. Local files are never changed.
 
         Raises:
-            Locked: another synchronisation of this machine is under way.
+            Locked: another synchronisation of this machine is running.
             StorageFailed: the sessions cannot be listed.
         """
         with self._alone() as report:
@@ -126,7 +125,7 @@ class Checker:
             return [*found, *unnamed, *self._unreadable(heads, here)]
 
     def device(self) -> str:
-        """What heads call this machine, shortened as in `Head.counts`."""
+        """Return the name of this machine in heads, shortened as in `Head.counts`."""
         with self._alone():
             return self._states.device()[:SHORT]
 
@@ -143,7 +142,7 @@ class Checker:
     def _unreadable(
         self, heads: Mapping[str, HeadRecord], here: Mapping[str, SessionRef]
     ) -> Iterator[Checked]:
-        """The heads of this layout that cannot be read, of sessions that are not here."""
+        """Yield the unreadable heads of this layout whose sessions are not here."""
         for name, record in sorted(heads.items()):
             place = place_of(record.data)
             if name in here or place is None or place.kind != self._place.layout.name:
@@ -154,15 +153,13 @@ class Checker:
                 fault = Fault("", "", DAMAGED, note=f"{error.message}; {ELSEWHERE}")
                 yield Checked(place.session, place.project, faults=(fault,))
             except SessionaryError:
-                continue  # a newer version reads it
+                continue  # written by a newer version
 
     def _session(
         self, name: str, ref: SessionRef, project: str | None, record: HeadRecord | None, repair: bool
     ) -> Checked:
         agreed = self._recovered(name)
-        record = record or self._remote.read_head(
-            name
-        )  # one that cannot be opened is listed under another name
+        record = record or self._remote.read_head(name)  # an unreadable head is listed separately
         if agreed is None or (agreed.head.deleted and record is not None):
             note = UNKNOWN if record is not None else "never synced; `sessionary sync push` sends it"
             return Checked(ref.session_id, project, note=note)
@@ -188,7 +185,7 @@ class Checker:
         etag = None if record is None else record.etag
         done = self._new_pusher().put_back(name, ref, agreed, etag, held)
         if not done.again:
-            return agreed, fault._replace(note="another device has changed it meanwhile; check again")
+            return agreed, fault._replace(note="another device changed it meanwhile; run the check again")
         return done.agreed, fault._replace(healed=True)
 
     # -- blocks
@@ -196,7 +193,7 @@ class Checker:
     def _files(
         self, name: str, ref: SessionRef, agreed: SyncedState, repair: bool
     ) -> tuple[int, list[Fault]]:
-        """All blocks of a session; how many there are, and what is wrong."""
+        """Check all blocks of a session; return their number and the faults."""
         mine = self._surveyor.survey(ref)
         blocks, faults = 0, list[Fault]()
         for part in agreed.head.parts:
@@ -212,7 +209,7 @@ class Checker:
         return blocks, faults
 
     def _healed(self, name: str, one: Compared, wrong: list[BlockFault]) -> list[Fault]:
-        """The faults of a file, put right as far as that can be done."""
+        """Return the faults of a file, repaired where possible."""
         store = collectable(self._remote)
         found: list[Fault] = []
         stay: list[BlockFault] = []
@@ -232,11 +229,11 @@ class Checker:
 
 
 def _fault_of_head(record: HeadRecord | None, agreed: SyncedState) -> Fault | None:
-    """What is wrong with a head; None if it is the agreed one, or came of it.
+    """Return the fault of a head; None if it is the agreed one or a successor.
 
     Raises:
-        Unsupported: a newer version has written it.
-        RemoteError: another device has gone on from a state before the agreed one.
+        Unsupported: a newer version wrote it.
+        RemoteError: another device continued from a state before the agreed one.
     """
     if record is None:
         return Fault("", "", MISSING, note="the head is missing")
@@ -246,12 +243,12 @@ def _fault_of_head(record: HeadRecord | None, agreed: SyncedState) -> Fault | No
         return Fault("", "", DAMAGED, note=error.message)
     if record.etag == agreed.etag:
         is_it = head == agreed.head
-        return None if is_it else Fault("", "", DAMAGED, note="the head is not the one that was put")
+        return None if is_it else Fault("", "", DAMAGED, note="the head differs from the one that was put")
     if is_before(record, agreed):
-        return Fault("", "", EARLIER, note="the head shows an earlier state than the remote had")
+        return Fault("", "", EARLIER, note="the head shows an earlier state than the remote had before")
     if not is_later(record, agreed):
         raise RemoteError(
-            "the remote has lost what was agreed, and another device has gone on",
+            "the remote has lost the agreed state, and another device has continued from an earlier one",
             operation="check",
             hint="run `sessionary sync pull`: it keeps both",
         )
@@ -262,7 +259,7 @@ def _fault(one: Compared, fault: BlockFault) -> Fault:
     number = fault.number
     words = f"block {number + 1} of {len(one.pieces)} of {one.name}"
     if number >= one.matched:
-        why = "is another one by now" if one.here is not None else "is not here"
+        why = "has changed here" if one.here is not None else "is not here"
         words += f", which {why}: only another machine can put it again"
     what = DAMAGED if fault.why else MISSING
     return Fault(one.name, fault.id, what, note=f"{words}: {fault.why}" if fault.why else words)

@@ -120,7 +120,7 @@ def bring_in(
 
 
 class _BringIn:
-    """The conflict copies of one session, and what becomes of them."""
+    """Resolver for the conflict copies of one session."""
 
     def __init__(
         self, layout: SyncLayout, ref: SessionRef, found: list[Copy], fs: Fs, now: datetime, dry_run: bool
@@ -136,7 +136,7 @@ class _BringIn:
         self._parted: dict[str, str] = {}
 
     def done(self) -> Iterator[BroughtIn]:
-        """Do it; conversations come first, since they decide about the files beside them."""
+        """Bring in all copies; conversations first, since they decide about the files beside them."""
         for copy in sorted(self._found, key=lambda one: (not self._is_conversation(one), one.name)):
             yield self._one(copy)
 
@@ -179,7 +179,7 @@ class _BringIn:
         return LEFT, None
 
     def _merge_fields(self, copy: Copy, path: str, mine: str) -> bool:
-        """Merge a document by field. Of fields that differ, the copy's value stands if its conversation went on."""
+        """Merge a document by field. For fields that differ, the copy's value is used if its conversation continued."""
         ours, others = (read_bytes(self._fs, name) or b"" for name in (mine, path))
         leads = copy.label in self._leads
         merged = self._layout.merged(self._part(copy.original), None, ours, others, ours_lead=not leads)
@@ -192,7 +192,7 @@ class _BringIn:
     # -- a session of its own
 
     def _part_company(self, copy: Copy, path: str) -> str:
-        """Make a session of a conversation that went on otherwise; returns its id. The same copy gives the same id."""
+        """Make a session of a diverged conversation; return its id. The same copy gives the same id."""
         data = read_bytes(self._fs, path) or b""
         new_id = sibling_id(self._ref.session_id, _COPY, sha256(data).hexdigest())
         self._parted[copy.label] = new_id
@@ -209,7 +209,7 @@ class _BringIn:
         return new_id
 
     def _build(self, copy: Copy, sibling: SessionRef, data: bytes) -> None:
-        """Build the folder of the session under a hidden name, with its documents, and move it to its place."""
+        """Build the folder of the session under a hidden name, with its documents, and move it into place."""
         base = os.path.dirname(sibling.folder)
         place = os.path.join(base, f"{_BUILDING}{secrets.token_hex(8)}")
         beside = {one.original: one.name for one in self._found if one.label == copy.label}
@@ -230,7 +230,7 @@ class _BringIn:
             atomic.erase_tree(place, fs=self._fs)
 
     def _add_to(self, copy: Copy, path: str) -> None:
-        """Add another file of a copy to the session that its conversation became; its documents are there already."""
+        """Add another file of a copy to the session that its conversation became; its documents exist already."""
         sibling = self._layout.place(self._ref.project, self._parted[copy.label], self._ref.session_id)
         target = f"{sibling.folder}/{copy.original}"
         if not self._dry_run and stat_or_none(self._fs, target) is None:
@@ -274,7 +274,7 @@ def _folder(layout: SyncLayout, ref: SessionRef) -> str:
 
 
 def _common(ours: list[bytes], others: list[bytes]) -> int:
-    """How many lines both begin with."""
+    """Return the number of common leading lines."""
     pairs = enumerate(zip(ours, others, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(ours), len(others)))
 

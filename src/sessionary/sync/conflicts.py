@@ -1,7 +1,7 @@
-"""Files of which two versions lie side by side: what nobody but a person can put in order.
+"""Files with two versions that only the user can merge.
 
-A pull never throws away what one side has and the other has not. Where a file has no place for both, one version
-stands, and the other lies beside it as ``<file>.conflict-<mark>``. Whoever asks what there is to do is told of both.
+A pull never drops what one side has and the other lacks. Where a file cannot hold both, one version is kept in place
+and the other beside it as ``<file>.conflict-<mark>``. Status commands report both.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from sessionary.sync.rules import Projects, Rules, rule_of
 from sessionary.sync.shown import is_before
 from sessionary.sync.state import States, SyncedState
 
-FOR_A_PERSON = "changed on two devices; a person has to bring both together, see `resolve`"
+FOR_USER = "changed on two devices; merge both versions, then run `resolve`"
 
 _ASIDE = re.compile(r"(.+)\.conflict-[^/]+", re.DOTALL)
 
 
 def name_beside(path: str, data: bytes) -> str:
-    """The name under which another version of a file is kept beside it, if that is known by its bytes."""
+    """Return the path beside a file under which another version of it is kept, derived from its bytes."""
     return f"{path}.conflict-{sha256(data).hexdigest()[:12]}"
 
 
-def is_for_a_person(layout: SyncLayout, ref: SessionRef) -> bool:
-    """True if a session is one file of which nobody but a person may say which version stands."""
+def is_for_user(layout: SyncLayout, ref: SessionRef) -> bool:
+    """True if a session is a single file whose conflicts only the user may resolve."""
     only = layout.single_file(ref.session_id)
     return only is not None and layout.rule(only).policy is Policy.MANUAL
 
 
 def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
-    """The files of a session beside which another version lies.
+    """Return the files of a session that have another version beside them.
 
-    Left out are conversations, which never come to that by a pull (`undo` knows of those that a save displaced), and
-    files of which nobody but a person may say which version stands: whether one has said so is not told by what lies
-    there, see `Engine.awaiting`.
+    Excluded are conversations, which a pull never puts into this state (`undo` lists those that a save displaced),
+    and files whose conflicts only the user may resolve: the files do not show whether that was done, see
+    `Engine.awaiting`.
 
     Raises:
         StorageFailed: the folder cannot be read.
     """
     if layout.single_file(ref.session_id) is not None:
-        return []  # it forks, or a person decides
+        return []  # it forks, or the user decides
     found = []
     for part in layout.parts(ref):
         match = _ASIDE.fullmatch(part.name)
@@ -63,18 +63,18 @@ def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
 
 
 class Waiting:
-    """Finds out which sessions of one layout wait for a person. Changes nothing, here or there.
+    """Finds sessions of one layout that wait for the user. Changes nothing, here or on the remote.
 
-    The other version lies beside the one here only if a pull has laid it there.
+    The other version is beside the local one only if a pull has put it there.
 
     Args:
         fs: the file system.
-        layout: the sessions here.
-        remote: the other side.
-        states: what was agreed.
-        surveyor: looks at the files here.
-        rules: which of them are carried.
-        projects: what a project is called on all machines.
+        layout: the local sessions.
+        remote: the remote.
+        states: the agreed states.
+        surveyor: reads local files.
+        rules: what is synchronised.
+        projects: shared names of projects.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class Waiting:
         self._rules = rules
         self._projects = projects
 
-    def is_for_a_person(self, ref: SessionRef) -> bool:
-        """As the function of that name."""
-        return is_for_a_person(self._layout, ref)
+    def is_for_user(self, ref: SessionRef) -> bool:
+        """As the function of the same name."""
+        return is_for_user(self._layout, ref)
 
     def look(self, name: str, ref: SessionRef) -> Outcome:
-        """How a session stands whose head has this name: held back, or in step as far as a person is concerned.
+        """Return the status of the session of a head name: held back, or in step if nothing waits for the user.
 
         Raises:
             RemoteError, Corrupt, Unsupported, Invalid, StorageFailed: as `files`.
@@ -113,24 +113,24 @@ class Waiting:
         return held or Outcome(ref.session_id, self._projects.identity(ref), SyncStatus.IN_STEP)
 
     def held(self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None) -> Outcome | None:
-        """The outcome of a session that waits for a person; None for any other. Raises as `files`."""
-        if record is None or not is_for_a_person(self._layout, ref):
+        """Return the outcome of a session that waits for the user; None otherwise. Raises as `files`."""
+        if record is None or not is_for_user(self._layout, ref):
             return None
         beside = tuple(self.files(ref, agreed, record))
         project = self._projects.identity(ref)
         return (
-            Outcome(ref.session_id, project, SyncStatus.HELD_BACK, FOR_A_PERSON, beside=beside)
+            Outcome(ref.session_id, project, SyncStatus.HELD_BACK, FOR_USER, beside=beside)
             if beside
             else None
         )
 
     def files(self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord) -> list[Beside]:
-        """The files of a session that both sides have changed and nobody but a person may bring together.
+        """Return the files of a session that both sides have changed and only the user may merge.
 
         Raises:
-            RemoteError: the other side cannot be read.
-            Corrupt, Unsupported, Invalid: nor can what lies there, or no such session has what it names.
-            StorageFailed: what is here cannot be read.
+            RemoteError: the remote cannot be read.
+            Corrupt, Unsupported, Invalid: the remote data cannot be read, or names a file that no such session has.
+            StorageFailed: a local file cannot be read.
         """
         rule = rule_of(self._layout)
         head = decode(record.name, record.data)
@@ -139,7 +139,7 @@ class Waiting:
         with self._states.spool() as spool:
             closed = self._surveyor.closed(ref, (part.name for part in head.parts))
             found = compare(self._fs, self._remote, mine, agreed, head, self._rules, rule, spool, closed)
-            return [self._beside(ref, mine[name], found.theirs[name]) for name in found.for_a_person(rule)]
+            return [self._beside(ref, mine[name], found.theirs[name]) for name in found.for_user(rule)]
 
     def _beside(self, ref: SessionRef, mine: LocalPart, theirs: Theirs) -> Beside:
         path = self._layout.path_of(ref, mine.name)
@@ -149,10 +149,11 @@ class Waiting:
 
 
 def nothing_to_decide(ref: SessionRef) -> Invalid:
-    """The error of a decision that nobody has asked for."""
+    """Return the error for a decision where there is nothing to decide."""
     return Invalid(
         f"there is nothing to decide about {ref.session_id}",
         operation="resolve",
         session=ref.session_id,
-        hint="say `mine` or `theirs` of what `sessionary sync resolve` lists; of all else a pull keeps both",
+        hint="use `mine` or `theirs` for a session that `sessionary sync resolve` lists; of all others a pull keeps "
+        "both versions",
     )

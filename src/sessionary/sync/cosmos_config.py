@@ -1,11 +1,9 @@
-"""Which Cosmos DB to use: the values, checked when they are given, and where people keep them.
+"""Configuration of Cosmos DB: validated values, and where users keep them.
 
-Nothing of Azure is imported here, and nothing is asked of the network: a program that only might synchronise pays
-for none of it.
+Imports nothing of Azure and does not use the network, so a program that only might synchronise pays nothing.
 
-Settings are taken from the environment and from the user's own settings file. The settings file of a project is
-never read: whoever writes a repository could otherwise send the sessions of everyone who clones it to a database
-of theirs.
+Values come from the environment and from the user's own settings file. The settings file of a project is never read:
+the author of a repository could otherwise send the sessions of everyone who clones it to their own database.
 """
 
 from __future__ import annotations
@@ -26,12 +24,13 @@ SETTINGS: Final = Path("~/.amplifier/settings.yaml")
 SECTION: Final = "session_storage"
 DATABASE: Final = "amplifier-db"
 CONTAINER: Final = "sessionary"
-"""Not ``sessions``: the original made one of that name, with another partition key, which cannot be changed."""
+"""Not ``sessions``: the original creates a container of that name with another partition key, which cannot be changed.
+"""
 
 EMULATOR_KEY: Final = (
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 )
-"""The key that Microsoft prints in the manual of its emulator. No secret: every emulator takes it."""
+"""The key that Microsoft publishes in the manual of its emulator. Not a secret: every emulator accepts it."""
 
 _PREFIX: Final = "AMPLIFIER_COSMOS_"
 _FIELDS: Final = ("endpoint", "database", "container", "key", "auth_method")
@@ -43,20 +42,20 @@ _BY_CREDENTIAL: Final = frozenset({"default_credential", "managed_identity", "se
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CosmosConfig:
-    """One container of an Azure Cosmos DB account (API for NoSQL), and how to get in.
+    """A container of an Azure Cosmos DB account (API for NoSQL), and the credentials.
 
-    Without key and credential, `azure.identity.DefaultAzureCredential` is asked: environment, managed identity,
-    ``az login``. On an ``http://`` endpoint, which only emulators have, the emulators' published key is used instead.
+    Without key and credential, `azure.identity.DefaultAzureCredential` is used: environment, managed identity, ``az
+    login``. On an ``http://`` endpoint, which only emulators have, the emulators' published key is used instead.
 
     Args:
         endpoint: the account's address, as ``https://NAME.documents.azure.com:443/``.
         database: name of the database.
-        container: name of the container; ``sync init`` makes both.
+        container: name of the container; ``sync init`` creates both.
         key: an account key. It is never shown.
         credential: an object of `azure.identity`, or any other with a ``get_token``.
 
     Raises:
-        Invalid: a value cannot be right; the message never holds the key.
+        Invalid: a value is invalid; the message never contains the key.
     """
 
     endpoint: str
@@ -84,12 +83,12 @@ class CosmosConfig:
 
     @property
     def is_plain(self) -> bool:
-        """True if the endpoint is one without TLS: an emulator."""
+        """True if the endpoint has no TLS: an emulator."""
         return urlsplit(self.endpoint).scheme.lower() == "http"
 
     @property
     def address(self) -> str:
-        """The address of this container as ``sync init`` takes it; the same for every spelling of the endpoint."""
+        """Return the address of this container as ``sync init`` accepts it, normalised."""
         parts = urlsplit(self.endpoint)
         host = (parts.hostname or "").lower()
         host = f"[{host}]" if ":" in host else host
@@ -115,33 +114,33 @@ class CosmosConfig:
 def load_cosmos_config_from_settings(
     settings: str | os.PathLike[str] | None = None, *, environ: Mapping[str, str] | None = None
 ) -> CosmosConfig | None:
-    """The database that the user has set up; None if there is none, so that everything stays local.
+    """Return the database that the user configured; None if there is none, so that everything stays local.
 
-    The environment (``AMPLIFIER_COSMOS_ENDPOINT``, ``_DATABASE``, ``_CONTAINER``, ``_KEY``, ``_AUTH_METHOD``) goes
-    before the section ``session_storage`` of the settings file, value by value::
+    Variables (``AMPLIFIER_COSMOS_ENDPOINT``, ``_DATABASE``, ``_CONTAINER``, ``_KEY``, ``_AUTH_METHOD``) take
+    precedence over the section ``session_storage`` of the settings file, value by value::
 
         session_storage:
-          mode: hybrid                  # local: nothing is synchronised
+          mode: hybrid          # local: nothing is synchronised
           cosmos:
             endpoint: https://NAME.documents.azure.com:443/
-            database: amplifier-db      # as is
-            container: sessionary       # as is
+            database: amplifier-db      # default
+            container: sessionary       # default
             auth_method: default_credential   # or key, then with key: ...
 
-    A key of the file is used only with the endpoint of the file, so that it is never shown to another account.
-    Each of ``mode`` and ``AMPLIFIER_ENABLE_SYNC`` turns all of it off with ``local``, ``off``, ``false``, ``no``,
+    A key of the file is used only with the endpoint of the file, so that it is never shown to another account. Each
+    of ``mode`` and ``AMPLIFIER_ENABLE_SYNC`` turns everything off with ``local``, ``off``, ``false``, ``no``,
     ``none``, ``disabled`` or ``0``, in any case; ``hybrid``, ``cloud``, ``on``, ``true``, ``yes``, ``enabled`` and
     ``1`` leave it on, as if it were not given.
 
     Args:
-        settings: the settings file; `SETTINGS` if not given. It may be missing.
-        environ: the environment; that of the process if not given.
+        settings: the settings file; `SETTINGS` by default. It may be missing.
+        environ: the environment; that of the process by default.
 
     Raises:
-        Invalid: it is set up by half, a value cannot be right, or the mode is none of these words, so that nothing is
-            sent that was perhaps meant to stay; the message says where it comes from.
-        Corrupt: the settings file is no YAML.
-        StorageFailed: the settings file is there and cannot be read.
+        Invalid: the configuration is incomplete, a value is invalid, or the mode is none of these words: nothing is
+            then sent that may be meant to stay local. The message names the source.
+        Corrupt: the settings file is not YAML.
+        StorageFailed: the settings file exists and cannot be read.
     """
     env = os.environ if environ is None else environ
     path = Path(os.path.expanduser(SETTINGS if settings is None else settings))
@@ -151,11 +150,11 @@ def load_cosmos_config_from_settings(
     section = _section(path)
     if "mode" in section and not _is_on(section["mode"], f"{SECTION}.mode in {path}"):
         return None
-    told = {name: env.get(_PREFIX + name.upper(), "").strip() for name in _FIELDS}
+    given = {name: env.get(_PREFIX + name.upper(), "").strip() for name in _FIELDS}
     filed = _texts(section.get("cosmos"), path)
-    if told["endpoint"] and told["endpoint"] != filed.get("endpoint"):
+    if given["endpoint"] and given["endpoint"] != filed.get("endpoint"):
         filed.pop("key", None)
-    values = filed | {name: value for name, value in told.items() if value}
+    values = filed | {name: value for name, value in given.items() if value}
     if not values.get("endpoint"):
         _refuse_half(values, section, path)
         return None
@@ -172,10 +171,10 @@ def load_cosmos_config_from_settings(
 
 
 def _is_on(mode: object, where: str) -> bool:
-    """What a mode means. YAML reads `off`, `no` and `false` as False.
+    """Return whether a mode means on. YAML reads `off`, `no` and `false` as False.
 
     Raises:
-        Invalid: it means neither.
+        Invalid: the mode is unknown.
     """
     word = _word(mode)
     if word in _OFF:
@@ -184,7 +183,7 @@ def _is_on(mode: object, where: str) -> bool:
         return True
     what = "empty" if mode is None else f"{mode!r}, which is not a known mode"
     raise Invalid(
-        f"{where} is {what}; nothing is synchronised",
+        f"{where} is {what}; synchronisation is off",
         hint="write hybrid to synchronise, or local to keep everything on this machine",
     )
 
@@ -199,17 +198,17 @@ def _key(values: Mapping[str, str]) -> str | None:
         return None
     if method not in (None, "", "key"):
         known = ", ".join(["key", *sorted(_BY_CREDENTIAL)])
-        raise Invalid(f"the auth_method {method!r} is not known", hint=f"one of {known}")
+        raise Invalid(f"unknown auth_method {method!r}", hint=f"one of {known}")
     if method == "key" and key is None:
         raise Invalid(
-            "the auth_method is key, and there is no key",
-            hint=f"set {_PREFIX}KEY; a key in the settings file goes only with the endpoint beside it",
+            "the auth_method is key, and the key is missing",
+            hint=f"set {_PREFIX}KEY; a key in the settings file is used only with the endpoint in the same file",
         )
     return key
 
 
 def _refuse_half(values: Mapping[str, str], section: Mapping[str, Any], path: Path) -> None:
-    """Say so if there is a beginning of a set-up: to stay local in silence would look like being synchronised."""
+    """Refuse an incomplete configuration: staying local silently would look like being synchronised."""
     if any(values.values()) or "mode" in section:
         raise Invalid(
             f"Cosmos DB is set up without an endpoint (from {_PREFIX}* in the environment and {SECTION} in {path})",
@@ -233,7 +232,7 @@ def _section(path: Path) -> dict[str, Any]:
         return {"mode": "off"}  # `session_storage: off`
     if section is not None and not isinstance(section, dict):
         raise Invalid(
-            f"{SECTION} in {path} is no map", path=path, hint="write cosmos: and its values below it"
+            f"{SECTION} in {path} is not a map", path=path, hint="write cosmos: and its values below it"
         )
     return section or {}
 
@@ -242,15 +241,15 @@ def _texts(section: object, path: Path) -> dict[str, str]:
     if section is None:
         return {}
     if not isinstance(section, dict):
-        raise Invalid(f"{SECTION}.cosmos in {path} is no map", path=path, hint="write endpoint: below it")
+        raise Invalid(f"{SECTION}.cosmos in {path} is not a map", path=path, hint="write endpoint: below it")
     odd = [name for name in _FIELDS if not isinstance(section.get(name), str | None)]
     if odd:
-        raise Invalid(f"{SECTION}.cosmos.{odd[0]} in {path} is no text", path=path, hint="put it in quotes")
+        raise Invalid(f"{SECTION}.cosmos.{odd[0]} in {path} is not text", path=path, hint="put it in quotes")
     return {name: (section.get(name) or "").strip() for name in _FIELDS}
 
 
 def _check_endpoint(endpoint: object) -> None:
-    hint = "as https://NAME.documents.azure.com:443/; az cosmosdb show --query documentEndpoint prints it"
+    hint = "use https://NAME.documents.azure.com:443/; az cosmosdb show --query documentEndpoint prints it"
     if not isinstance(endpoint, str) or not endpoint:
         raise Invalid("the endpoint of Cosmos DB is missing", hint=hint)
     if "accountkey=" in endpoint.lower():
@@ -259,13 +258,13 @@ def _check_endpoint(endpoint: object) -> None:
         )
     try:
         parts = urlsplit(endpoint)
-        _ = parts.port  # a port that is no number is told only here
+        _ = parts.port  # an invalid port is detected only here
     except ValueError:
-        raise Invalid(f"the endpoint {endpoint!r} is no address", hint=hint) from None
+        raise Invalid(f"the endpoint {endpoint!r} is not an address", hint=hint) from None
     if parts.scheme.lower() not in ("https", "http") or not parts.hostname:
-        raise Invalid(f"the endpoint {endpoint!r} is no https:// address", hint=hint)
+        raise Invalid(f"the endpoint {endpoint!r} is not an https:// address", hint=hint)
     if parts.username is not None or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise Invalid("an endpoint is only a host and a port: no user, path or query", hint=hint)
+        raise Invalid("an endpoint has only a host and a port: no user, path or query", hint=hint)
 
 
 def _check_name(what: str, name: object) -> None:
@@ -285,6 +284,6 @@ def _check_key(key: object) -> None:
     except (binascii.Error, ValueError):
         pass
     raise Invalid(
-        "the key of Cosmos DB is not one: it is to be base64",
+        "the key of Cosmos DB is invalid: it must be base64",
         hint="az cosmosdb keys list --query primaryMasterKey prints it",
     ) from None

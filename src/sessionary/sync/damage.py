@@ -1,9 +1,8 @@
-"""Whether one version of a part is a damaged copy of another. Pure, but for what it reads.
+"""Detection of versions that are damaged copies of other versions. Pure, except for reading their bytes.
 
-The layout says what is wrong with the bytes of a part, by the rules of `check`. Damage counts only if it is new: the
-older version does not have it. A journal that still has every line of the older version has merely grown, whatever is
-wrong with its new lines. A version without bytes is damage wherever the older one has some: our stores write one
-byte for an empty conversation.
+The layout reports the problems of a part, by the rules of `check`. Damage counts only if it is new: the older version
+does not have it. A journal that still has every line of the older version has grown, whatever is wrong with its new
+lines. An empty version is damage if the older one has bytes: our stores write one byte for an empty conversation.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from sessionary.model import Problem, Severity
 from sessionary.sync.bundles import Item
 
 WINDOW = 8 << 20
-"""So many bytes of a journal are looked at together, and then as many more as a line takes to its end."""
+"""Bytes of a journal that are checked together; the window is extended to the end of its last line."""
 
 Fault = tuple[str, bytes]
-"""The code of a problem and, in a journal, a hash of the bytes concerned: the same damage in another place is known."""
+"""The code of a problem and, in a journal, a hash of its bytes: the same damage at another place is recognised."""
 
 
 class Version(NamedTuple):
-    """One version of a part.
+    """A version of a part.
 
     Attributes:
-        size: all of its bytes.
-        read: its bytes from the place on up to which both versions are known to be alike, where a line begins.
+        size: its size in bytes.
+        read: yields its bytes from a line start on, up to which both versions are known to be equal.
     """
 
     size: int
@@ -38,20 +37,20 @@ class Version(NamedTuple):
 
 
 def of_bytes(data: bytes) -> Version:
-    """A version that is in memory."""
+    """Return a version that is in memory."""
     return Version(len(data), lambda: iter((data,)))
 
 
 def why_spoilt(
     layout: SyncLayout, name: str, kind: PartKind, before: Callable[[], Version], after: Version
 ) -> str | None:
-    """Why `after` is a damaged copy of `before`, in a sentence; None if it is not.
+    """Return in a sentence why `after` is a damaged copy of `before`; None if it is not.
 
     Args:
-        layout: says what is wrong with either.
+        layout: reports the problems of each.
         name: the part.
         kind: how it changes.
-        before: gives the version that both sides had. Not called if nothing is wrong with `after`.
+        before: returns the version that both sides had. Not called if `after` has no problems.
         after: the version in question.
 
     Raises:
@@ -62,7 +61,7 @@ def why_spoilt(
         return None
     old = before()
     if not after.size:
-        return f"it has no bytes any more, where it had {old.size:,}" if old.size else None
+        return f"it is empty; it had {old.size:,} bytes" if old.size else None
     known = _faults(layout, name, kind, old)
     new = [found[fault][-1] for fault in found if len(found[fault]) > len(known.get(fault, ()))]
     if not new or (kind is PartKind.DOCUMENT and _worst(found) < _worst(known)):
@@ -73,9 +72,9 @@ def why_spoilt(
 
 
 def spoilt_items(layout: SyncLayout, before: Iterable[Item], after: Iterable[Item]) -> dict[Item, str]:
-    """The files in `after` that are damaged copies of files in `before`, and why.
+    """Return the files in `after` that are damaged copies of files in `before`, with the reason.
 
-    Such files are made once. So one whose old version is there too is no copy of it, but another file.
+    Such files are immutable: one whose old version is also present is not a copy but another file.
     """
     old: dict[str, list[Item]] = {}
     for one in before:
@@ -109,7 +108,7 @@ def _faults(layout: SyncLayout, name: str, kind: PartKind, version: Version) -> 
 
 
 def _is_damage(problem: Problem) -> bool:
-    """Whether it may hide or have cost something. A journal that lost lines and ends within one was cut off there."""
+    """True if a problem may hide or lose data; a journal that lost lines and ends within one was truncated."""
     return problem.severity > Severity.cosmetic or problem.code == "missing_newline"
 
 
@@ -128,13 +127,13 @@ def _loses_lines(before: Version, after: Version) -> bool:
 
 
 def _lines(version: Version) -> Iterator[bytes]:
-    """The whole lines of a version: what stands behind the last newline is never carried."""
+    """Yield the whole lines of a version: bytes behind the last newline are never sent."""
     for data in _windows(version.read(), PartKind.JOURNAL):
         yield from data.split(b"\n")[:-1]
 
 
 def _windows(chunks: Iterable[bytes], kind: PartKind) -> Iterator[bytes]:
-    """The bytes in pieces that end at a line; those of a document as one."""
+    """Yield the bytes in pieces that end at a line; a document as one piece."""
     held: list[bytes] = []
     size = 0
     for chunk in chunks:

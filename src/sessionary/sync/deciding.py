@@ -1,4 +1,4 @@
-"""What a user has decided about a session: which version of a file stands, here first, and then on the remote."""
+"""User decisions about a session: which version of a file is kept, first here and then on the remote."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Decider:
     """Carries out decisions about single sessions.
 
     Args:
-        states: what was agreed.
-        waiting: finds the files of which only a user may say which version stands.
+        states: the agreed states.
+        waiting: finds the files that only the user can merge.
         held_back: finds the damaged versions.
         pusher: sends.
-        puller: brings here.
+        puller: fetches.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Decider:
         Args:
             name: the name of the session's head.
             ref: the session.
-            agreed: what is agreed about it.
+            agreed: its agreed state.
             record: its head.
             keep: `MINE` or `THEIRS`.
 
@@ -52,7 +52,7 @@ class Decider:
         """
         if keep not in (MINE, THEIRS) or record is None:
             raise nothing_to_decide(ref)
-        if not self._waiting.is_for_a_person(ref) or not self._waiting.files(ref, agreed, record):
+        if not self._waiting.is_for_user(ref) or not self._waiting.files(ref, agreed, record):
             return self._settle(name, ref, agreed, record, keep)
         head = decode(name, record.data)
         if keep == THEIRS:
@@ -85,12 +85,12 @@ class Decider:
         is_news = agreed is None or agreed.etag != record.etag
         if not is_news or any(hold.where is not Where.ELSEWHERE for hold in known):
             return known
-        found = self._pusher.adopt(name, ref, agreed, record)  # what is there was never compared
+        found = self._pusher.adopt(name, ref, agreed, record)  # the remote version was never compared
         return found.held if isinstance(found, Outcome) else known
 
 
 def _is_carried_out(pulled: Outcome) -> bool:
-    """Whether a pull has done what the user has decided. What another device holds back has no part in that."""
+    """True if a pull has carried out the decision; versions that another device holds back are irrelevant."""
     if pulled.standing is SyncStatus.HELD_BACK:
         return bool(pulled.held) and all(hold.where is Where.ELSEWHERE for hold in pulled.held)
     return pulled.standing in (SyncStatus.PULLED, SyncStatus.IN_STEP)

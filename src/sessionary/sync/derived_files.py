@@ -1,8 +1,7 @@
-"""What is carried of a session where that is not simply one of its files: bundles, and text that was blacked out.
+"""Derived files: parts that are not sent as they are on disk, that is bundles and redacted text.
 
-Such bytes are laid down once, beside what this machine remembers, and compared and cut like any file. They are derived
-from the files of the session and from nothing else: a copy is known by the state of what it was made from, and made
-again when that changes.
+Their bytes are stored once, in the folder of the sync state, and compared and split like any file. They depend only
+on the files of the session: a derived file is identified by the state of its source, and rebuilt when that changes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Copies:
 
     Args:
         fs: the file system.
-        folder: where they lie; it is made when it is needed.
+        folder: the folder; it is made when needed.
     """
 
     def __init__(self, fs: Fs, folder: str) -> None:
@@ -31,18 +30,18 @@ class Copies:
         self._folder = folder
 
     def get(self, session: str, name: str, state: bytes, make: Make) -> str:
-        """Where the copy lies that belongs to this state of its origin; made if it is not there.
+        """Return the path of the derived file for this state of its source; made if missing.
 
         Args:
             session: the folder of the session.
             name: the part.
-            state: all that its bytes depend on.
-            make: gives the bytes.
+            state: everything that its bytes depend on.
+            make: yields the bytes.
 
-        Durability: none is needed; at no moment is a copy there in part.
+        Durability: none needed; a derived file is never visible in part.
 
         Raises:
-            StorageFailed: the disk refused.
+            StorageFailed: it cannot be written.
         """
         folder = os.path.join(
             self._folder, sha256(session.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -67,4 +66,4 @@ class Copies:
         try:
             self._fs.unlink(path)
         except OSError:
-            pass  # it is made again if it is wanted, and replaced by the next one
+            pass  # a leftover is replaced by the next one

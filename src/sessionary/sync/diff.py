@@ -1,15 +1,14 @@
-"""What is here, what is there, and what both had last: for each file, who has gone on since.
+"""Comparison of local files, remote files and their agreed state: which side has changed each file.
 
-Three states decide, as in any merge. Where only one side has changed, it is right, whether it added or took away.
-Where both have, the bytes are compared: a journal that is the beginning of the other has merely stayed behind, and
-**growth wins over a rewind**, because nothing is lost that way. What then remains is brought together if the policy of
-the file says how, and is a real conflict otherwise.
+As in any merge, three states decide. If one side has changed, it wins, whether it added or removed. If both have, the
+bytes are compared: a journal that is a prefix of the other is merely behind, and **growth wins over a rewind**,
+because that loses nothing. Otherwise the file is merged if its policy says how, or is a conflict.
 
-A journal that does not go on from the agreed one was rewound only if the head says so: it names how far that journal
-had come. Otherwise the other side never had what was agreed, or has lost it, as a store does that is put back to an
-earlier state. Then both sides count as changed.
+A journal that does not continue the agreed one was rewound only if the head says so: the head states the earlier
+length of that journal. Otherwise the remote never had the agreed version, or has lost it, for instance a store that
+was restored from a backup. Then both sides count as changed.
 
-A file that is missing is never taken for one that was removed. It comes back.
+A missing file is never treated as removed. It is restored.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from sessionary.sync.state import SyncedState
 
 
 class Verdict(Enum):
-    """Who is right about one file."""
+    """Which side wins for one file."""
 
     SAME = "same"
     OURS = "ours"
@@ -45,22 +44,22 @@ class Verdict(Enum):
 
 
 MERGED = frozenset({Policy.IMMUTABLE, Policy.UNION, Policy.LEDGER, Policy.FIELDS})
-"""The policies by which two versions become one."""
+"""Policies that merge two versions into one."""
 
 RuleOf = Callable[[str], Rule]
 
 
 @dataclass(slots=True)
 class Comparison:
-    """All files of a session, compared.
+    """Comparison of all files of a session.
 
     Attributes:
-        verdicts: who is right about each.
-        theirs: those of the other side that had to be fetched.
-        matched: with how many agreed pieces each file here begins.
-        pieces: where the blocks of each file of the other side end.
-        bases: of documents that are brought together field by field, what both sides had last, if that is known.
-        spool: where the blocks lie that were fetched.
+        verdicts: the verdict on each file.
+        theirs: remote files that had to be fetched.
+        matched: the number of agreed pieces that each local file starts with.
+        pieces: block ends of each remote file.
+        bases: the last agreed version of documents that are merged by field, if known.
+        spool: the fetched blocks.
     """
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -75,21 +74,21 @@ class Comparison:
         return set(self.verdicts.values()) <= set(verdicts)
 
     def is_diverged(self, rule: RuleOf) -> bool:
-        """True if the conversation went on at both sides. What is beside it never parts a session."""
+        """True if both sides continued the conversation. Other files never fork a session."""
         lines = {verdict for name, verdict in self.verdicts.items() if rule(name).policy is Policy.FORK}
         return Verdict.CONFLICT in lines or {Verdict.OURS, Verdict.THEIRS} <= lines
 
-    def for_a_person(self, rule: RuleOf) -> list[str]:
-        """The files that both sides have changed and nobody but a person may bring together."""
+    def for_user(self, rule: RuleOf) -> list[str]:
+        """Return the files that both sides have changed and only the user can merge."""
         return [
             name
             for name, verdict in self.verdicts.items()
             if verdict is Verdict.CONFLICT and rule(name).policy is Policy.MANUAL
         ]
 
-    def awaits_person(self, rule: RuleOf) -> bool:
+    def awaits_user(self, rule: RuleOf) -> bool:
         """True if there are such files."""
-        return bool(self.for_a_person(rule))
+        return bool(self.for_user(rule))
 
 
 def compare(
@@ -103,10 +102,10 @@ def compare(
     spool: Spool | None = None,
     closed: Collection[str] = (),
 ) -> Comparison:
-    """Compare what is here with a head of the other side, fetching only what must be looked at or brought here.
+    """Compare local files with a head of the remote; fetch only what must be compared or pulled.
 
-    What is fetched goes into `spool`; if none is given, into one in the folder for temporary files. Of the files in
-    `closed` nothing is looked at: they lie out of the store.
+    Fetched blocks go into `spool`, or into one in the folder for temporary files. Files in `closed` are skipped: they
+    are outside the store.
 
     Raises:
         RemoteError, Corrupt, Unsupported, StorageFailed: as `incoming.fetch`.
@@ -146,7 +145,7 @@ def compare(
 
 
 def moved(head: Head, agreed: SyncedState | None, rules: Rules, names: Collection[str]) -> bool:
-    """True if the other side has another version of one of these files than was agreed."""
+    """True if the remote version of one of these files differs from the agreed one."""
     before = {part.name: part.chain for part in agreed.head.parts} if agreed else {}
     return any(before.get(part.name) != part.chain for part in _carried(head, rules) if part.name in names)
 
@@ -156,10 +155,10 @@ def _carried(head: Head, rules: Rules) -> list[PartHead]:
 
 
 def _is_base(agreed: SyncedState, head: Head, theirs: Theirs) -> bool:
-    """True if a file of the other side came of the agreed one: by going on from it, or by a rewind that the head names.
+    """True if a remote file derives from the agreed one: continued, or rewound as the head states.
 
-    The first generation from the agreed one on in which the journal was rewound says how far it had come by then. Less
-    than was agreed, and it was another journal. Where that is forgotten by now, the numbers of the devices tell.
+    The first generation after the agreed one in which the journal was rewound states its length at that time. If that
+    is shorter than agreed, it was another journal. If the generation is forgotten, the numbers of the devices decide.
     """
     name = theirs.part.name
     pieces = agreed.pieces.get(name)
@@ -176,15 +175,15 @@ def _is_base(agreed: SyncedState, head: Head, theirs: Theirs) -> bool:
 
 
 def _is_emptied(head: Head, agreed: SyncedState | None) -> bool:
-    """True for a tombstone of which only the name is left, and that is news here: what was agreed is what was trashed.
+    """True for a tombstone without parts that is new here: the agreed version is what was trashed.
 
-    Where it is no news, what is here was brought back from the trash.
+    If it is not new, the local session was restored from the trash.
     """
     return head.deleted and not head.parts and agreed is not None and not agreed.head.deleted
 
 
 def _add_base(remote: Remote, result: Comparison, agreed: SyncedState | None, name: str) -> None:
-    """Fetch what was agreed of a document. No head points to it any more: it may have been removed since."""
+    """Fetch the agreed version of a document. No head refers to it any more, so it may have been removed."""
     parts = agreed.head.parts if agreed else ()
     for part in parts:
         if agreed is not None and part.name == name:
@@ -200,7 +199,7 @@ def _add_base(remote: Remote, result: Comparison, agreed: SyncedState | None, na
 def fetch_rest(
     remote: Remote, result: Comparison, agreed: SyncedState | None, head: Head, rules: Rules
 ) -> None:
-    """Fetch what has not been fetched of a head, because all of it is wanted after all."""
+    """Fetch the remaining files of a head."""
     for part in head.parts:
         if rules.carries(kind_of(part)) and part.name not in result.theirs:
             pieces = agreed.pieces.get(part.name, []) if agreed else []
@@ -209,7 +208,7 @@ def fetch_rest(
 
 
 def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:
-    """Who is right about a file that both sides have changed, by its bytes."""
+    """Compare the bytes of a file that both sides have changed."""
     if here.kind is PartKind.BUNDLE:
         return _judge_sets(fs, here, theirs)
     with opened(fs, here) as file:
@@ -225,7 +224,7 @@ def judge(fs: Fs, here: LocalPart, theirs: Theirs, rule: Rule) -> Verdict:
 
 
 def _judge_sets(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
-    """Who is right about a bundle: it is a set of files, and their order says nothing."""
+    """Compare bundles: they are sets of files without an order."""
     with opened(fs, here) as file:
         assert file is not None
         ours = set(bundles.unpack_items([file.read(0, here.size)]))
@@ -238,7 +237,7 @@ def _judge_sets(fs: Fs, here: LocalPart, theirs: Theirs) -> Verdict:
 
 
 def common_bytes(file: Bytes, size: int, theirs: Theirs) -> int:
-    """With how many bytes a file and a version of the remote begin alike."""
+    """Return the length of the common prefix of a file and a remote version."""
     at = theirs.start
     for raw in theirs.rest(file):
         ours = file.read(at, min(len(raw), size - at))

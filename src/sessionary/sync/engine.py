@@ -1,12 +1,11 @@
-"""Push, pull, status: sessions of one layout carried to a remote and back, by one device.
+"""Sync engine: push, pull and status of the sessions of one layout, between this device and a remote.
 
-The files are the truth and the only queue. A push reads them without a lock and asks nothing of whoever writes them; a
-pull changes them under the lock of the session, after looking again. Every step may be cut off anywhere: what is on the
-other side is committed by the swap of one head, what is here by the rename of one file or folder, and what this machine
-remembers is written last.
+The files are the truth and the only queue. A push reads them without a lock; a pull changes them under the lock of
+the session, after checking them again. Every step may be interrupted: the swap of one head commits a push, the rename
+of one file or folder commits a local change, and the sync state is written last.
 
-Two devices that continue one session keep both: a pull moves what is here, whole, to a sibling with an id of its own,
-and puts the other side's version in its place. A push never decides that; it only tells.
+If two devices continue one session, both versions are kept: a pull moves the local version to a sibling with its own
+id, and puts the remote version in its place. A push only reports it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
-from sessionary.sync.conflicts import Waiting, is_for_a_person, versions_beside
+from sessionary.sync.conflicts import Waiting, is_for_user, versions_beside
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
 from sessionary.sync.heads import Head, decode, encode, head_name
@@ -50,15 +49,15 @@ from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same,
 from sessionary.sync.state import States, SyncedState
 
 QUIET = 30.0
-"""Seconds without a change after which a session is taken for one that nobody has open."""
+"""Seconds without a change after which a session counts as closed."""
 
 GIVE_UP = 3
-"""After so many sessions in a row for which the other side gave no answer, it is not asked for the others."""
+"""Number of consecutive sessions without an answer after which the remote is not asked for the others."""
 
 FEW = 5
-"""So many sessions may vanish at once without being taken for a disk that is not there."""
+"""Number of sessions that may vanish at once without suspecting a missing disk."""
 
-BOTH_CHANGED = "changed here and on the other side; a pull keeps what both have"
+BOTH_CHANGED = "changed here and on the remote; a pull keeps both versions"
 
 
 def _utc() -> datetime:
@@ -66,23 +65,23 @@ def _utc() -> datetime:
 
 
 class Engine:
-    """Carries the sessions of one layout between this machine and a remote.
+    """Synchronises the sessions of one layout on this machine with a remote.
 
     Args:
-        layout: the sessions here.
-        remote: the other side; calls that failed for a moment are repeated.
-        state_dir: where this machine remembers what was agreed, one folder for each remote and home. Disposable.
-        rules: which projects and files are carried.
-        projects: what a project is called on all machines.
-        in_use: tells whether a running agent has a session open, or why it must be taken for that, in a sentence; such
-            a session is pushed but not changed.
-        quiet: seconds for which a session must have been left alone before a pull changes it.
-        allow_many_deletions: carry deletions even where half of all sessions are gone at once.
-        patience: seconds to wait for another synchronisation of this machine to end.
-        block: how many bytes of a file a block may hold, at most `blocks.BLOCK`.
+        layout: the local sessions.
+        remote: the remote; calls with passing failures are retried.
+        state_dir: folder of the agreed states, one for each remote and home. Disposable.
+        rules: which projects and files are synchronised.
+        projects: shared names of projects.
+        in_use: returns whether a running agent has a session open, or the reason in a sentence; such a session is
+            pushed but not changed.
+        quiet: seconds without a change before a pull changes a session.
+        allow_many_deletions: push deletions even if half of all sessions are gone at once.
+        patience: seconds to wait for another synchronisation of this machine.
+        block: bytes of a file in one block, at most `blocks.BLOCK`.
         fs: the file system.
         now: the clock.
-        sleep: how to wait for a remote, in seconds.
+        sleep: waits for a remote, in seconds.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class Engine:
         self._now = now
         self._block = min(block, BLOCK)
 
-    # -- what a person asks for
+    # -- operations
 
     def push(
         self,
@@ -130,21 +129,20 @@ class Engine:
         look: bool = False,
         listed: Mapping[str, HeadRecord] | None = None,
     ) -> Report:
-        """Send what is new here.
+        """Send local changes.
 
         Args:
-            only: the sessions to look at, by somebody who knows which have changed; one of them that is gone was
-                deleted. By default all.
-            look: list the heads first, and send again what the remote has lost. Without it that is found out only for
-                sessions that have something new.
-            listed: the heads as `listed` gave them a moment ago, instead of a look.
+            only: the changed sessions, if the caller knows them; a missing one was deleted. By default all.
+            look: list the heads first, and send again what the remote has lost. Otherwise that is detected only for
+                sessions with changes.
+            listed: a recent result of `listed`, instead of listing the heads.
 
-        Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the other
-        side has each session as it was or as it is, never a mixture, and the next push does the rest.
+        Durability: a session that is reported as pushed can be pulled from then on. If this does not return, the
+        remote has each session in its old or its new state, never a mixture, and the next push does the rest.
 
         Raises:
-            Locked: another synchronisation of this machine is under way.
-            RemoteError: the heads were to be listed, and cannot be.
+            Locked: another synchronisation of this machine is running.
+            RemoteError: the heads cannot be listed.
             StorageFailed: the sessions cannot be listed.
         """
         with self._working() as report:
@@ -167,21 +165,21 @@ class Engine:
             return report
 
     def listed(self) -> dict[str, HeadRecord]:
-        """All heads as the remote lists them, by name.
+        """Return all heads on the remote, by name.
 
         Raises:
-            RemoteError: it cannot.
+            RemoteError: they cannot be listed.
         """
         return {record.name: record for record in heads_of(self.remote)}
 
     def pull(self) -> Report:
-        """Bring here what is new on the other side.
+        """Fetch remote changes.
 
-        Durability: a session that is reported as pulled survives a power cut. If this does not return, each file here
-        is as it was or as it is there, and the next pull does the rest.
+        Durability: a session that is reported as pulled survives a power cut. If this does not return, each file is
+        in its old or its new state, and the next pull does the rest.
 
         Raises:
-            Locked: another synchronisation of this machine is under way.
+            Locked: another synchronisation of this machine is running.
             RemoteError: the heads cannot be listed.
         """
         with self._working() as report:
@@ -192,7 +190,7 @@ class Engine:
             return report
 
     def status(self) -> Report:
-        """How every session stands, by the heads and what is here. Changes nothing, here or there."""
+        """Return the status of every session, from heads and local files. Changes nothing."""
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         heads, here = self.listed(), self._here(report)
@@ -203,14 +201,14 @@ class Engine:
             if ref is not None:
                 report.outcomes += self._guarded(ref, partial(self._stands, ref, known, record))
             elif record is not None and (outcome := self._only_there(record, known)) is not None:
-                is_told = is_link(outcome.error) and outcome.session_id in linked
-                report.outcomes += [] if is_told else [outcome]
+                is_reported = is_link(outcome.error) and outcome.session_id in linked
+                report.outcomes += [] if is_reported else [outcome]
         return report
 
     def unsent(self) -> list[str]:
-        """The ids of the sessions here that are not known to be whole on the other side. Asks nothing of it.
+        """Return the ids of local sessions that are not known to be complete on the remote. Uses no network.
 
-        A session that cannot be looked at counts as one of them.
+        Includes sessions that cannot be examined.
 
         Raises:
             StorageFailed: the sessions cannot be listed.
@@ -231,17 +229,18 @@ class Engine:
             return False
 
     def resolve(self, ref: SessionRef, keep: str) -> Report:
-        """Say which version of a file stands, where only a user may say it, or where one is damaged.
+        """Decide which version of a file is kept, where only the user may decide, or where one is damaged.
 
         Args:
-            ref: the session that is held back for that.
-            keep: ``mine``: what is here, as it is or as the user has brought both together, becomes the version of all
-                devices; or ``theirs``: what is on the remote. What is here is then kept beside it.
+            ref: the session that is held back.
+            keep: ``mine``: the local version, as it is or as merged by the user, becomes the version of all devices;
+                or ``theirs``: that of the remote. The local one is then kept beside it.
 
         Durability: as `push`, or as `pull`.
 
         Raises:
-            Invalid: `keep` is neither, or there is nothing to decide: of everything else a pull keeps both.
+            Invalid: `keep` is neither, or there is nothing to decide: of all other sessions a pull keeps both
+                versions.
             RemoteError, StorageFailed, Locked: as `push` and `pull`.
         """
         with self._working() as report:
@@ -253,24 +252,24 @@ class Engine:
 
     @property
     def earlier(self) -> Earlier:
-        """The versions of sessions that the remote still has from before."""
+        """Earlier versions of sessions that the remote still has."""
         place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
         return Earlier(place, self._in_use, self._now, self._patience)
 
     @property
     def checker(self) -> Checker:
-        """Compares what the remote has of the sessions here with what was put, and puts it right."""
+        """Checks and repairs the remote copies of local sessions."""
         place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
         return Checker(place, self._surveyor, self._pusher, self._recovered, self._here, self._working)
 
     def forget_rebound(self) -> None:
-        """Forget what was agreed on sessions whose folder was bound to another project since.
+        """Forget the agreed state of sessions whose folder was bound to another project since.
 
         Changes nothing else, here or on the remote: the next push sends them as sessions of the new project.
 
         Raises:
-            Locked: another synchronisation of this machine is under way.
-            StorageFailed: the disk refused.
+            Locked: another synchronisation of this machine is running.
+            StorageFailed: the state cannot be changed.
         """
         with self._working():
             for name in list(self.states.names()):
@@ -280,38 +279,38 @@ class Engine:
                     self.states.forget(name)
 
     def _is_of(self, ref: SessionRef, project: str | None) -> bool:
-        """True if a session belongs to this project, and where that is not known."""
+        """True if a session belongs to this project, or if that is unknown."""
         try:
             return self.projects.identity(ref) == project
         except (NotFound, RemoteError):
             return True
 
     def holds_back(self, ref: SessionRef) -> bool:
-        """Whether a damaged version of this session was held back when it was carried last. Asks for nothing."""
+        """True if a damaged version of this session was held back at the last synchronisation. Uses no network."""
         name = head_name(self.layout.name, self.projects.identity(ref), ref.session_id)
         return self._held_back.is_possible(self.states.agreed(name))
 
     def awaiting(self) -> Report:
-        """The sessions that are held back until a person has decided, and what could not be found out.
+        """Return the sessions that wait for a user decision, and those where it cannot be determined.
 
-        Asks only for the heads of sessions of which that can be true. Changes nothing, here or there.
+        Reads only the heads of sessions that may wait. Changes nothing, here or on the remote.
         """
         self.remote.cost = Cost()
         report = Report(cost=self.remote.cost)
         for name, ref in self._named(self.layout.discover(), report).items():
-            looks = [self._waiting.look] if is_for_a_person(self.layout, ref) else []
+            looks = [self._waiting.look] if is_for_user(self.layout, ref) else []
             looks += [self._look] if self._held_back.is_possible(self.states.agreed(name)) else []
             found = [one for look in looks for one in self._guarded(ref, partial(look, name, ref))]
             report.outcomes += [one for one in found if one.standing is not SyncStatus.IN_STEP][:1]
         return report
 
     def _look(self, name: str, ref: SessionRef) -> Outcome:
-        """How a session stands of which a version is said to be held back."""
+        """Return the status of a session of which a version may be held back."""
         holds = self._held_back.find(ref, self.states.agreed(name), self.remote.read_head(name))
         outcome = Outcome(ref.session_id, self.projects.identity(ref), SyncStatus.IN_STEP)
         return with_holds(outcome, [hold for hold in holds if not hold.is_behind])
 
-    # -- around them
+    # -- implementation
 
     @contextmanager
     def _working(self) -> Iterator[Report]:
@@ -325,16 +324,16 @@ class Engine:
             lock.close()
 
     def _here(self, report: Report) -> dict[str, SessionRef]:
-        """The sessions here that the rules admit, by the names of their heads."""
+        """Return the local sessions that the rules admit, by head name."""
         return self._named(self.layout.discover(), report)
 
     def _there(self, asked: Mapping[str, SessionRef]) -> dict[str, SessionRef]:
         return {name: ref for name, ref in asked.items() if self.layout.ref_for_path(ref.path) is not None}
 
     def _named(self, refs: Iterable[SessionRef], report: Report) -> dict[str, SessionRef]:
-        """Those of them that the rules admit, by the names of their heads.
+        """Return those that the rules admit, by head name.
 
-        Those of no known project are reported, and those that lie out of the store.
+        Sessions of unknown projects, and those outside the store, are reported.
         """
         found = {}
         for ref in refs:
@@ -352,10 +351,10 @@ class Engine:
         return found
 
     def _guarded(self, ref: SessionRef, work: Callable[[], Outcome]) -> list[Outcome]:
-        """One session's trouble is told, and stops no other."""
-        project = self._told_project(ref)
+        """Run the work for one session; its error is reported, and does not stop the others."""
+        project = self._project_or_local(ref)
         if self._unanswered >= GIVE_UP:
-            return [Outcome(ref.session_id, project, SyncStatus.HELD_BACK, "the other side does not answer")]
+            return [Outcome(ref.session_id, project, SyncStatus.HELD_BACK, "the remote does not answer")]
         try:
             outcome = work()
         except UnicodeEncodeError:
@@ -366,7 +365,7 @@ class Engine:
         self._unanswered = 0
         return [outcome]
 
-    def _told_project(self, ref: SessionRef) -> str | None:
+    def _project_or_local(self, ref: SessionRef) -> str | None:
         try:
             return self.projects.identity(ref)
         except (NotFound, RemoteError):
@@ -381,12 +380,12 @@ class Engine:
         return SessionRef(agreed.head.kind, agreed.head.session, agreed.folder, agreed.head.project)
 
     def _recovered(self, name: str) -> SyncedState | None:
-        """What is agreed about a session, after finding out what became of a push or a move that was cut off."""
+        """Return the agreed state of a session, after resolving an interrupted push or move."""
         self._puller().settle_move(name)
         intent = self.states.intent(name)
         if intent is not None:
             found = self.remote.read_head(name)
-            # Whatever became of it: others may go on from it.
+            # Others may continue from it, whether it was carried out or not.
             self._pusher().assure(self._ref(intent), intent, self.states.agreed(name))
             if found is not None and found.data == encode(intent.head):
                 self.states.agree(name, msgspec.structs.replace(intent, etag=found.etag, unsure={}))
@@ -417,25 +416,25 @@ class Engine:
     def _push(self, pusher: Pusher, name: str, ref: SessionRef, seen: Shown | None) -> Outcome:
         agreed = self._recovered(name)
         if agreed is not None and seen is not None and is_later(seen.record, agreed):
-            seen = None  # if there is something to send, the swap finds out
+            seen = None  # if there are changes to send, the swap decides
         return pusher.push(name, ref, agreed, shown=seen)
 
     def _gone(
         self, gone: Gone, here: Mapping[str, SessionRef], report: Report
     ) -> list[tuple[str, SyncedState]]:
-        """The sessions that were here and are not any more, unless they are suspiciously many."""
+        """Return the sessions that have vanished, unless they are suspiciously many."""
         found, known = gone.since(here)
         if len(found) > FEW and 2 * len(found) > known and not self._allow_many_deletions:
-            note = f"{len(found)} of {known} sessions are gone at once; they stay on the other side"
+            note = f"{len(found)} of {known} sessions are gone at once; they are kept on the remote"
             report.outcomes += [outcome_of(agreed.head, SyncStatus.HELD_BACK, note) for _, agreed in found]
             return []
         return found
 
     def _bury(self, pusher: Pusher, name: str, agreed: SyncedState, seen: Shown | None) -> Outcome:
-        """Tell the other side of a session that was trashed here, unless it is back by now."""
+        """Put a tombstone for a session that was trashed here, unless it exists again."""
         recovered = self._recovered(name)
-        told = recovered is not None and recovered.head.deleted and not agreed.head.deleted
-        if recovered is None or told or is_there(self._fs, agreed.folder):
+        is_buried = recovered is not None and recovered.head.deleted and not agreed.head.deleted
+        if recovered is None or is_buried or is_there(self._fs, agreed.folder):
             return outcome_of(agreed.head, SyncStatus.IN_STEP)
         return pusher.bury(name, recovered, seen)
 
@@ -444,9 +443,9 @@ class Engine:
     def _parents_first(
         self, records: Iterable[HeadRecord], report: Report
     ) -> Iterator[tuple[HeadRecord, SyncedState | None, Head]]:
-        """The heads that concern this layout, read, each behind that of the session it comes from.
+        """Yield the decoded heads of this layout, each after that of its parent session.
 
-        One that has not changed is not read again: what was agreed is given with it, and is what it says.
+        Unchanged heads are not decoded again: the agreed state is returned with them.
         """
         found: dict[str, tuple[HeadRecord, SyncedState | None, Head]] = {}
         for record in records:
@@ -475,7 +474,7 @@ class Engine:
         return head_name(head.kind, head.project, head.parent) if head.parent else ""
 
     def _concerns(self, head: Head) -> bool:
-        """True for a session of this layout, of a project that the rules admit, and of ours if there is only one."""
+        """True for a session of this layout, of an admitted project, and of our only project if there is just one."""
         if head.kind != self.layout.name or not self.rules.admits(head.project):
             return False
         only = self._only_project()
@@ -483,11 +482,11 @@ class Engine:
             return True
         try:
             return head.project == self.projects.identity(only)
-        except NotFound as error:  # of a folder that is not bound yet, its sessions may be any of these
+        except NotFound as error:  # of an unbound folder: its sessions may be any of these
             return head.project in error.details.get("identities", ())
 
     def _only_project(self) -> SessionRef | None:
-        """A name for the project of a layout that has only one."""
+        """Return a reference for the project of a layout that has only one."""
         only = self.layout.project()
         return None if only is None else SessionRef(self.layout.name, "", str(self.layout.home), only)
 
@@ -511,25 +510,25 @@ class Engine:
             return [self._failed(head.session, head.project, error)]
 
     def _unchanged(self, record: HeadRecord, agreed: SyncedState) -> Outcome | None:
-        """The outcome of a session whose head has not changed; None if there is more to be done about it."""
+        """Return the outcome of a session whose head has not changed; None if there is more to do."""
         ref = self._ref(agreed)
         if not agreed.head.deleted:
             self._surveyor.links.refuse(ref)
-        outcome = self._surveyor.told(ref, outcome_of(agreed.head, SyncStatus.IN_STEP), agreed.head)
+        outcome = self._surveyor.with_left_out(ref, outcome_of(agreed.head, SyncStatus.IN_STEP), agreed.head)
         if not self._held_back.is_possible(agreed) and not self._held_back.lacks_bytes(ref, agreed):
             return outcome
         holds = self._held_back.find(ref, agreed, record)
         return None if any(hold.is_behind for hold in holds) else with_holds(outcome, holds)
 
     def _place(self, name: str, head: Head) -> SessionRef:
-        """Where a session lies here, or belongs: one that was carried before stays in the clone that it lies in."""
+        """Return the local place of a session: one that was synchronised before stays in its clone."""
         agreed = self.states.agreed(name)
         ref = self.layout.ref_for_path(Path(agreed.folder)) if agreed is not None else None
         if ref is not None and ref.session_id == head.session:
             return ref
         only = self._only_project()
         if only is not None:
-            self.projects.identity(only)  # raises if its folder is not bound
+            self.projects.identity(only)  # raises if the folder of the project is not bound
         project = self.layout.project() or self.projects.local(head.project)
         return self.layout.place(project, head.session, head.parent)
 
@@ -537,7 +536,7 @@ class Engine:
         return age_cleanup.stays_away(self._fs, ref, head, self.states.agreed(name), self._now())
 
     def _open_here(self, ref: SessionRef) -> str | None:
-        """Why a session may not be changed now; None if it may."""
+        """Return why a session may not be changed now; None if it may."""
         if stat_or_none(self._fs, ref.folder) is None:
             return None
         if why := self._in_use(ref):
@@ -545,7 +544,7 @@ class Engine:
         now = self._now().timestamp()
         newest = max((part.changed(now) for part in self._surveyor.survey(ref).values()), default=0.0)
         if self._quiet and newest > now - self._quiet:
-            return "newer on the other side; here it was changed a moment ago"
+            return "newer on the remote; changed here a moment ago"
         return None
 
     # -- status
@@ -564,7 +563,9 @@ class Engine:
             note = self._open_here(ref) or (BOTH_CHANGED if standing is SyncStatus.DIVERGED else "")
         beside = tuple(versions_beside(self.layout, ref))
         outcome = Outcome(ref.session_id, self.projects.identity(ref), standing, note, beside=beside)
-        return self._surveyor.told(ref, with_holds(outcome, holds), None if known is None else known.head)
+        return self._surveyor.with_left_out(
+            ref, with_holds(outcome, holds), None if known is None else known.head
+        )
 
     def _only_there(self, record: HeadRecord, known: SyncedState | None) -> Outcome | None:
         try:
@@ -573,7 +574,7 @@ class Engine:
             return self._failed(error.session or record.name, None, error)
         if not self._concerns(head) or head.deleted:
             return None
-        with suppress(SessionaryError):  # it may belong to no place here
+        with suppress(SessionaryError):  # it may have no place here
             ref = self._place(record.name, head)
             try:
                 self._surveyor.links.refuse(ref)

@@ -1,7 +1,7 @@
-"""Sessions that were here and are not any more: what a push tells the other devices of.
+"""Detection of sessions that were trashed here, so that a push can report it to other devices.
 
-The files are the only witnesses. A session counts as trashed if its folder is not there, though the folder that held it
-is: else its disk has gone with it.
+Only the files tell: a session counts as trashed if its folder is missing and the parent folder exists. Otherwise its
+disk is missing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from sessionary.sync.shown import is_before
 from sessionary.sync.state import States, SyncedState
 
 Named = tuple[str, SyncedState]
-"""The name of a head, and what was agreed about its session."""
+"""The name of a head, and the agreed state of its session."""
 
 
 class Gone:
-    """Finds them.
+    """Finds trashed sessions.
 
     Args:
         fs: the file system.
-        layout: the sessions here.
-        states: what was agreed.
-        concerns: whether a session of this head is carried here.
+        layout: the local sessions.
+        states: the agreed states.
+        concerns: returns whether a session of this head is synchronised here.
     """
 
     def __init__(self, fs: Fs, layout: SyncLayout, states: States, concerns: Callable[[Head], bool]) -> None:
@@ -39,7 +39,7 @@ class Gone:
         self._concerns = concerns
 
     def since(self, here: Container[str]) -> tuple[list[Named], int]:
-        """Those that are gone since they were agreed, and how many there were."""
+        """Return the sessions that vanished since they were agreed, and the number of agreed sessions."""
         gone: list[Named] = []
         known = 0
         for name in self._states.names():
@@ -49,13 +49,13 @@ class Gone:
             if agreed is None or agreed.head.deleted or not self._concerns(agreed.head):
                 continue
             if all(self._layout.rule(part.name).policy is Policy.MANUAL for part in agreed.head.parts):
-                continue  # nobody but a person decides about it, nor that it is to go
+                continue  # only the user decides about it, including its deletion
             if self._is_deleted(agreed):
                 gone.append((name, agreed))
         return gone, known
 
     def of(self, names: Iterable[str]) -> list[Named]:
-        """Those of these sessions, which are not here, that the other side still has as far as is known."""
+        """Return those of these missing sessions that the remote still has, as far as known."""
         known = [(name, self._states.agreed(name)) for name in sorted(names)]
         return [
             (name, agreed)
@@ -64,7 +64,7 @@ class Gone:
         ]
 
     def back_again(self, here: Container[str], heads: Mapping[str, HeadRecord]) -> list[Named]:
-        """Those that the other side was told of, and has lost that since."""
+        """Return sessions whose tombstone the remote has lost."""
         known = (name for name in self._states.names() if name not in here)
         found = [(name, agreed) for name in known if (agreed := self._states.agreed(name)) is not None]
         return [
@@ -77,7 +77,7 @@ class Gone:
         ]
 
     def _is_deleted(self, agreed: SyncedState) -> bool:
-        """True for a session that is gone, unless it was merely too old for this device."""
+        """True for a trashed session, but not for one that a local clean-up by age removed."""
         gone = is_gone(self._fs, agreed.folder, os.path.dirname(agreed.folder))
         head = agreed.head
         ref = SessionRef(head.kind, head.session, agreed.folder, head.project)
@@ -85,8 +85,8 @@ class Gone:
 
 
 def is_gone(fs: Fs, folder: str, parent: str) -> bool:
-    """True if a session's folder is not there, though the folder that held it is: its disk has not gone with it.
+    """True if a session's folder is missing and its parent folder exists, so its disk is present.
 
-    A link is there, whether what it leads to is or not.
+    A symbolic link counts as existing, even if it is dangling.
     """
     return not is_there(fs, folder) and stat_or_none(fs, parent) is not None

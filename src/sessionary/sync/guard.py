@@ -1,7 +1,7 @@
-"""Versions that a synchronisation does not carry because they are damaged; see `damage` for what counts.
+"""Versions that are not synchronised because they are damaged; see `damage` for the definition.
 
-What is here is compared with the agreed version, and what is there with what is here. Nothing is fetched for that
-unless something is wrong. What grew is never asked about.
+The local version is compared with the agreed one, and the remote version with the local one. Nothing is fetched
+unless a problem is found. Journals that only grew are not checked.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from sessionary.sync.state import Held, States, SyncedState
 
 MINE, THEIRS = "mine", "theirs"
 _NO_STAMP: Stamp = (0, 0, 0, 0)
-_UNKNOWN = "it is damaged, and what the remote has of it cannot be read to compare"
+_UNKNOWN = "it is damaged, and the remote version cannot be read for comparison"
 
 
 class Sendable(NamedTuple):
-    """What may be sent of a session.
+    """Sendable files of a session.
 
     Attributes:
         mine: the files.
-        matched: how each compares with what was agreed.
-        held: the files whose version is held back.
-        accepted: the files of a bundle that go although they are damaged, each with the chain of its bytes.
+        matched: how each compares with the agreed version.
+        held: files whose version is held back.
+        accepted: files of a bundle that are sent although they are damaged, with the chain of their bytes.
     """
 
     mine: dict[str, LocalPart]
@@ -51,13 +51,13 @@ class Sendable(NamedTuple):
 
 @dataclass(slots=True)
 class Judged:
-    """What is not carried of a session.
+    """Files of a session that are not synchronised.
 
     Attributes:
-        held: the files here whose version is damaged.
-        refused: the files whose version on the remote is damaged.
-        decided: the files of either kind about which the user has decided.
-        waits: a file of these has changed on the remote: until it is settled, the two sides cannot agree.
+        held: local files whose version is damaged.
+        refused: files whose remote version is damaged.
+        decided: files of either kind about which the user has decided.
+        waits: such a file has changed on the remote: until it is settled, the two sides cannot agree.
     """
 
     held: dict[str, Held] = field(default_factory=dict)
@@ -71,9 +71,9 @@ class Guard:
 
     Args:
         fs: the file system.
-        layout: says what is wrong with the bytes of a part.
-        remote: where the agreed versions are fetched.
-        states: where copies and spools lie.
+        layout: reports the problems of a part.
+        remote: the source of agreed versions.
+        states: the folder for derived files and spools.
         now: the clock.
     """
 
@@ -94,16 +94,16 @@ class Guard:
         matched: Mapping[str, Matched],
         allowed: Collection[str] = (),
     ) -> Sendable:
-        """The files of a session that may be sent, and those that are held back.
+        """Return the files of a session that may be sent, and those that are held back.
 
-        Of files that are made once, a bundle goes in which the agreed ones stand in the place of damaged ones.
+        In a bundle, damaged files are replaced by the agreed ones.
 
         Args:
             ref: the session.
             mine: its files.
-            agreed: what is agreed about it.
-            matched: how each file compares with what was agreed.
-            allowed: files that go whatever is wrong with them.
+            agreed: its agreed state.
+            matched: how each file compares with the agreed version.
+            allowed: files that are sent regardless of damage.
 
         Raises:
             RemoteError, Corrupt, StorageFailed: a version cannot be read.
@@ -139,16 +139,16 @@ class Guard:
         found: Comparison,
         keep: str | None = None,
     ) -> Judged:
-        """Find what is damaged in a comparison, and change its verdicts by that: nothing is done about such a file.
+        """Find damaged versions in a comparison, and change their verdicts so that such files stay unchanged.
 
-        A bundle is left out: its files are looked at one by one when it is taken apart.
+        Bundles are excluded: their files are checked one by one when they are unpacked.
 
         Args:
-            mine: the files here.
-            agreed: what is agreed about the session.
-            head: that of the remote.
+            mine: the local files.
+            agreed: the agreed state.
+            head: the remote head.
             found: the comparison.
-            keep: which version the user has decided for, where one is damaged: `MINE` or `THEIRS`.
+            keep: the version that the user has chosen, where one is damaged: `MINE` or `THEIRS`.
 
         Raises:
             RemoteError, Corrupt, StorageFailed: a version cannot be read.
@@ -191,7 +191,7 @@ class Guard:
     def _here(
         self, here: LocalPart, part: PartHead, agreed: SyncedState | None, found: Comparison
     ) -> Held | None:
-        """As `_mine`; of a file about which nothing is agreed, against what is there."""
+        """As `_mine`; without an agreed version, compare with the remote one."""
         matched, theirs = found.matched[here.name], found.theirs.get(here.name)
         before = (
             next((each for each in agreed.head.parts if each.name == here.name), None) if agreed else None
@@ -209,7 +209,7 @@ class Guard:
         return None if why is None else Held(part.chain, why)
 
     def _mine(self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched) -> Held | None:
-        """Why the version here is not carried; None if it may be. `part` is what is agreed of it."""
+        """Return why the local version is not sent; None if it may be. `part` is the agreed version."""
         known = agreed.held.get(here.name)
         if known is not None and (known.chain, known.stamp) == (part.chain, here.stamp):
             return known
@@ -240,7 +240,7 @@ class Guard:
         return None
 
     def _is_beginning(self, here: LocalPart, old: Callable[[], Theirs]) -> bool:
-        """True if a journal is only shorter than what is agreed: it was restored from an older copy."""
+        """True if a journal is a prefix of the agreed one: it was restored from an older copy."""
         if here.kind is PartKind.DOCUMENT or here.torn:
             return False
         with opened(self._fs, here) as file:
@@ -252,7 +252,7 @@ class Guard:
     def _theirs(
         self, here: LocalPart, found: Comparison, agreed: SyncedState | None, head: Head
     ) -> Held | None:
-        """Why the version there is not taken; None if it may be."""
+        """Return why the remote version is not taken; None if it may be."""
         theirs, matched = found.theirs[here.name], found.matched[here.name]
         pieces = (agreed.pieces.get(here.name) if agreed else None) or []
         chain = theirs.part.chain
@@ -300,7 +300,7 @@ class Guard:
         found.theirs[name] = fetch(self._remote, space, part, pieces, matched, found.spool)
 
     def _leave_doubtful(self, found: Comparison) -> None:
-        """Both versions of a document are kept when the sides agree: until then each pull would keep one more."""
+        """Hold both versions of a document until the sides agree: otherwise each pull would keep another copy."""
         for name, verdict in found.verdicts.items():
             if verdict is Verdict.CONFLICT and self._layout.rule(name).policy is Policy.KEEP_BOTH:
                 found.verdicts[name] = Verdict.HELD
@@ -310,7 +310,7 @@ class Guard:
     def _spoilt(
         self, here: LocalPart, part: PartHead, agreed: SyncedState, matched: Matched
     ) -> tuple[dict[Item, str], set[Item]]:
-        """The damaged files in a bundle, and all files of the agreed one, if there are damaged ones."""
+        """Return the damaged files in a bundle, and all files of the agreed one if there are any."""
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size)))
         if not any(self._may_be_spoilt(one) for one in items):
             return {}, set()
@@ -324,7 +324,7 @@ class Guard:
     def _whole_bundle(
         self, ref: SessionRef, here: LocalPart, spoilt: Collection[Item], before: Collection[Item]
     ) -> LocalPart:
-        """The bundle with the agreed files in the place of damaged ones."""
+        """Return the bundle with damaged files replaced by the agreed ones."""
         names = {one.name for one in spoilt}
         items = set(bundles.unpack_items(self._bytes(here, 0, here.size))).difference(spoilt)
         return self._laid_down(ref, here, items | {one for one in before if one.name in names})
@@ -336,13 +336,13 @@ class Guard:
         lines = list(bundles.pack_items(items))
         state = b"".join(lines)
         path = self._states.copies.get(ref.folder, f"{bundles.NAME} held", state, lambda: iter(lines))
-        # A stamp of its own: by that of the files, these would be taken for what was sent.
+        # A stamp of its own: with that of the files, this bundle would be taken for the one that was sent.
         return here._replace(path=path, size=len(state), stamp=(0, len(state), *here.stamp[2:]))
 
     # -- reading
 
     def _start(self, here: LocalPart, pieces: Sequence[Piece]) -> int:
-        """Where a line begins behind these pieces of a journal; 0 in a document."""
+        """Return the last line start within these pieces of a journal; 0 for a document."""
         if here.kind is PartKind.DOCUMENT or not pieces:
             return 0
         with LineFile(here.path, self._fs) as file:
@@ -350,7 +350,7 @@ class Guard:
             return next((end for end in ends if file.read(end - 1, 1) == b"\n"), 0)
 
     def _present(self, here: LocalPart, start: int) -> Version:
-        """The file here, with what stands behind its last line."""
+        """Return the local version, including the bytes behind its last line."""
         return Version(here.stamp[1], lambda: self._bytes(here, start, here.size, with_torn=True))
 
     def _version(self, theirs: Theirs, here: LocalPart, start: int) -> Version:
@@ -374,12 +374,12 @@ class Guard:
 
 
 def item_chain(one: Item) -> str:
-    """What stands for the bytes of a file of a bundle: the chain of one block that holds them."""
+    """Return the identity of a bundle file's bytes: the chain of a single block with them."""
     return follow(START, one.data)
 
 
 def _has_grown(here: LocalPart, pieces: Sequence[Piece] | None, matched: Matched) -> bool:
-    """True if the file still begins with all that was agreed of it, or is that; or if nothing was agreed."""
+    """True if the file still starts with everything agreed, or if nothing was agreed."""
     if pieces is None or matched.same:
         return True
     return here.kind is not PartKind.DOCUMENT and matched.pieces == len(pieces)

@@ -1,4 +1,4 @@
-"""Finds what is held back of a session without carrying anything. Changes nothing, here or there."""
+"""Search for versions that are held back, without synchronising. Changes nothing, here or on the remote."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from sessionary.sync.state import Held, States, SyncedState
 
 
 class HeldBack:
-    """Looks for damaged versions of the sessions of one layout.
+    """Finds damaged versions of the sessions of one layout.
 
     Args:
         fs: the file system.
-        layout: the sessions here.
-        remote: where agreed versions are fetched.
-        states: what was agreed.
-        rules: which files are carried.
-        surveyor: looks at the files here.
+        layout: the local sessions.
+        remote: the source of agreed versions.
+        states: the agreed states.
+        rules: which files are synchronised.
+        surveyor: reads local files.
         now: the clock.
     """
 
@@ -50,11 +50,11 @@ class HeldBack:
         self._guard = Guard(fs, layout, remote, states, now)
 
     def is_possible(self, agreed: SyncedState | None) -> bool:
-        """Whether a version of the session was held back when it was carried last."""
+        """True if a version of the session was held back at the last synchronisation."""
         return agreed is not None and bool(agreed.held or agreed.refused or agreed.head.held)
 
     def lacks_bytes(self, ref: SessionRef, agreed: SyncedState) -> bool:
-        """Whether a file here has fewer bytes than were agreed, by a look at each: most damage shows in that."""
+        """True if a local file is smaller than agreed, by its stat only: most damage shows in that."""
         if agreed.head.deleted:
             return False
         for part in agreed.head.parts:
@@ -68,15 +68,15 @@ class HeldBack:
     def find(
         self, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord | None
     ) -> tuple[Hold, ...]:
-        """The versions of a session's files that are not carried because they are damaged.
+        """Return the versions of a session's files that are not synchronised because they are damaged.
 
         Args:
             ref: the session.
-            agreed: what is agreed about it.
+            agreed: its agreed state.
             record: its head.
 
         Raises:
-            RemoteError, Corrupt, Unsupported, StorageFailed: this cannot be found out.
+            RemoteError, Corrupt, Unsupported, StorageFailed: this cannot be determined.
         """
         head = self._head(agreed, record)
         if head is None or head.deleted:

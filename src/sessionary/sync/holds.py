@@ -1,4 +1,4 @@
-"""How a session is reported of which a damaged version is held back, on this device and on the others."""
+"""Reporting of sessions with a damaged version that is held back, on this device or on others."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sessionary.sync.report import Hold, Outcome, SyncStatus, Undo, Where
 from sessionary.sync.state import Held
 
 LONGEST = 300
-"""So many characters of a reason go into a head."""
+"""Most characters of a reason in a head."""
 
 
 def marks_of(
     head: Head, device: str, held: Mapping[str, Held], ended: Collection[str] = ()
 ) -> dict[str, Mark]:
-    """What the next head says of versions that are held back: those of other devices as it does, ours as they are.
+    """Return the marks of the next head: those of other devices unchanged, ours as given.
 
-    Of the files in `ended` no other device holds a version back any more.
+    For files in `ended`, marks of other devices are removed.
     """
     others = {name: mark for name, mark in head.held.items() if mark.device != device and name not in ended}
     ours = {name: Mark(device, one.why[:LONGEST]) for name, one in held.items()}
@@ -39,16 +39,16 @@ def holds_of(
     refused: Mapping[str, Held] | None = None,
     other: Callable[[str], str | None] = lambda name: None,
 ) -> tuple[Hold, ...]:
-    """What is held back of a session: here, on the remote, and on other devices.
+    """Return what is held back of a session: here, on the remote, and on other devices.
 
     Args:
-        layout: where the files lie.
+        layout: the layout of the session.
         ref: the session.
-        head: that of the remote.
-        device: who this device is, if that is known.
-        held: the files here whose version is held back.
-        refused: the files whose version on the remote is not taken.
-        other: where such a version lies beside the file, if it does.
+        head: the remote head.
+        device: the name of this device, if known.
+        held: local files whose version is held back.
+        refused: files whose remote version is not taken.
+        other: returns the path of such a version beside the file, if any.
     """
     found = [
         Hold(name, Where.HERE, one.why, layout.path_of(ref, name), is_behind=one.is_behind)
@@ -67,9 +67,9 @@ def holds_of(
 
 
 def with_holds(outcome: Outcome, holds: Sequence[Hold], *, sent: bool = False) -> Outcome:
-    """An outcome that says what is held back. Such a session is never reported as in step.
+    """Return the outcome with what is held back. Such a session is never reported as in step.
 
-    With `sent` other files of it were sent.
+    `sent`: other files of it were sent.
     """
     if not holds:
         return outcome
@@ -95,9 +95,9 @@ def with_holds(outcome: Outcome, holds: Sequence[Hold], *, sent: bool = False) -
 
 
 def taken_back(layout: SyncLayout, name: str, kind: PartKind, before: int, after: int) -> bool:
-    """Whether a journal that was written anew is a conversation, or has fewer bytes than it had.
+    """True if a rewritten journal is a conversation, or became shorter.
 
-    The lines of others are put in order anew whenever two devices have written some: that takes nothing back.
+    Other journals are reordered whenever two devices have written: that loses nothing.
     """
     if kind is not PartKind.JOURNAL:
         return False
@@ -105,7 +105,7 @@ def taken_back(layout: SyncLayout, name: str, kind: PartKind, before: int, after
 
 
 def with_undo(outcome: Outcome, undo: Undo | None, note: str) -> Outcome:
-    """An outcome that says what was taken back, and how it is brought back."""
+    """Return the outcome with a note about rewound lines, and how to restore them."""
     if not note:
         return outcome
     return replace(outcome, note="; ".join(filter(None, (outcome.note, note))), undo=undo)
@@ -113,14 +113,12 @@ def with_undo(outcome: Outcome, undo: Undo | None, note: str) -> Outcome:
 
 def _words(hold: Hold) -> str:
     if hold.is_behind:
-        return (
-            f"{hold.file} was restored from an older copy and lacks lines that were sent; a pull brings them"
-        )
+        return f"{hold.file} was restored from an older copy and lacks lines that were sent; a pull restores them"
     if hold.where is Where.HERE:
         return f"{hold.file} is held back: {hold.why}"
     if hold.where is Where.ELSEWHERE:
         return f"another device holds its {hold.file} back: {hold.why}"
-    beside = f"; it lies beside as {os.path.basename(hold.other)}" if hold.other else ""
+    beside = f"; it is kept beside as {os.path.basename(hold.other)}" if hold.other else ""
     return f"the remote's {hold.file} is held back: {hold.why}{beside}"
 
 

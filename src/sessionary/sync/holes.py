@@ -1,8 +1,8 @@
-"""Blocks that a pull does not find: those that are not there yet, and those that are missing.
+"""Blocks that a pull does not find: not visible yet, or missing.
 
-A head is swapped after its blocks were put. A replica that lags may show it before them, and whoever tidies up puts a
-block back some seconds later. So a block that is not there may be on its way. If this machine has not found it minutes
-ago either, under the same head, it is missing: then only a machine that has the session whole can put it again.
+A head is swapped after its blocks were put. A lagging replica may show it before them, and a garbage collection may
+put a block back seconds later. So a block may only be late. If this machine did not find it minutes ago either, under
+the same head, it is missing: only a machine with the session can put it again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sessionary.sync.report import Outcome
 from sessionary.sync.state import Hole, States
 
 LATE: Final = timedelta(minutes=5)
-"""Far more than any store takes to show what was put."""
+"""Far more than any store needs to show what was put."""
 
 
 def explained(states: States, now: datetime, record: HeadRecord, head: Head, outcome: Outcome) -> Outcome:
-    """The outcome of a pull, and where bytes are missing or damaged, which device can put them again.
+    """Return the outcome of a pull, with the device that can repair missing or damaged data.
 
     Args:
-        states: what this machine remembers.
-        now: what time it is here.
-        record: the head that was pulled, as it is stored.
-        head: the same.
-        outcome: what became of it.
+        states: the sync state.
+        now: the local time.
+        record: the pulled head, as stored.
+        head: the same, decoded.
+        outcome: the outcome of the pull.
     """
     error = outcome.error
     if isinstance(error, Corrupt) or (isinstance(error, RemoteError) and is_unreadable(error)):
@@ -44,7 +44,7 @@ def explained(states: States, now: datetime, record: HeadRecord, head: Head, out
     if now - first < LATE:
         return outcome
     missing = RemoteError(
-        f"block {block} is missing on the remote; it was not there at {first.isoformat(timespec='seconds')} either",
+        f"block {block} is missing on the remote, as it was at {first.isoformat(timespec='seconds')}",
         operation="pull",
         session=head.session,
         details={**error.details, "device": head.device, "since": first.isoformat()},
@@ -56,5 +56,5 @@ def explained(states: States, now: datetime, record: HeadRecord, head: Head, out
 def _healer(head: Head) -> str:
     return (
         f"nothing here was changed; the device that heads call {head.device[:SHORT]} pushed this session last, at "
-        f"{head.at}: run `sessionary sync check --repair` there, or on another one that has it whole"
+        f"{head.at}: run `sessionary sync check --repair` there, or on another device with the session"
     )

@@ -1,16 +1,16 @@
-"""What a project is called on all machines: by its repository, since its path differs from one to the next.
+"""Shared names of projects: by repository, since paths differ between machines.
 
 In this order:
 
-- ``git:<host>/<path>``: where `origin` is, however its address is spelt, without users, passwords and ports;
-- ``root:<commit>``: the first commit of a repository that has no `origin` that others can reach;
-- ``folder:<name>``: the name of the folder, where there is no repository. Several folders may have one name: see
+- ``git:<host>/<path>``: the address of `origin`, normalised: without users, passwords and ports;
+- ``root:<commit>``: the first commit of a repository without an `origin` that others can reach;
+- ``folder:<name>``: the name of the folder, without a repository. Several folders may have one name: see
   `sync.bindings`.
 
-A project that is a folder below the top of its repository has its way from there behind it: ``…//packages/app``.
-Branches and work trees of a repository are one project.
+A project below the top of its repository has its relative path appended: ``…//packages/app``. Branches and work trees
+of a repository are one project.
 
-The files of git are read, without running it; only a first commit has to be asked for.
+The files of git are read without running it; git is run only to find a first commit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sessionary.model import SessionRef
 from sessionary.sync.bindings import BELOW, Bindings, base_of, folder_name, without_way
 
 PATIENCE = 10.0
-"""Seconds that git may take to tell the first commit."""
+"""Seconds that git may take to find the first commit."""
 
 _LINK = "gitdir:"
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
@@ -41,11 +41,11 @@ _CASELESS = {"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"}
 
 
 class Repository(NamedTuple):
-    """A repository that a folder lies in.
+    """The repository of a folder.
 
     Attributes:
         top: the top of the work tree.
-        git: the folder that all its work trees share.
+        git: the git folder that all its work trees share.
     """
 
     top: str
@@ -53,12 +53,12 @@ class Repository(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a folder is called.
+    """The derived name of a folder.
 
     Attributes:
         base: the name of its repository, or of the folder.
         way: the path from the top of the repository, with ``//`` in front; empty at the top.
-        folder: the real path of the folder whose name counts; None where a repository gives the name.
+        folder: the real path of the folder that gives the name; None if a repository gives it.
     """
 
     base: str
@@ -70,10 +70,10 @@ class Repositories:
     """Projects by their repositories.
 
     Args:
-        places: the folder of each project here, by what the layout calls the project.
-        find: for a project that is not in `places`, the folders that it may be.
-        prefer: which project here is meant by an identity, where several lie in one repository.
-        bindings: which projects the folders without a repository are.
+        places: the folder of each local project, by its layout name.
+        find: for a project that is not in `places`, its possible folders.
+        prefer: the local project for an identity, if several are in one repository.
+        bindings: the projects of folders without a repository.
         fs: the file system.
         patience: seconds that git may take.
     """
@@ -98,28 +98,28 @@ class Repositories:
         self._known: dict[str, str | NotFound] = {}
 
     def identity(self, ref: SessionRef) -> str | None:
-        """The name of a session's project that all machines share; None for a session without one.
+        """Return the shared name of a session's project; None for a session without one.
 
         Raises:
-            NotFound: the project is not on this machine, or a user has to say which of several projects it is.
-            RemoteError: the remote could not be asked which projects of that name it has.
+            NotFound: the project is not on this machine, or the user must choose one of several projects.
+            RemoteError: the projects of that name on the remote cannot be listed.
         """
         if ref.project is None:
             return None
         known = self._of(ref.project)
         if known is None:
             raise NotFound(
-                f"the folder of the project {ref.project} is not here, so its repository is not known",
+                f"the folder of the project {ref.project} is not on this machine, so its repository is unknown",
                 session=ref.session_id,
-                hint="say where it lies now, or carry it under the name that it has here",
+                hint="give its folder, or synchronise it under its local name",
             )
         return known
 
     def local(self, identity: str | None) -> str | None:
-        """The project of that name here.
+        """Return the local project of a shared name.
 
         Raises:
-            NotFound: there is none here, or a user has to say which it is; its sessions are held back.
+            NotFound: there is none here, or the user must choose; its sessions are held back.
         """
         if identity is None:
             return None
@@ -133,19 +133,19 @@ class Repositories:
                 return project
         raise NotFound(
             f"the repository {identity} is not known here",
-            hint="clone it, or say where it lies; its sessions wait on the other side",
+            hint="clone it, or give its folder; its sessions wait on the remote",
         )
 
     def names(self) -> list[str]:
-        """The projects whose folders are known here, by what the layout calls them."""
+        """Return the layout names of the projects whose folders are known here."""
         return list(self._places)
 
     def folder(self, project: str) -> str:
-        """Where a project of `names` lies."""
+        """Return the folder of a project of `names`."""
         return self._places[project]
 
     def named(self, project: str) -> Named | None:
-        """What the folder of a project is called, before it is bound; None if it is not here."""
+        """Return the derived name of a project's folder, before binding; None if it is not here."""
         if project not in self._names:
             place = self._places.get(project)
             folders = [place] if place is not None else sorted(self._find(project), key=self._is_outside)
@@ -188,11 +188,11 @@ class Repositories:
         return found
 
     def alike(self, base: str) -> set[str]:
-        """The real paths of the folders here whose name counts and is this one, ``folder:<name>``."""
+        """Return the real paths of local folders that are named by this ``folder:<name>``."""
         alike = set()
         for project, place in self._places.items():
             segments = os.path.realpath(place).split(os.sep)
-            if any(folder_name(segment) == base for segment in segments):  # else git need not be asked
+            if any(folder_name(segment) == base for segment in segments):  # otherwise git need not be run
                 named = self.named(project)
                 if named is not None and named.folder is not None and named.base == base:
                     alike.add(named.folder)
@@ -203,13 +203,13 @@ class Repositories:
 
 
 def identity_of(folder: str | os.PathLike[str], *, fs: Fs = OS_FS, patience: float = PATIENCE) -> str:
-    """What the project in a folder is called on all machines, if no other folder has its name."""
+    """Return the shared name of the project in a folder, if no other folder has its name."""
     named = name_of(folder, fs, patience)
     return named.base + named.way
 
 
 def name_of(folder: str | os.PathLike[str], fs: Fs = OS_FS, patience: float = PATIENCE) -> Named:
-    """What the project in a folder is called, and by what."""
+    """Return the derived name of the project in a folder, and its origin."""
     place = os.path.realpath(folder)
     repository = repository_of(place, fs)
     if repository is None:
@@ -226,7 +226,7 @@ def name_of(folder: str | os.PathLike[str], fs: Fs = OS_FS, patience: float = PA
 
 
 def repository_of(folder: str, fs: Fs = OS_FS) -> Repository | None:
-    """The repository that a folder lies in; None if it lies in none."""
+    """Return the repository of a folder; None if it has none."""
     place = os.path.realpath(folder)
     while True:
         git = _git_folder(fs, place)
@@ -239,7 +239,7 @@ def repository_of(folder: str, fs: Fs = OS_FS) -> Repository | None:
 
 
 def normal_address(url: str | None) -> str | None:
-    """An address of a repository as ``host/path``, in one spelling; None if no other machine can reach it."""
+    """Normalise the address of a repository to ``host/path``; None if no other machine can reach it."""
     found = _LONG.fullmatch(url or "")
     if found is not None:
         host, path = found[2], found[3]
@@ -254,7 +254,7 @@ def normal_address(url: str | None) -> str | None:
 
 
 def _git_folder(fs: Fs, place: str) -> str | None:
-    """The folder of git that the work tree at `place` belongs to, the shared one of all its work trees."""
+    """Return the git folder of the work tree at `place`, the one that all work trees share."""
     git = os.path.join(place, ".git")
     if _text(fs, os.path.join(git, "HEAD")) is None:
         link = _text(fs, git)
@@ -266,7 +266,7 @@ def _git_folder(fs: Fs, place: str) -> str | None:
 
 
 def _origin(fs: Fs, repository: Repository) -> str | None:
-    """The address of `origin`, as the configuration of the repository has it."""
+    """Return the address of `origin` from the configuration of the repository."""
     section: tuple[str, str | None] = ("", None)
     for line in (_text(fs, os.path.join(repository.git, "config")) or "").splitlines():
         if (head := _SECTION.fullmatch(line)) is not None:
@@ -279,9 +279,9 @@ def _origin(fs: Fs, repository: Repository) -> str | None:
 
 
 def _first_commit(fs: Fs, repository: Repository, patience: float) -> str | None:
-    """The first commit of a repository, the smallest where there are several; None if it cannot be told."""
+    """Return the first commit of a repository, the smallest if there are several; None if unknown."""
     if _text(fs, os.path.join(repository.git, "shallow")) is not None:
-        return None  # its oldest commit here is not its first
+        return None  # a shallow clone: its oldest commit is not the first
     command = ["git", "-C", repository.top, "rev-list", "--max-parents=0", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=patience, check=False, text=True)
@@ -293,6 +293,6 @@ def _first_commit(fs: Fs, repository: Repository, patience: float) -> str | None
 def _text(fs: Fs, path: str) -> str | None:
     try:
         data = read_bytes(fs, path)
-    except StorageFailed:  # a folder, no permission, a file where a folder was looked for
+    except StorageFailed:  # a folder, no permission, a file in place of a folder
         return None
     return None if data is None else data.decode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""A file as the other side has it: its blocks found, their chain followed back, their bytes proved.
+"""Remote files: blocks are found, their chain is followed back, their bytes are verified.
 
-A range of blocks may hold more than a head points to: blocks of pushes that lost a race, and those of forks, which
-share a space. Following the chain from the head backwards leaves all of them out. So nothing of a file can be proved
-before all of its blocks have been seen, and they are read several times until it is written: they wait in a spool,
-as they came, and not in memory. How much may wait there is bounded, whatever the other side gives out.
+A range of blocks may contain more than a head refers to: blocks of pushes that lost a race, and of forks, which share
+a space. Following the chain backwards from the head excludes them. So nothing of a file can be verified before all of
+its blocks have been seen, and they are read several times: they are stored in a spool, not in memory. The amount is
+limited, whatever the remote returns.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from sessionary.sync.remote import Remote
 CHUNK = 1 << 20
 
 MISSING = "missing"
-"""In the details of an error: the block that a head points to and that is not there (yet)."""
+"""Key in the details of an error: the id of a block that a head refers to and that is missing (yet)."""
 
 
 class FetchedBlock(NamedTuple):
-    """A block that was fetched.
+    """A fetched block.
 
     Attributes:
         id: its id.
-        chain: the chain up to and with it.
+        chain: the chain including it.
         prev: the chain before it.
-        raw: how many bytes of the file it holds.
-        slot: where it lies in the spool, as it came.
+        raw: number of bytes of the file in it.
+        slot: its position in the spool, as it arrived.
     """
 
     id: str
@@ -58,15 +58,15 @@ class FetchedBlock(NamedTuple):
 
 
 class Theirs(NamedTuple):
-    """A file of the other side.
+    """A remote file.
 
     Attributes:
-        part: what the head says of it.
-        start: up to which byte it is known to be what the file here begins with.
-        pieces: where all of its blocks end.
+        part: its entry in the head.
+        start: length of the prefix that is known to equal the local file.
+        pieces: ends of all of its blocks.
         fetched: the blocks behind `start`.
-        spool: where they lie.
-        whole: all of its bytes, where they lie in the head.
+        spool: the spool with the blocks.
+        whole: all of its bytes, if they are stored in the head.
     """
 
     part: PartHead
@@ -77,10 +77,10 @@ class Theirs(NamedTuple):
     whole: bytes | None
 
     def rest(self, here: Bytes | None) -> Iterator[bytes]:
-        """The bytes behind `start`. The file here gives those before it, against which they were compressed.
+        """Yield the bytes behind `start`. The local file supplies the bytes before, as the dictionary.
 
         Raises:
-            Corrupt: a block does not hold what its id says.
+            Corrupt: a block does not match its id.
             StorageFailed: the spool cannot be read.
         """
         if self.whole is not None:
@@ -94,7 +94,7 @@ class Theirs(NamedTuple):
             yield unpack(one.id, self.spool.get(one.slot))._replace(chain=one.chain)
 
     def all(self, here: Bytes | None) -> Iterator[bytes]:
-        """All of its bytes: what the file here begins with, then the rest."""
+        """Yield all of its bytes: the common prefix from the local file, then the rest."""
         at = 0
         while here and at < self.start:
             chunk = here.read(at, min(CHUNK, self.start - at))
@@ -108,29 +108,29 @@ class Theirs(NamedTuple):
 def fetch(
     remote: Remote, space: str, part: PartHead, agreed: Sequence[Piece], begins: int, spool: Spool
 ) -> Theirs:
-    """The blocks of a file that the file here does not begin with.
+    """Fetch the blocks of a file behind the common prefix with the local file.
 
     Args:
-        remote: the other side.
-        space: where its blocks lie.
-        part: what the head says of the file.
-        agreed: the pieces that were agreed of it.
-        begins: with how many of these the file here begins.
-        spool: where to lay down what comes.
+        remote: the remote.
+        space: the space of its blocks.
+        part: its entry in the head.
+        agreed: the agreed pieces.
+        begins: number of agreed pieces that the local file starts with.
+        spool: stores the blocks.
 
     Raises:
-        RemoteError: a block that the head points to is not there (yet), see `MISSING`; or the other side failed.
-        StorageFailed: it cannot be laid down.
-        Corrupt: head and blocks contradict one another.
+        RemoteError: a block of the head is missing (yet), see `MISSING`; or the remote failed.
+        StorageFailed: the blocks cannot be stored.
+        Corrupt: head and blocks contradict each other.
     """
     if part.data is not None:
         return _from_head(part, spool)
     first = min(begins, part.n)
-    # The blocks before them hold a byte each at least.
+    # The blocks before them hold at least one byte each.
     behind = Range(space, part.name, first, part.n, part.size - first)
     chain = _chain(remote, spool, behind, part.chain)
     if first and (chain[0].prev if chain else part.chain) != agreed[first - 1].chain:
-        # It was rewound there to before what we have: only the beginning of the chain can tell where they part.
+        # It was rewound to before the local version: only the whole chain shows where they diverge.
         before = chain[0].prev if chain else part.chain
         most = part.size - sum(one.raw for one in chain)
         chain = _chain(remote, spool, Range(space, part.name, 0, first, most), before) + chain
@@ -140,19 +140,19 @@ def fetch(
         )
         chain = chain[first:]
     if not first and (chain[0].prev if chain else part.chain) != START:
-        raise _damaged(f"the chain of {part.name} does not begin at its beginning")
+        raise _damaged(f"the chain of {part.name} is incomplete at its start")
     return _with_ends(part, list(agreed[:first]), chain, spool)
 
 
 def fetch_version(remote: Remote, space: str, name: str, n: int, chain: str, spool: Spool) -> Theirs:
-    """An earlier version of a file, of which a head knows only the number of its blocks and its chain.
+    """Fetch an earlier version of a file, known only by its number of blocks and its chain.
 
     Raises:
         RemoteError, StorageFailed, Corrupt: as `fetch`.
     """
     blocks = _chain(remote, spool, Range(space, name, 0, n, n * BLOCK), chain)
     if not blocks or blocks[0].prev != START:
-        raise _damaged(f"the chain of {name} does not begin at its beginning")
+        raise _damaged(f"the chain of {name} is incomplete at its start")
     part = PartHead(name, "", sum(one.raw for one in blocks), n, chain)
     return _with_ends(part, [], blocks, spool)
 
@@ -168,7 +168,7 @@ def _with_ends(part: PartHead, pieces: list[Piece], chain: list[FetchedBlock], s
 
 
 def _chain(remote: Remote, spool: Spool, of: Range, last: str) -> list[FetchedBlock]:
-    """The blocks of a range that the chain leads to which ends with `last`."""
+    """Return the blocks of a range on the chain that ends with `last`."""
     if of.first >= of.stop:
         return []
     key = part_key(of.name)
@@ -203,11 +203,11 @@ def _slot(name: str, one: Arrived, late: Mapping[str, Slot], of: Range) -> Slot:
 
 def _not_there(name: str, of: Range) -> RemoteError:
     return RemoteError(
-        f"block {name} of {of.name} is not there yet",
+        f"block {name} of {of.name} is not on the remote yet",
         retryable=True,
         operation="pull",
         details={MISSING: name},
-        hint="another machine is pushing, or the other side is behind; pull again",
+        hint="another machine is pushing, or the remote lags; pull again",
     )
 
 
@@ -217,22 +217,22 @@ def _from_head(part: PartHead, spool: Spool) -> Theirs:
 
 
 def inline_bytes(part: PartHead) -> bytes:
-    """The bytes of a document that lies in the head.
+    """Return the bytes of a document that is stored in the head.
 
     Raises:
-        Corrupt: they are not what the head says.
+        Corrupt: they do not match the head.
     """
     assert part.data is not None
     if part.size > LARGEST_DOCUMENT:
         raise _damaged(f"the head claims {part.size} bytes of {part.name}")
     try:
         if zstandard.get_frame_parameters(part.data).content_size != part.size:
-            raise _damaged(f"{part.name} in the head is longer than it says")
+            raise _damaged(f"{part.name} in the head is longer than stated")
         raw = zstandard.ZstdDecompressor().decompress(part.data, max_output_size=part.size)
     except zstandard.ZstdError as error:
         raise _damaged(f"{part.name} in the head cannot be read: {error}") from None
     if len(raw) != part.size or follow(START, raw) != part.chain:
-        raise _damaged(f"{part.name} in the head is not what its chain says")
+        raise _damaged(f"{part.name} in the head does not match its chain")
     return raw
 
 

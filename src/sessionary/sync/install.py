@@ -1,8 +1,7 @@
-"""A session that is not here yet: filled out of sight, and then there at once.
+"""Installation of a session that is not here yet: staged in a hidden folder, then renamed into place.
 
-Its files are written into a hidden folder beside its place, which is renamed. Where something lies at its place that is
-no session (the folder of a parent that has not come yet, or what is left of a trashed one), the files are moved in one
-by one, those last that make it a session.
+If something else is in its place (the folder of a parent that has not arrived yet, or leftovers of a trashed
+session), the files are moved in one by one, the files that make it a session last.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ from sessionary.sync.local_files import LocalPart, opened
 
 STAGED = ".pull-"
 LONGEST_NAME = 255
-"""The most bytes that a file name may have."""
+"""Most bytes of a file name."""
 
 
 def refuse_strangers(layout: SyncLayout, head: Head) -> None:
-    """Refuse a head that names a file which no such session can have, or an owner of what is no ledger.
+    """Refuse a head that names a file which no such session can have, or an owner of a file that is not a ledger.
 
     Raises:
         Invalid: it does.
     """
     only = layout.single_file(head.session)
-    is_emptied = head.deleted and not head.parts  # of a tombstone only the name may be left
+    is_emptied = head.deleted and not head.parts  # a tombstone may have no parts
     if (
         only is not None
         and not is_emptied
         and [(part.name, part.kind) for part in head.parts] != [(only, _kind(layout, only))]
     ):
-        # What else it names would be written over this one file, around the rule of that; with nothing in it that
-        # is carried, a folder would take its place.
+        # Other parts would be written over this one file, bypassing its rule; without any synchronised part, a folder
+        # would take its place.
         raise Invalid(
             f"the head of {head.session} does not name {only!r} and nothing else, as it must",
             session=head.session,
@@ -86,14 +85,14 @@ def _is_strange(layout: SyncLayout, name: str) -> bool:
 
 def _stranger(head: Head, name: str) -> Invalid:
     return Invalid(
-        f"the head of {head.session} names a file {name!r}, which no such session has",
+        f"the head of {head.session} names a file {name!r}, which such a session cannot have",
         session=head.session,
         operation="pull",
     )
 
 
 class Placer:
-    """Puts sessions where none is."""
+    """Installs sessions that do not exist here."""
 
     def __init__(self, fs: Fs, layout: SyncLayout) -> None:
         self._fs = fs
@@ -109,13 +108,13 @@ class Placer:
         mine: Mapping[str, LocalPart],
         device: str,
     ) -> str:
-        """The other side's version of a session in a hidden folder beside its place. Durable on return.
+        """Write the remote version of a session to a hidden folder beside its place. Durable on return.
 
-        The folder has the device in its name: one device has one pull under way, but two of them (a program with a
-        memory of its own, a home that two machines share) may bring the same session to the same place at once.
+        The folder name contains the device: a device runs one pull at a time, but two devices (a program with its own
+        sync state, a home shared by two machines) may install the same session at the same time.
 
         Raises:
-            Corrupt, StorageFailed: nothing of it is left; on a full disk, it would be the room that others need.
+            Corrupt, StorageFailed: the folder was removed; on a full disk it would block others.
         """
         own = f"{STAGED}{name[:16]}-{part_key(device)}"
         staged = os.path.join(os.path.dirname(ref.folder), own)
@@ -154,13 +153,13 @@ class Placer:
             atomic.create(path, one.data, fs=self._fs)
 
     def enter(self, staged: str, ref: SessionRef) -> None:
-        """Put a session that was staged in its place.
+        """Move a staged session into place.
 
         Durability: when this returns, it survives a power cut; until then no list shows it in part.
 
         Raises:
-            Unsupported: a file would be written out of the store.
-            StorageFailed: the disk refused.
+            Unsupported: a file would be written outside the store.
+            StorageFailed: a file cannot be moved.
         """
         names = list(self._files(staged))
         for name in names:
@@ -176,7 +175,7 @@ class Placer:
             atomic.move_folder(staged, ref.folder, fs=self._fs)
 
     def clear(self, staged: str) -> None:
-        """Remove what was staged and is not wanted."""
+        """Remove a staged session that is not needed."""
         if stat_or_none(self._fs, staged) is not None:
             atomic.erase_tree(staged, fs=self._fs)
 
@@ -200,12 +199,12 @@ class Placer:
                 yield os.path.join(below, name)
 
     def _order(self, name: str) -> tuple[bool, str]:
-        """Documents that change last: they are what makes a folder a session."""
+        """Sort key: mutable documents last, because they make a folder a session."""
         is_document = self._layout.part_kind(name) is PartKind.DOCUMENT
         return is_document and self._layout.rule(name).policy is not Policy.IMMUTABLE, name
 
     def _move_in(self, source: str, target: str, name: str) -> None:
-        """Move one file in. What has its name already is kept."""
+        """Move one file in. An existing file of that name is kept."""
         data = read_bytes(self._fs, target)
         if data is not None:
             ours = read_bytes(self._fs, source) or b""

@@ -1,9 +1,9 @@
 """Symbolic links that lead out of a store: nothing is read, sent or written through them.
 
-A link can give a session, a project or a file of a session any place of the machine. What lies there was never chosen
-to be carried, and a pull would replace it. So such a session, or such a file, stays as it is and is reported, and
-all others go on. A link that leads to another place in the store is followed. So is one in the place of the store
-itself: that is how a store is kept on another disk.
+A link can replace a session, a project or a file by any path of the machine. Its target was never chosen for
+synchronisation, and a pull would overwrite it. So such a session or file is left unchanged and reported; all others
+are processed. A link within the store is followed. So is a link in place of the store itself, which is a way to keep
+a store on another disk.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from sessionary.model import SessionRef
 from sessionary.sync.report import Outcome, SyncStatus
 
 LINK = "link"
-"""The key of the details of an error under which the link stands."""
+"""Key in the details of an error: the path of the link."""
 
 
 class Links:
-    """Finds the links that lead out of the store of one layout.
+    """Finds links that lead out of the store of one layout.
 
     Args:
         fs: the file system.
-        layout: the sessions here.
+        layout: the local sessions.
     """
 
     def __init__(self, fs: Fs, layout: SyncLayout) -> None:
@@ -36,47 +36,47 @@ class Links:
         self._home = os.path.abspath(layout.home)
 
     def before(self, ref: SessionRef) -> str | None:
-        """The link behind which a session lies out of the store; None if there is none."""
+        """Return the link on the path of a session that leads out of the store; None without one."""
         folder = os.path.abspath(ref.folder)
         start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
         return self._first(start, folder)
 
     def of(self, ref: SessionRef, path: str) -> str | None:
-        """As `before`, for a file of a session that does not lie out of the store itself."""
+        """As `before`, for a file of a session that is itself inside the store."""
         path, folder = os.path.abspath(path), os.path.abspath(ref.folder)
         if _is_below(path, folder):
             return self._first(folder, path)
         return self._first(self._home, path) if _is_below(path, self._home) else None
 
     def refuse(self, ref: SessionRef) -> None:
-        """Refuse a session that lies out of the store.
+        """Refuse a session outside the store.
 
         Raises:
-            Unsupported: it does.
+            Unsupported: it is outside.
         """
         link = self.before(ref)
         if link is not None:
             raise self._error(
-                ref, link, f"{ref.session_id} lies behind a symbolic link out of the store, {link}"
+                ref, link, f"{ref.session_id} is behind a symbolic link out of the store, {link}"
             )
 
     def refuse_file(self, ref: SessionRef, path: str) -> None:
-        """Refuse a file of a session that lies out of the store.
+        """Refuse a file of a session that is outside the store.
 
         Raises:
-            Unsupported: it does.
+            Unsupported: it is outside.
         """
         link = self.of(ref, path)
         if link is not None:
             raise self._error(ref, link, _words({os.path.basename(path): link}))
 
-    def told(self, ref: SessionRef, outcome: Outcome, left_out: Mapping[str, str]) -> Outcome:
-        """An outcome that says which files were left out. Such a session is never reported as in step.
+    def with_left_out(self, ref: SessionRef, outcome: Outcome, left_out: Mapping[str, str]) -> Outcome:
+        """Return the outcome with the files that were left out. Such a session is never reported as in step.
 
         Args:
             ref: the session.
-            outcome: what became of the other files.
-            left_out: those that lie out of the store, each with the link.
+            outcome: the outcome of the other files.
+            left_out: files outside the store, with their links.
         """
         if not left_out:
             return outcome
@@ -86,7 +86,7 @@ class Links:
         return replace(outcome, standing=standing, note=note, error=error)
 
     def error(self, ref: SessionRef, left_out: Mapping[str, str]) -> Unsupported:
-        """The error for a session of which these files are left out."""
+        """Return the error for a session with these files left out."""
         return self._error(ref, min(left_out.values()), _words(left_out))
 
     def _error(self, ref: SessionRef, link: str, words: str) -> Unsupported:
@@ -96,18 +96,18 @@ class Links:
             path=link,
             session=ref.session_id,
             details={LINK: link, "leads_to": os.path.realpath(link)},
-            hint=f"put what {link} leads to in its place; to keep all of {self._home} elsewhere, link that folder",
+            hint=f"replace {link} by its target; to keep all of {self._home} elsewhere, link that folder",
         )
 
     def _first(self, start: str, path: str) -> str | None:
-        """The first link between a folder of the store and a path below it that leads out of the store."""
+        """Return the first link between a folder of the store and a path below it that leads out of the store."""
         at = start
         for segment in os.path.relpath(path, start).split(os.sep):
             at = os.path.join(at, segment)
             try:
                 found = self._fs.lstat(at)
             except OSError:
-                return None  # nothing lies there, so nothing is read through it
+                return None  # the path does not exist, so nothing is read through it
             if stat.S_ISLNK(found.st_mode) and not self._is_inside(os.path.realpath(at), start):
                 return at
         return None
@@ -119,7 +119,7 @@ class Links:
 
 
 def is_link(error: object) -> bool:
-    """True for the error of a session or a file that lies out of the store."""
+    """True for the error of a session or file outside the store."""
     return isinstance(error, Unsupported) and LINK in error.details
 
 
@@ -127,7 +127,9 @@ def _words(left_out: Mapping[str, str]) -> str:
     names = ", ".join(sorted(left_out))
     links = ", ".join(sorted(set(left_out.values())))
     is_one = len(left_out) == 1
-    return f"{names} {'is' if is_one else 'are'} not carried: {links} is a symbolic link out of the store"
+    return (
+        f"{names} {'is' if is_one else 'are'} not synchronised: {links} is a symbolic link out of the store"
+    )
 
 
 def _is_below(path: str, folder: str) -> bool:

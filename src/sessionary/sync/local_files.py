@@ -1,8 +1,7 @@
-"""The files of one session as they are here, and how much of them the other side is known to have.
+"""Local files of a session, and how much of them the remote is known to have.
 
-What is carried is not always a file as it lies here: the files that are made once and never changed go as one bundle,
-and where text is blacked out, what goes is the black one. Either is laid down as a copy, and a file like any other from
-then on.
+Not every part is a file on disk: immutable files are sent together as one bundle, and with redaction the redacted
+copy is sent. Both are stored as derived files, and then handled like any other file.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ CHUNK = 1 << 20
 
 
 class LocalPart(NamedTuple):
-    """A file that is carried, as it is here.
+    """A local file to synchronise.
 
     Attributes:
-        name: relative to the session's folder.
+        name: path relative to the session's folder.
         kind: how it changes.
-        path: where its bytes lie that are carried.
-        size: the bytes that count: of a journal, those of its whole lines.
-        stamp: inode, size and times, all of the file's bytes counted.
-        touched: seconds since 1970 when it was last changed.
-        torn: the bytes behind the last newline of a journal: torn, or still being written.
-        origin: where it lies itself, if what is carried is a copy of it with something blacked out; else ``""``.
+        path: path of the bytes to send.
+        size: number of bytes to send: of a journal, those of its whole lines.
+        stamp: inode, full size and times of the file.
+        touched: time of its last change, in seconds since 1970.
+        torn: number of bytes behind the last newline of a journal: torn, or still being written.
+        origin: path of the original, if a redacted copy is sent; else ``""``.
     """
 
     name: str
@@ -56,26 +55,29 @@ class LocalPart(NamedTuple):
     origin: str = ""
 
     def changed(self, now: float) -> float:
-        """When it was changed last, by those of its times that can be believed at that moment."""
+        """Return the time of its last change, by those of its times that are plausible at this moment."""
         modified, status = self.stamp[2] / 1e9, self.stamp[3] / 1e9
         return max(changed_at(now, modified, status), changed_at(now, status, modified))
 
 
 class Matched(NamedTuple):
-    """How a file compares with what was agreed of it: how many pieces it begins with, and whether that is all."""
+    """Comparison with the agreed version.
+
+    The number of agreed pieces that a file starts with, and whether it is the same.
+    """
 
     pieces: int
     same: bool
 
 
 class Surveyor:
-    """Looks at the files of sessions.
+    """Reads the files of sessions.
 
     Args:
         fs: the file system.
         layout: the layout of the sessions.
-        rules: what is carried, and what is blacked out.
-        copies: where bundles and black text are laid down.
+        rules: what is synchronised, and what is redacted.
+        copies: stores bundles and redacted files.
     """
 
     def __init__(self, fs: Fs, layout: SyncLayout, rules: Rules, copies: Copies) -> None:
@@ -87,15 +89,15 @@ class Surveyor:
         self._left_out: dict[str, dict[str, str]] = {}
 
     def survey(self, ref: SessionRef) -> dict[str, LocalPart]:
-        """The files of a session that are carried. Reads the end of each journal, and what has to be copied.
+        """Return the files of a session to synchronise. Reads the end of each journal, and files that must be copied.
 
-        Files that lie out of the store are left out, and all that are made once if one of those does: see `left_out`.
+        Files outside the store are left out, and all immutable files if one of them is outside: see `left_out`.
 
         Raises:
-            NotFound: the session is gone.
-            StorageFailed: a file cannot be looked at.
-            Invalid: a file cannot be blacked out without breaking it.
-            Unsupported: the session lies out of the store.
+            NotFound: the session does not exist any more.
+            StorageFailed: a file cannot be examined.
+            Invalid: a file cannot be redacted without breaking it.
+            Unsupported: the session is outside the store.
         """
         self.links.refuse(ref)
         found: dict[str, LocalPart] = {}
@@ -122,9 +124,9 @@ class Surveyor:
         return found
 
     def left_out(self, ref: SessionRef, names: Iterable[str] = ()) -> dict[str, str]:
-        """The files that the last survey of a session has left out, each with the link out of the store.
+        """Return the files that the last survey of a session left out, with the links that lead out of the store.
 
-        And those of these names that lie out of the store, be they there or not.
+        Also those of `names` that are outside the store, whether they exist or not.
         """
         found = dict(self._left_out.get(ref.folder, {}))
         for name in names:
@@ -133,14 +135,14 @@ class Surveyor:
                 found |= {} if link is None else {name: link}
         return found
 
-    def told(self, ref: SessionRef, outcome: Outcome, head: Head | None) -> Outcome:
-        """An outcome that says which files were left out, those that only a head names included."""
+    def with_left_out(self, ref: SessionRef, outcome: Outcome, head: Head | None) -> Outcome:
+        """Return the outcome with the files that were left out, including those that only a head names."""
         parts = head.parts if head is not None and not head.deleted else ()
         names = (part.name for part in parts if self._rules.carries(kind_of(part)))
-        return self.links.told(ref, outcome, self.left_out(ref, names))
+        return self.links.with_left_out(ref, outcome, self.left_out(ref, names))
 
     def is_open(self, ref: SessionRef) -> bool:
-        """False if a file of a session lies out of the store. Reads none."""
+        """False if a file of a session is outside the store. Reads no file."""
         return all(
             self.links.of(ref, part.path) is None
             for part in self._layout.parts(ref)
@@ -148,7 +150,7 @@ class Surveyor:
         )
 
     def closed(self, ref: SessionRef, names: Iterable[str] = ()) -> set[str]:
-        """What the last survey has left out, and those of these parts that lie out of the store too."""
+        """Return what the last survey left out, and those of these parts that are outside the store."""
         found = {*self.left_out(ref, names)}
         return found | {bundles.NAME} if any(map(self._is_once, found)) else found
 
@@ -156,11 +158,11 @@ class Surveyor:
         return self._layout.rule(name).policy is Policy.IMMUTABLE
 
     def _is_carried(self, part: Part) -> bool:
-        """False for what the rules leave out, and for what no other device would take."""
+        """False for files that the rules exclude, and for files that no other device accepts."""
         return self._rules.carries(part.kind) and self._layout.part_kind(part.name) is not None
 
     def items(self, ref: SessionRef) -> dict[str, bundles.Item]:
-        """The files of a session that are made once, by their paths, as they are carried."""
+        """Return the immutable files of a session by path, in the form in which they are sent."""
         found = {}
         for part in self._layout.parts(ref):
             if self._is_carried(part) and self._is_once(part.name):
@@ -220,7 +222,7 @@ class Surveyor:
 
 
 def lines_until(file: LineFile, size: int) -> Iterator[bytes]:
-    """The lines of the first `size` bytes of a file, without their newlines."""
+    """Yield the lines of the first `size` bytes of a file, without their newlines."""
     rest, at = b"", 0
     while at < size:
         chunk = file.read(at, min(CHUNK, size - at))
@@ -240,13 +242,13 @@ def _packed(stamp: Stamp) -> bytes:
 
 
 def match(fs: Fs, part: LocalPart, pieces: Sequence[Piece] | None, seen: Stamp | None) -> Matched:
-    """How a file compares with what was agreed. Not read if it is as it was seen then, else read once.
+    """Compare a file with the agreed version. Not read if its stamp is unchanged, else read once.
 
     Args:
         fs: the file system.
         part: the file.
-        pieces: what was agreed; None if nothing was.
-        seen: the stamp that it had when it was what was agreed.
+        pieces: the agreed pieces; None if there are none.
+        seen: its stamp when it had the agreed content.
     """
     if pieces is None:
         return Matched(0, False)
@@ -259,14 +261,14 @@ def match(fs: Fs, part: LocalPart, pieces: Sequence[Piece] | None, seen: Stamp |
 
 
 def settled(parts: Mapping[str, LocalPart], same: Sequence[str], now: float) -> dict[str, Stamp]:
-    """The stamps by which these files can be known again: of those that were left alone long enough."""
+    """Return the stamps that identify unchanged files later: of files that were quiet for long enough."""
     return {
         name: parts[name].stamp for name in same if name in parts and parts[name].touched < now - MTIME_GRACE
     }
 
 
 def tip(fs: Fs, part: LocalPart, pieces: Sequence[Piece]) -> str:
-    """The chain of a whole file that begins with these pieces."""
+    """Return the chain of a whole file that starts with these pieces."""
     at, chain = pieces[-1] if pieces else Piece(0, START)
     with LineFile(part.path, fs) as file:
         for end in cut(file, at, part.size):
@@ -275,7 +277,7 @@ def tip(fs: Fs, part: LocalPart, pieces: Sequence[Piece]) -> str:
 
 
 def begins_with(fs: Fs, part: LocalPart, other: LocalPart) -> bool:
-    """True if the second file begins with all bytes of the first; what is blacked out is not compared, so False."""
+    """True if the second file starts with all bytes of the first; False for redacted files, which are not compared."""
     if part.origin or other.size < part.size:
         return False
     with LineFile(part.path, fs) as file, LineFile(other.path, fs) as longer:
@@ -287,7 +289,7 @@ def begins_with(fs: Fs, part: LocalPart, other: LocalPart) -> bool:
 
 @contextmanager
 def opened(fs: Fs, part: LocalPart | None) -> Iterator[LineFile | None]:
-    """The file open for reading; None if there is none."""
+    """Open the file for reading; None without a file."""
     if part is None:
         yield None
         return

@@ -1,9 +1,9 @@
-"""Two versions of a journal brought together, so that both sides reach the same bytes whoever does it. Pure.
+"""Merge of two versions of a journal, so that both sides get the same bytes. Pure.
 
-What both begin with stays as it is: it was read by many already. Behind that stand the lines of both, in the order of
-their times; where the times are equal, of the device whose name is smaller first, and of one device as it wrote them.
-A line that cannot say its time stays behind the one before it. A line that both have stands once; one that a side has
-twice, it meant twice.
+The common beginning stays unchanged: readers may have consumed it. Behind it come the lines of both, sorted by time;
+for equal times the device with the smaller name comes first, and the lines of one device keep their order. A line
+without a time stays behind the line before it. A line that both versions have is kept once; a line that one version
+has twice is kept twice.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Side(NamedTuple):
     """One version of a journal.
 
     Attributes:
-        device: whose it is.
-        lines: its lines behind what both begin with, without newlines.
+        device: its device.
+        lines: its lines behind the common beginning, without newlines.
     """
 
     device: str
@@ -32,11 +32,11 @@ class Side(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Both versions in one.
+    """The merged version.
 
     Attributes:
-        lines: the lines behind what both begin with.
-        doubled: of a ledger, the lines that gave way because another one has their key.
+        lines: the lines behind the common beginning.
+        doubled: of a ledger, the lines that were dropped because another one has their key.
     """
 
     lines: list[bytes]
@@ -52,13 +52,13 @@ class _Line(NamedTuple):
 
 
 def merge(rule: Rule, common: Sequence[bytes], mine: Side, theirs: Side) -> Merged:
-    """Bring two versions together.
+    """Merge two versions.
 
     Args:
-        rule: under which keys a line says its time, and what makes it unlike all others.
-        common: the lines that both begin with.
-        mine: what is here.
-        theirs: what is on the other side.
+        rule: the keys of a line's time, and of its identity.
+        common: the common beginning.
+        mine: the local version.
+        theirs: the remote version.
     """
     lines = _once(_read(rule, mine, _BEFORE_ALL), _read(rule, theirs, _BEFORE_ALL))
     lines.sort(key=lambda line: (line.time, line.device, line.offset))
@@ -68,7 +68,7 @@ def merge(rule: Rule, common: Sequence[bytes], mine: Side, theirs: Side) -> Merg
 
 
 def _once(mine: list[_Line], theirs: list[_Line]) -> list[_Line]:
-    """The lines of both; of those that are equal as many as the side has that has more of them."""
+    """Combine the lines of both; equal lines as often as the side that has more of them."""
     ours, others = _by_bytes(mine), _by_bytes(theirs)
     kept: list[_Line] = []
     for raw in ours.keys() | others.keys():
@@ -85,7 +85,7 @@ def _by_bytes(lines: list[_Line]) -> dict[bytes, list[_Line]]:
 
 
 def _one_for_each_key(rule: Rule, common: Sequence[bytes], lines: list[_Line]) -> Merged:
-    seen = Counter(key for raw in common if (key := _told(rule, raw)[1]) is not None)
+    seen = Counter(key for raw in common if (key := _time_and_key(rule, raw)[1]) is not None)
     kept, doubled = [], []
     for line in lines:
         if line.key is not None and seen[line.key]:
@@ -99,14 +99,14 @@ def _one_for_each_key(rule: Rule, common: Sequence[bytes], lines: list[_Line]) -
 def _read(rule: Rule, side: Side, time: datetime) -> list[_Line]:
     found = []
     for offset, raw in enumerate(side.lines):
-        told, key = _told(rule, raw)
-        time = told or time
+        own_time, key = _time_and_key(rule, raw)
+        time = own_time or time
         found.append(_Line(time, side.device, offset, raw, key))
     return found
 
 
-def _told(rule: Rule, raw: bytes) -> tuple[datetime | None, str | None]:
-    """The time and the key that a line says; None for what it does not."""
+def _time_and_key(rule: Rule, raw: bytes) -> tuple[datetime | None, str | None]:
+    """Return the time and the key of a line; None for a missing one."""
     try:
         value = decode(raw)
     except Undecodable:
@@ -118,7 +118,7 @@ def _told(rule: Rule, raw: bytes) -> tuple[datetime | None, str | None]:
 
 
 def instant(value: Any) -> datetime | None:
-    """The time that a value in ISO 8601 says, in UTC where it names no zone; None if it says none."""
+    """Parse an ISO 8601 time, UTC by default; None if it is not one."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Writes beside each ledger of a session which device its head names."""
+"""Owner files: each pull stores beside a ledger the device that its head names as the only consumer."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a pull changes here: new sessions, longer ones, ones that were rewound or trashed elsewhere, and conflicts.
+"""Pull of single sessions: new, continued, rewound and trashed ones, and conflicts.
 
-The network comes first, the lock second: what is fetched is compared with the files as they were, and under the lock
-they are looked at again. If they have changed meanwhile, it begins anew.
+Fetched data is compared with the local files first, without the lock; under the lock the files are checked again. If
+they have changed meanwhile, the pull starts over.
 
-A new session appears whole, by the rename of a folder that was filled beside it. So does the other side's version when
-what is here gives way: the folder here is *moved* to the sibling's name, not copied, so that no word of it is ever
-there twice, whenever it is cut off.
+A new session appears at once, by the rename of a staged folder. So does the remote version when the local one gives
+way: the local folder is *moved* to the sibling's name, not copied, so that no message exists twice, wherever it is
+interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup, rewinds
 from sessionary.sync.apply import Writer
 from sessionary.sync.blocks import Piece
-from sessionary.sync.conflicts import FOR_A_PERSON
+from sessionary.sync.conflicts import FOR_USER
 from sessionary.sync.diff import Comparison, Verdict, compare, fetch_rest, moved
 from sessionary.sync.guard import THEIRS, Guard, Judged
 from sessionary.sync.heads import Head
@@ -42,19 +42,19 @@ from sessionary.sync.verify_blocks import named
 
 TRIES = 3
 SIBLINGS = 100
-"""So many times the same bytes of a session may give way, with another session in the place of each sibling."""
+"""Number of siblings for the same bytes of a session, if other sessions have taken their names."""
 
 InUse = Callable[[SessionRef], str | bool | None]
-"""Whether a running agent has a session open, or why it must be taken for that, in a sentence."""
+"""Returns whether a running agent has a session open, or the reason in a sentence."""
 
 
 def open_here(why: str | bool) -> str:
-    """What is told of a session that is open, and newer on the other side."""
-    return f"newer on the other side; here {why if isinstance(why, str) else 'it is open in a running agent'}"
+    """Return the note for a session that is open, and newer on the remote."""
+    return f"newer on the remote; here {why if isinstance(why, str) else 'it is open in a running agent'}"
 
 
 class Puller:
-    """Brings single sessions here."""
+    """Pulls single sessions."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class Puller:
     def pull(
         self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, keep: str | None = None
     ) -> Outcome:
-        """Make a session here what the other side has, without losing what only this side has.
+        """Bring a session to the remote version, without losing what only this side has.
 
-        With `keep` the user has said which version stands where only a user may say it, or where one is damaged.
+        With `keep` the user has decided which version is kept, where only the user may, or where one is damaged.
 
         Raises:
-            Invalid: a file of the head can be no file of such a session.
-            Locked: somebody writes to the session all the time.
+            Invalid: the head names a file that no such session can have.
+            Locked: the session keeps changing.
             RemoteError, Corrupt, StorageFailed: nothing was changed, or the next pull does the rest.
-            Unsupported: the session lies out of the store.
+            Unsupported: the session is outside the store.
         """
         refuse_strangers(self._layout, head)
         self._surveyor.links.refuse(ref)
@@ -103,11 +103,11 @@ class Puller:
             with self._states.spool() as spool:
                 outcome = self._merge(record, head, ref, agreed, device, keep, spool)
             if outcome is not None:
-                return self._surveyor.told(ref, outcome, head)
-        raise Locked(f"{ref.folder} changes all the time", operation="pull", session=ref.session_id)
+                return self._surveyor.with_left_out(ref, outcome, head)
+        raise Locked(f"{ref.folder} keeps changing", operation="pull", session=ref.session_id)
 
     def settle_move(self, name: str) -> None:
-        """Finish what a pull was doing that was cut off while a session gave way."""
+        """Finish an interrupted move of a session that was giving way."""
         moving = self._states.moving(name)
         if moving is None:
             return
@@ -122,7 +122,7 @@ class Puller:
                 self._placer.enter(
                     moving.staged, SessionRef(self._layout.name, moving.session, moving.folder, None)
                 )
-            self._states.forget(name)  # what is here now is compared with the head byte by byte
+            self._states.forget(name)  # the local files are then compared with the head byte by byte
         self._placer.clear(moving.staged)
         self._states.forget_move(name)
 
@@ -133,7 +133,7 @@ class Puller:
             found = compare(self._fs, self._remote, {}, None, head, self._rules, self._rule, spool)
             staged = self._placer.stage(record.name, ref, head, found, {}, device)
         self._placer.enter(staged, ref)
-        self._set_times(ref, activity.told(head, self._now()))
+        self._set_times(ref, activity.last_active(head, self._now()))
         age_cleanup.forget(self._fs, ref)
         self._agree(record, head, ref, found, None)
         return outcome_of(head, SyncStatus.PULLED)
@@ -150,13 +150,13 @@ class Puller:
         keep: str | None,
         spool: Spool,
     ) -> Outcome | None:
-        """Compare, fetch, take the session, look again, write. None if it has changed in between."""
+        """Compare, fetch, lock the session, check again, write. None if it has changed meanwhile."""
         mine = self._surveyor.survey(ref)
         closed = self._surveyor.closed(ref, (part.name for part in head.parts))
         found = compare(self._fs, self._remote, mine, agreed, head, self._rules, self._rule, spool, closed)
         judged = self._guard.judge(mine, agreed, head, found, keep)
         diverged = not head.deleted and found.is_diverged(self._rule)
-        # What lies out of the store is neither replaced nor given a new label.
+        # Files outside the store are neither replaced nor relabelled.
         judged.waits |= moved(head, agreed, self._rules, closed) or (diverged and bool(closed))
         writer = Writer(
             self._fs, self._layout, self._surveyor, self._rules, self._now(), ref, head, device, keep
@@ -173,7 +173,7 @@ class Puller:
                 part.name: part.stamp for part in mine.values()
             }:
                 return None
-            if keep is None and (why := self._in_use(ref)):  # opened while the other side was being asked
+            if keep is None and (why := self._in_use(ref)):  # opened while the remote was being read
                 return outcome_of(head, SyncStatus.HELD_BACK, open_here(why))
             if head.deleted:
                 return self._follow_deletion(record, head, ref, found, agreed)
@@ -181,9 +181,9 @@ class Puller:
                 return self._give_way(record, head, ref, found, agreed, mine, device)
             if keep == THEIRS:
                 writer.give_up_ours(found, judged.decided)
-            if found.awaits_person(self._rule):
+            if found.awaits_user(self._rule):
                 writer.show(found, mine)
-                return outcome_of(head, SyncStatus.HELD_BACK, FOR_A_PERSON)
+                return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
             writer.prove(found, mine)
             settle_owners(self._fs, self._layout, ref, head.owners, device)
             undo, taken = self._taken_back(head, found, mine, agreed)
@@ -193,7 +193,7 @@ class Puller:
             beside = writer.lay_beside(found, mine, judged.refused)
             self._set_times(ref, self._active(head, found, mine))
         changed = {Verdict.THEIRS, Verdict.MERGE} & set(found.verdicts.values()) or noted
-        unchanged = SyncStatus.AHEAD if taken else SyncStatus.IN_STEP  # what is in step is not printed
+        unchanged = SyncStatus.AHEAD if taken else SyncStatus.IN_STEP  # sessions in step are not printed
         outcome = outcome_of(head, SyncStatus.PULLED if changed else unchanged, noted)
         held = {**judged.held, **writer.held}
         if judged.waits:
@@ -214,7 +214,7 @@ class Puller:
         outcome: Outcome,
         beside: Mapping[str, str],
     ) -> Outcome:
-        """A damaged version keeps both sides from agreeing: remember which, so that a status need not look."""
+        """Record a damaged version that keeps both sides from agreeing, so that a status need not search for it."""
         if agreed is not None and (judged.held, judged.refused) != (agreed.held, agreed.refused):
             noted = msgspec.structs.replace(agreed, held=judged.held, refused=judged.refused)
             self._states.agree(name, noted)
@@ -234,7 +234,7 @@ class Puller:
     def _taken_back(
         self, head: Head, found: Comparison, mine: Mapping[str, LocalPart], agreed: SyncedState | None
     ) -> tuple[Undo | None, str]:
-        """What a pull takes away of journals because another device did, and how to bring it back."""
+        """Return a note about lines that another device rewound, and how to restore them."""
         if agreed is None:
             return None, ""
         for name, theirs in found.theirs.items():
@@ -248,22 +248,22 @@ class Puller:
                 past = (one.gen for one in head.history if name in one.tips and one.gen >= agreed.head.gen)
                 generation = min(past, default=None)
                 undo = None if generation is None else Undo(name, generation)
-                words = f"{name} was taken back on another device"
+                words = f"{name} was rewound on another device"
                 return undo, f"{words} from {here.size:,} to {theirs.part.size:,} bytes"
         return None, ""
 
     def _follow_deletion(
         self, record: HeadRecord, head: Head, ref: SessionRef, found: Comparison, agreed: SyncedState | None
     ) -> Outcome:
-        """Trash here what was trashed elsewhere, unless something here was never seen there, or a person decides."""
-        for_a_person = any(self._rule(name).policy is Policy.MANUAL for name in found.verdicts)
-        ours = for_a_person or not found.all_are(Verdict.SAME, Verdict.THEIRS)
+        """Trash a session that was trashed elsewhere, unless it has changes of its own, or the user must decide."""
+        for_user = any(self._rule(name).policy is Policy.MANUAL for name in found.verdicts)
+        ours = for_user or not found.all_are(Verdict.SAME, Verdict.THEIRS)
         if not ours:
             self._layout.trash(ref, self._now())
         self._agree(record, head, ref, found, agreed)
         if ours:
-            why = "only a person may take it away" if for_a_person else "but changed here"
-            return outcome_of(head, SyncStatus.HELD_BACK, f"trashed elsewhere, {why}: it stays")
+            why = "but only the user may remove it" if for_user else "but changed here"
+            return outcome_of(head, SyncStatus.HELD_BACK, f"trashed elsewhere, {why}: it is kept")
         return outcome_of(head, SyncStatus.TRASHED, "trashed elsewhere")
 
     def _give_way(
@@ -276,11 +276,11 @@ class Puller:
         mine: Mapping[str, LocalPart],
         device: str,
     ) -> Outcome:
-        """Move what is here to a sibling, and the other side's version to its place. Hold the session.
+        """Move the local version to a sibling, and the remote version into its place. The caller holds the session.
 
-        What is here may be what several devices had agreed, and a remote has lost since. It is the same sibling then,
-        whichever of them comes to that; where it is here already, what is here goes to the trash. So it does where the
-        same bytes gave way before and the sibling still begins with them. Where it does not, they get another sibling.
+        The local version may be what several devices had agreed, and a remote has lost since. All of them then choose
+        the same sibling; if it exists here already, the local version goes to the trash. The same applies if the same
+        bytes gave way before and the sibling still starts with them; otherwise they get another sibling.
         """
         pieces: Mapping[str, list[Piece]] = agreed.pieces if agreed else {}
         tips = {
@@ -300,10 +300,10 @@ class Puller:
             atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
             self._relabel(sibling, ref.session_id, at)
         self._placer.enter(staged, ref)
-        self._set_times(ref, activity.told(head, self._now()))
+        self._set_times(ref, activity.last_active(head, self._now()))
         self._agree(record, head, ref, found, None)
         self._states.forget_move(record.name)
-        note = f"another device has continued it; what was here is {new_id} now"
+        note = f"another device has continued it; the local version is {new_id} now"
         return Outcome(head.session, head.project, SyncStatus.DIVERGED, note, sibling=new_id)
 
     def _sibling(
@@ -316,7 +316,7 @@ class Puller:
         *,
         shared: bool,
     ) -> tuple[SessionRef, bool]:
-        """Where what is here moves to; True with it if it is there already, from when it gave way before."""
+        """Return the sibling for the local version, and True if it exists from an earlier time."""
         for number in range(1, SIBLINGS):
             new_id = sibling_id(name, whose, tips if number == 1 else f"{tips} {number}")
             sibling = self._layout.place(ref.project, new_id)
@@ -327,7 +327,7 @@ class Puller:
         raise AlreadyExists(f"{sibling.folder} exists already", path=sibling.folder, session=ref.session_id)
 
     def _begins_with(self, sibling: SessionRef, mine: Mapping[str, LocalPart]) -> bool:
-        """True if the conversation of a session begins with the one here."""
+        """True if the conversation of the sibling starts with the local one."""
         there = self._surveyor.survey(sibling) if self._layout.ref_for_path(sibling.path) is not None else {}
         talks = [part for part in mine.values() if self._rule(part.name).policy is Policy.FORK]
         for part in talks:
@@ -337,16 +337,16 @@ class Puller:
         return bool(talks)
 
     def _relabel(self, sibling: SessionRef, session: str, at: str) -> None:
-        """Make what gave way say what it is now. Nobody has worked on it, so it is no newer than before."""
+        """Set the parent of a session that gave way. Its time of activity stays."""
         active = activity.latest(self._surveyor.survey(sibling).values(), self._now())
         self._layout.set_parent(sibling, session, instant(at) or self._now())
         self._set_times(sibling, active)
 
     def _active(self, head: Head, found: Comparison, mine: Mapping[str, LocalPart]) -> datetime | None:
-        """The time that a session is to have after a pull; None if what is here is newer and stays as it is."""
-        active = activity.told(head, self._now())
+        """Return the time of activity for a pulled session; None if local files are newer."""
+        active = activity.last_active(head, self._now())
         if found.all_are(Verdict.SAME, Verdict.THEIRS):
-            return active  # also after a pull that was cut off before it came to the times
+            return active  # also after a pull that was interrupted before it set the times
         if found.all_are(Verdict.SAME, Verdict.OURS):
             return None
         here = activity.latest(mine.values(), self._now())
@@ -365,7 +365,7 @@ class Puller:
         agreed: SyncedState | None,
         held: Mapping[str, Held] | None = None,
     ) -> None:
-        """Remember what the other side has, last of all."""
+        """Store the agreed state, as the last step."""
         pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
         self._states.agree(

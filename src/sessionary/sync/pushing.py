@@ -1,13 +1,13 @@
-"""What a push does for one session: rounds of blocks, each committed by the swap of the head.
+"""Push of single sessions: rounds of blocks, each committed by the swap of the head.
 
-The head that a swap replaces is the one that this machine has agreed to, by its etag; so a push that nobody came before
-asks the other side for nothing first. If somebody did come before, the new head is compared with what is here: all of
-it may be here too, as after a push of ours whose answer was lost, and the push goes on from there. Otherwise a push
-changes nothing and tells; bringing both together is the business of a pull.
+The swap replaces the agreed head by its etag, so a push without a competitor reads nothing from the remote first. If
+another device was faster, its head is compared with the local files: if all of it is here too, for instance after a
+push of ours whose answer was lost, the push continues from it. Otherwise the push changes nothing and reports it;
+merging is left to a pull.
 
-What is agreed is what the remote had, not what it has: it may have been emptied, or put back to an earlier state. Heads
-are never removed, so one that is missing was lost; one that led to the agreed one is a state that was, of the store or
-of a replica that lags. In both cases what was agreed is put there again. The swap decides whether that was so.
+The agreed state is what the remote had, not what it has: it may have been emptied, or restored to an earlier state.
+Heads are never removed, so a missing head was lost; an ancestor of the agreed head is an earlier state of the store,
+or of a lagging replica. In both cases the agreed state is put again. The swap decides which it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds, verify_blocks
 from sessionary.sync.blocks import BLOCK, FORMAT, Piece
-from sessionary.sync.conflicts import FOR_A_PERSON
+from sessionary.sync.conflicts import FOR_USER
 from sessionary.sync.diff import Comparison, Verdict, compare, moved
 from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
@@ -44,17 +44,17 @@ from sessionary.sync.upload_plan import Claims, Draft, Stamp, cut_anew, draft_al
 TRIES = 4
 
 
-SENT_AGAIN = "the remote had lost it, or was put back to an earlier state; it was sent again"
+SENT_AGAIN = "the remote had lost it, or was restored to an earlier state; it was sent again"
 
 
 class _Basis(NamedTuple):
-    """What a push starts from.
+    """The state that a push starts from.
 
     Attributes:
-        agreed: what was agreed.
-        shared: pieces that lie in the same space anyway.
-        again: what was agreed was sent again just now.
-        note: what is to be reported of how it came about.
+        agreed: the agreed state.
+        shared: pieces that exist in the same space already.
+        again: the agreed state was just put again.
+        note: a note for the report.
     """
 
     agreed: SyncedState
@@ -68,7 +68,7 @@ class _Basis(NamedTuple):
 
 
 class Pusher:
-    """Sends single sessions."""
+    """Pushes single sessions."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Pusher:
         self._guard = Guard(fs, layout, remote, states, now)
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
-        """The sessions so that a new one comes after the one that it was forked from, whose blocks it shares."""
+        """Yield the sessions so that a new one comes after its parent, whose blocks it shares."""
         waiting = dict(here)
         for name in list(waiting):
             line = [name]
@@ -119,23 +119,23 @@ class Pusher:
         ended: Collection[str] = (),
         shown: Shown | None = None,
     ) -> Outcome:
-        """Send what is new in a session, and what the remote has lost of it; no damaged copy of what was sent before.
+        """Send the changes of a session, and what the remote has lost of it, but no damaged copy of sent files.
 
         Args:
             name: the name of its head.
-            ref: where it lies.
-            agreed: what is agreed about it; None if it was never pushed from here.
-            allowed: files that the user sends whatever is wrong with them.
-            ended: files of which no other device holds a version back any more, says the user.
-            shown: what the remote shows of it, as far as it was asked.
+            ref: the session.
+            agreed: its agreed state; None if it was never pushed from here.
+            allowed: files that the user sends regardless of damage.
+            ended: files of which no other device holds a version back any more, by the user's decision.
+            shown: what the remote shows of it, if it was listed.
 
         Raises:
-            RemoteError: the other side failed, or other devices were faster every time.
+            RemoteError: the remote failed, or other devices were faster every time.
             NotFound, StorageFailed: the session cannot be read.
-            Unsupported: it lies out of the store.
+            Unsupported: it is outside the store.
         """
         outcome = self._push(name, ref, agreed, allowed, ended, shown)
-        return self._surveyor.told(ref, outcome, None if agreed is None else agreed.head)
+        return self._surveyor.with_left_out(ref, outcome, None if agreed is None else agreed.head)
 
     def _push(
         self,
@@ -157,16 +157,16 @@ class Pusher:
             if outcome is not None:
                 return outcome
             basis, shown = found, Shown(self._remote.read_head(name))
-        raise RemoteError(f"other devices push {ref.session_id} all the time", retryable=True)
+        raise RemoteError(f"other devices keep pushing {ref.session_id}", retryable=True)
 
     def bury(self, name: str, agreed: SyncedState, shown: Shown | None = None) -> Outcome:
-        """Tell the other side that a session was trashed here, unless it has gone on there."""
+        """Put a tombstone for a session that was trashed here, unless it was continued elsewhere."""
         etag: str | None = agreed.etag
         for _ in range(TRIES):
             if shown is not None:
                 etag = self._etag_before(agreed, shown.record)
                 if etag == "":
-                    note = "another device has changed it; a pull brings it back"
+                    note = "another device has changed it; a pull restores it"
                     return outcome_of(agreed.head, SyncStatus.BEHIND, note)
             buried = self._tombstone(name, agreed, emptied=etag != agreed.etag)
             won = self._swap(name, buried, etag)
@@ -174,22 +174,22 @@ class Pusher:
                 self._states.agree(name, msgspec.structs.replace(buried, etag=won))
                 return outcome_of(buried.head, SyncStatus.TRASHED)
             shown = Shown(self._remote.read_head(name))
-        raise RemoteError(f"other devices push {agreed.head.session} all the time", retryable=True)
+        raise RemoteError(f"other devices keep pushing {agreed.head.session}", retryable=True)
 
     def _etag_before(self, agreed: SyncedState, record: HeadRecord | None) -> str | None:
-        """By which etag to replace what the remote shows, if that is what was agreed, or a state before it.
+        """Return the etag to replace, if the remote shows the agreed state or an ancestor of it.
 
         Returns:
-            None if the remote shows nothing, and the empty text if it shows something else.
+            None if the remote shows nothing; "" if it shows another state.
         """
         if record is None or record.etag == agreed.etag:
             return record and record.etag
         return record.etag if is_older(decode(record.name, record.data), agreed.head) else ""
 
     def _tombstone(self, name: str, agreed: SyncedState, *, emptied: bool) -> SyncedState:
-        """What is to be agreed of a session that was trashed.
+        """Return the state to agree on for a trashed session.
 
-        Where the remote has lost what was agreed, only the name is left: nobody here has the blocks any more.
+        If the remote has lost the agreed state, only the name is kept: the blocks are not here any more.
         """
         stamp, active = self._stamp({}), agreed.head.active
         head = next_head(agreed.head, {}, {}, stamp, Claims(above=self._states.above(name)))
@@ -203,7 +203,7 @@ class Pusher:
     # -- what the remote shows
 
     def _look(self, name: str, ref: SessionRef, basis: _Basis, record: HeadRecord | None) -> _Basis | Outcome:
-        """From what to go on, by what the remote shows; or what to tell, if that is another one's business."""
+        """Return the state to continue from, by what the remote shows; or an outcome, if the push must stop."""
         agreed = basis.agreed
         if record is None:
             return self.put_back(name, ref, agreed, None, None) if basis.etag else basis
@@ -217,17 +217,17 @@ class Pusher:
     def put_back(
         self, name: str, ref: SessionRef, agreed: SyncedState, etag: str | None, held: Head | None
     ) -> _Basis:
-        """Put again what was agreed: blocks, and the head as it was.
+        """Put the agreed state again: blocks, and the head as it was.
 
-        Files that are another one here by now, and of which the remote shows nothing, are left to the rounds.
-        If the swap is refused, what was shown is not what is there, and nothing has changed.
+        Files that have changed here, and of which the remote shows nothing, are left to the rounds. If the swap is
+        refused, the remote has another state, and nothing has changed.
 
         Args:
             name: the name of its head.
-            ref: where it lies.
-            agreed: what was agreed.
-            etag: of the head that the remote shows; None if it shows none.
-            held: that head, an earlier one; None if there is none that can be read.
+            ref: the session.
+            agreed: its agreed state.
+            etag: the etag of the head on the remote; None without one.
+            held: that head, an earlier one; None if it is missing or unreadable.
 
         Raises:
             RemoteError, Invalid, StorageFailed: as `push`.
@@ -243,13 +243,13 @@ class Pusher:
         won = self._swap(name, intended, etag)
         if won is None:
             return _Basis(agreed, {})
-        self._put_missing(mine, intended, wanted)  # whoever removes blocks may not have seen the head
+        self._put_missing(mine, intended, wanted)  # a garbage collection may not have seen the head
         found = msgspec.structs.replace(intended, etag=won, unsure={})
         self._states.agree(name, found)
         return _Basis(found, {}, again=True)
 
     def cut_anew(self, name: str, agreed: SyncedState, here: LocalPart, first: int) -> bool:
-        """Put a file in other blocks from this number on, as a new generation; False if that could not be done.
+        """Put a file in other blocks from number `first` on, as a new generation; False if that is impossible.
 
         Raises:
             RemoteError, StorageFailed: as `push`.
@@ -282,9 +282,9 @@ class Pusher:
     def _still_whole(
         self, agreed: SyncedState, held: Head | None, mine: Mapping[str, LocalPart]
     ) -> tuple[tuple[PartHead, ...], dict[str, list[Piece]], dict[str, list[int]]]:
-        """The agreed files that the remote can have again, with their pieces, and the blocks to put for that.
+        """Return the agreed files that can be put again, with their pieces, and the blocks to put.
 
-        Of a file of which the blocks are not here any more, the remote keeps what it has.
+        Files whose blocks are not here any more are kept as the remote has them.
         """
         there = {part.name: part for part in held.parts} if held else {}
         parts: list[PartHead] = []
@@ -320,7 +320,7 @@ class Pusher:
         return Stamp(self._device, now.astimezone(UTC).isoformat(timespec="seconds"), active)
 
     def _first(self, name: str, ref: SessionRef) -> _Basis:
-        """What a session begins with that was never pushed: nothing, or the blocks of the one it was forked from."""
+        """Return the starting state of a session that was never pushed: empty, or the blocks of its parent."""
         parent = self._parent(ref)
         family = self._states.agreed(self._name_beside(ref, parent)) if parent else None
         head = Head(
@@ -345,7 +345,7 @@ class Pusher:
         allowed: Collection[str],
         ended: Collection[str],
     ) -> Outcome | None:
-        """Round after round, until the other side has all of it; None if it has gone another way."""
+        """Push rounds until the remote is complete; None if another device was faster."""
         standing, sent, undo = (SyncStatus.PUSHED if basis.again else SyncStatus.IN_STEP), False, None
         note = SENT_AGAIN if basis.again else basis.note
         while True:
@@ -362,7 +362,7 @@ class Pusher:
             sendable = self._guard.sendable(ref, mine, agreed, matched, allowed)
             mine, matched, held, items = sendable
             marks = marks_of(agreed.head, self._device, held, ended)
-            if _is_told(agreed, mine, matched) and not taken and marks == agreed.head.held:
+            if _is_sent(agreed, mine, matched) and not taken and marks == agreed.head.held:
                 self._remember(name, agreed, mine, held)
                 outcome = with_undo(outcome_of(agreed.head, standing), undo, note)
                 holds = holds_of(self._layout, ref, agreed.head, self._device, held, agreed.refused)
@@ -396,7 +396,7 @@ class Pusher:
             standing, sent = SyncStatus.PUSHED, sent or intended.head.parts != agreed.head.parts
 
     def _taken(self, ref: SessionRef, head: Head, mine: Mapping[str, LocalPart]) -> list[str]:
-        """The ledgers that this device writes from now on: nobody did so far, or it has taken over."""
+        """Return the ledgers that this device owns from now on: without an owner so far, or taken over."""
         taken = []
         for name in mine:
             if self._rule(name).policy is Policy.LEDGER and head.owners.get(name) != self._device:
@@ -417,7 +417,7 @@ class Pusher:
         """Put the blocks of a round.
 
         Returns:
-            What is to be agreed once the head is swapped, and the blocks that were there already: who knows until when.
+            The state to agree on after the swap, and the blocks that existed already, which may be removed meanwhile.
         """
         head = next_head(agreed.head, drafts, matched, stamp, claims)
         doubted = []
@@ -435,14 +435,14 @@ class Pusher:
         return SyncedState(head, "", pieces, ref.folder, unsure=unsure, held=agreed.held), doubted
 
     def _taken_back(self, old: Head, new: Head, mine: Mapping[str, LocalPart]) -> tuple[Undo | None, str]:
-        """What a push takes back of journals that were sent before, and how to bring it back."""
+        """Return a note about sent lines that this push rewinds, and how to restore them."""
         if new.gen == old.gen:
             return None, ""
         sizes = {part.name: part.size for part in old.parts}
         for name in new.history[-1].tips:
             here = mine[name]
             if taken_back(self._layout, name, here.kind, sizes[name], here.size):
-                words = f"{name} was taken back from {sizes[name]:,} to {here.size:,} bytes"
+                words = f"{name} was rewound from {sizes[name]:,} to {here.size:,} bytes"
                 return Undo(name, new.history[-1].gen), words
         return None, ""
 
@@ -456,7 +456,7 @@ class Pusher:
             self._states.forget_taken(name)
 
     def _versioned(self, names: Iterable[str]) -> list[str]:
-        """The documents whose earlier versions are kept: those that are a conversation."""
+        """Return the documents whose earlier versions are kept: those that are conversations."""
         kind = self._layout.part_kind
         return [
             name
@@ -465,18 +465,18 @@ class Pusher:
         ]
 
     def assure(self, ref: SessionRef, intent: SyncedState, before: SyncedState | None = None) -> None:
-        """After a push that was cut off: put the blocks again on which it relied, if the files here still have them.
+        """After an interrupted push: put again the blocks that it relied on, if the local files still have them.
 
         Args:
             ref: the session.
-            intent: what was to be agreed.
-            before: what was agreed before it.
+            intent: the intended state.
+            before: the agreed state before it.
 
         Raises:
-            RemoteError: the other side failed.
+            RemoteError: the remote failed.
             StorageFailed: a file cannot be read.
         """
-        if intent.unsure and stat_or_none(self._fs, ref.folder) is not None:  # else it was thrown away since
+        if intent.unsure and stat_or_none(self._fs, ref.folder) is not None:  # otherwise it was deleted since
             self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
         if before is not None:
             self._put_versions(before, intent)
@@ -491,24 +491,24 @@ class Pusher:
         verify_blocks.put_missing(self._fs, self._remote, intended.head.space, mine, intended.pieces, wanted)
 
     def _swap(self, name: str, intended: SyncedState, etag: str | None) -> str | None:
-        """Swap the head, the intent laid down first. None if the other side has gone another way."""
+        """Swap the head, after storing the intent. None if another device was faster."""
         data = encode(intended.head)
         self._states.intend(name, intended)
         won = self._remote.swap_head(name, data, etag)
         if won is None:
             found = self._remote.read_head(name)
             if found is not None and found.data == data:
-                return found.etag  # an earlier try had been carried out, and its answer was lost
+                return found.etag  # an earlier attempt was carried out, and its answer was lost
             self._states.give_up(name, intended)
         return won
 
     def adopt(
         self, name: str, ref: SessionRef, agreed: SyncedState | None, record: HeadRecord
     ) -> _Basis | Outcome:
-        """The other side has a head that this machine has not seen: go on from it if all of it is here too.
+        """Continue from a remote head that this machine has not seen, if all of it is here too.
 
         Returns:
-            What is agreed from now on; else how the session stands.
+            The new agreed state; or the outcome.
 
         Raises:
             RemoteError, Corrupt, Invalid, StorageFailed: nothing was changed.
@@ -533,11 +533,11 @@ class Pusher:
         return _Basis(adopted, {}, note=rewinds.met(self._layout, found, mine, agreed))
 
     def _refused(self, found: Comparison, head: Head, *, waits: bool) -> Outcome | None:
-        """Why a push does not go on from a head; None if it does."""
+        """Return the outcome if a push must not continue from a head; None if it may."""
         if waits:
             return outcome_of(head, SyncStatus.BEHIND)
-        if found.awaits_person(self._rule):
-            return outcome_of(head, SyncStatus.HELD_BACK, FOR_A_PERSON)
+        if found.awaits_user(self._rule):
+            return outcome_of(head, SyncStatus.HELD_BACK, FOR_USER)
         if found.is_diverged(self._rule):
             return outcome_of(head, SyncStatus.DIVERGED, "another device has continued it; a pull keeps both")
         if head.deleted or not found.all_are(Verdict.SAME, Verdict.OURS, Verdict.HELD):
@@ -547,19 +547,19 @@ class Pusher:
     def _remember(
         self, name: str, agreed: SyncedState, mine: Mapping[str, LocalPart], held: dict[str, Held]
     ) -> None:
-        """Note by which stamps the files can be known again, so that the next push need not read them."""
+        """Store the stamps of unchanged files, so that the next push need not read them."""
         seen = settled(mine, list(mine), self._now().timestamp())
         if (seen, held) != (agreed.seen, agreed.held):
             self._states.agree(name, msgspec.structs.replace(agreed, seen=seen, held=held))
 
 
-def _is_told(agreed: SyncedState, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:
-    """True if the other side has all that is here."""
+def _is_sent(agreed: SyncedState, mine: Mapping[str, LocalPart], matched: Mapping[str, Matched]) -> bool:
+    """True if the remote has everything that is here."""
     if not agreed.etag or agreed.head.deleted:
         return False
     return all(matched[part].same and part in agreed.pieces for part in mine)
 
 
 def _goes(part: PartHead, drafts: Mapping[str, Draft]) -> bool:
-    """True if the head speaks of the file as it was drafted."""
+    """True if the head has the drafted version of the file."""
     return part.name in drafts and drafts[part.name].part.chain == part.chain

@@ -1,12 +1,11 @@
-"""What must not leave this machine is blacked out before it is sent.
+"""Redaction of secrets before a session is sent.
 
-The remote then has exactly the blacked out text, and all that is compared and proved is that text. What lies here stays
-as it is: a pull adds to such a file, and never replaces it.
+Only the redacted text is sent, compared and verified. Local files stay unchanged: a pull appends to a file with
+redactions, and never replaces it.
 
-In JSON only the values of strings are changed, in their meaning and not in their spelling, so that it stays JSON; a
-line in which nothing is found keeps its bytes. Each line is treated alone, so that one which has been sent never
-changes. What is already black is found no more: the mark fits none of the rules that are built in, and a rule of a user
-that would fit it is refused.
+In JSON only string values are redacted, by meaning, not by spelling, so it stays JSON; a line without a secret keeps
+its bytes. Each line is redacted on its own, so a sent line never changes. Redacted text is not matched again: the
+mark matches none of the built-in rules, and a user's rule that matches it is refused.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ COMMON: Mapping[str, str] = {
     "password in an address": r"(?<=://)([^/\s:@\[\]]+:)[^/\s:@\[\]]+(?=@)",
     "assigned secret": _ASSIGNED,
 }
-"""Secrets that are known by their looks. Where a rule has a group, what the group takes stays."""
+"""Secrets that are recognised by their form. If a rule has a group, the text of the group is kept."""
 
 _SECRET_KEY = re.compile(
     r"(?i)(?:.*[_-])?(?:api[_-]?key|secret[_-]?key|client[_-]?secret|auth[_-]?token|access[_-]?token|refresh[_-]?token"
@@ -51,15 +50,14 @@ _SECRET_KEY = re.compile(
 
 
 class Redaction:
-    """What is blacked out.
+    """The redaction rules.
 
     Args:
-        rules: further rules: regular expressions, by what a person calls them. Where one has a group, what the
-            group takes stays.
-        common: use those of `COMMON` too.
+        rules: additional rules: regular expressions by name. If one has a group, the text of the group is kept.
+        common: also use the rules of `COMMON`.
 
     Raises:
-        Invalid: a rule is no regular expression, or would fit what is already black.
+        Invalid: a rule is not a regular expression, or matches redacted text.
     """
 
     def __init__(self, rules: Mapping[str, str] | None = None, *, common: bool = True) -> None:
@@ -68,25 +66,25 @@ class Redaction:
         self.digest = sha256("\0".join(chosen.values()).encode()).digest()
 
     def text(self, text: str) -> str:
-        """A text with what is secret in it blacked out."""
+        """Return a text with its secrets redacted."""
         for rule in self._rules:
             text = rule.sub(_black, text)
         return text
 
     def line(self, line: bytes) -> bytes:
-        """A line of a journal without its newline; the same bytes if there is nothing in it."""
+        """Redact a line of a journal without its newline; the same bytes if it has no secret."""
         return self._json(line, encode_line) or self._raw(line)
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The lines of a journal, with their newlines."""
+        """Yield the redacted lines of a journal, with their newlines."""
         for line in lines:
             yield self.line(line) + b"\n"
 
     def document(self, name: str, data: bytes) -> bytes:
-        """A whole file.
+        """Redact a whole file.
 
         Raises:
-            Invalid: it could be read before and cannot be afterwards; then nothing of it may be sent.
+            Invalid: the redacted file cannot be parsed any more; nothing of it may be sent.
         """
         if name.endswith(".json"):
             return self._json(data, encode_document) or self._raw(data)
@@ -96,15 +94,15 @@ class Redaction:
         return black
 
     def restored(self, name: str, mine: bytes, theirs: bytes) -> bytes | None:
-        """The other side's version of a file, with what is black in it as it is here.
+        """Return the remote version of a file, with redacted values replaced by the local ones.
 
         Args:
             name: the file.
-            mine: what is here, nothing blacked out.
-            theirs: what is on the other side.
+            mine: the local version, not redacted.
+            theirs: the remote version.
 
         Returns:
-            None if something that is black there, or secret here, has no place in the other.
+            None if a redacted value there, or a secret here, has no counterpart.
         """
         try:
             ours, others = decode(mine), decode(theirs)
@@ -117,7 +115,7 @@ class Redaction:
         return bytes((encode_document if name.endswith(".json") else encode_line)(sanitize(value)))
 
     def _restored(self, mine: Any, theirs: Any, secrets: list[str]) -> Any:
-        """`theirs`, each value that is the black one of ours replaced by ours; collects what is secret in ours."""
+        """Return `theirs` with values replaced by ours where they are the redacted ones; collects our secrets."""
         if isinstance(mine, dict):
             others = theirs if isinstance(theirs, dict) else {}
             found = {key: self._entry(key, one, others.get(key), secrets) for key, one in mine.items()}
@@ -141,7 +139,7 @@ class Redaction:
         return mine if theirs == black else theirs
 
     def _json(self, data: bytes, encode: Any) -> bytes | None:
-        """The bytes with the values in them blacked out; None if they are no JSON."""
+        """Redact the values in JSON bytes; None if they are not JSON."""
         try:
             value = decode(data)
         except Undecodable:
@@ -159,18 +157,18 @@ class Redaction:
         return value
 
     def _under(self, key: str, value: Any) -> Any:
-        """A value; under a key that says it is a secret, all of it is one."""
+        """Redact a value; entirely, if its key names a secret."""
         if isinstance(value, str) and len(value) >= 6 and _SECRET_KEY.fullmatch(key) and value != MARK:
             return MARK
         return self._value(value)
 
     def _raw(self, data: bytes) -> bytes:
-        """What is no JSON, whatever it is."""
+        """Redact bytes that are not JSON."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def _texts(value: Any, text: str) -> bool:
-    """True if a text of this value holds `text`."""
+    """True if a text in this value contains `text`."""
     if isinstance(value, str):
         return text in value
     if isinstance(value, dict):
@@ -182,9 +180,9 @@ def _compiled(name: str, text: str) -> re.Pattern[str]:
     try:
         rule = re.compile(text, re.DOTALL)
     except re.error as error:
-        raise Invalid(f"the rule {name!r} is no regular expression: {error}") from None
+        raise Invalid(f"the rule {name!r} is not a valid regular expression: {error}") from None
     if rule.search(MARK) or rule.search(""):
-        raise Invalid(f"the rule {name!r} fits everything, or what is already black", hint="say more in it")
+        raise Invalid(f"the rule {name!r} matches everything, or redacted text", hint="make it more specific")
     return rule
 
 
@@ -205,7 +203,7 @@ def _check_yaml(name: str, data: bytes, black: bytes) -> None:
         load_yaml(black)
     except Corrupt as error:
         raise Invalid(
-            f"{name} could not be read any more with its secrets blacked out: {error}",
+            f"{name} could not be parsed after redaction: {error}",
             operation="push",
-            hint="write the secret in quotes, on one line, or take it out",
+            hint="write the secret in quotes, on one line, or remove it",
         ) from None

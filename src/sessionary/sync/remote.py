@@ -1,13 +1,13 @@
-"""The other side: five verbs, and nothing else that a store would have to offer.
+"""The remote protocol: five verbs, and an optional sixth to remove blocks.
 
-What can hold bytes under a name, refuse a name that is taken, and compare before it swaps can be a remote: a document
-database, a relational one, an object store. No batch, no lock, no lease, no clock and no change feed is asked for,
-because some store lacks each of them or promises it only in part.
+A store can be a remote if it can keep bytes under a name, refuse a name that is taken, and compare before it swaps: a
+document database, a relational one, an object store. Batches, locks, leases, clocks and change feeds are not
+required, because some store lacks each of them or supports it only in part.
 
-Removing is asked of nobody. A store that can do it offers a sixth verb, `Collectable`, in two halves.
+Removal is optional. A store that supports it implements the sixth verb, `Collectable`, in two methods.
 
-A remote knows neither layouts nor sessions: blocks and heads are bytes under names of ``A-Z a-z 0-9 . _ -``.
-It is bound to one tenant when it is made. `sessionary.testing.remote_suite` has a test for every MUST below.
+A remote knows neither layouts nor sessions: blocks and heads are bytes under names of ``A-Z a-z 0-9 . _ -``. A remote
+object is bound to one tenant. `sessionary.testing.remote_suite` has a test for every MUST below.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from sessionary.errors import RemoteError, Unsupported
 
 LARGEST_BLOCK = 384 << 10
-"""What a remote MUST be able to hold in one block, and in one head."""
+"""Bytes that a remote MUST be able to store in one block, and in one head."""
 
 LATER = (
-    "nothing is lost: the files are the queue, and the next push sends them. If it stays so, see whether the service "
+    "nothing is lost: the files are the queue, and the next push sends them. If this persists, check that the service "
     "runs, and whether its address is right: `sessionary sync init ADDRESS --replace`"
 )
-"""What to do about a failure that may pass."""
+"""Hint for a passing failure."""
 
 IDLE_PAGES = 100
-"""So many pages in a row MAY bring nothing new; a remote that goes on longer is given up."""
+"""Number of consecutive pages that MAY contain nothing new; after more of them the caller stops."""
 
 
 class Block(NamedTuple):
-    """A block as it is stored."""
+    """A block as stored."""
 
     id: str
     data: bytes
 
 
 class BlockPage(NamedTuple):
-    """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
+    """Some blocks of a range in id order, and the position of the next page; None at the end."""
 
     blocks: tuple[Block, ...]
     following: str | None
@@ -49,10 +49,10 @@ class BlockStat(NamedTuple):
 
     Attributes:
         id: its id.
-        size: about how many bytes are stored.
-        age: seconds since it was put, by the store's own clock; None if the store cannot tell. It may be asked for only
-            when it is looked at, which then fails as a call does.
-        version: the store's own word for this putting of it, opaque to all others.
+        size: approximate number of bytes stored.
+        age: seconds since it was put, by the store's clock; None if unknown. It may be computed on access, which then
+            fails as a call does.
+        version: opaque identifier of this put.
     """
 
     id: str
@@ -62,14 +62,14 @@ class BlockStat(NamedTuple):
 
 
 class StatPage(NamedTuple):
-    """Some blocks of a range in the order of their ids, and where to go on; None if there are no more."""
+    """Some blocks of a range in id order, and the position of the next page; None at the end."""
 
     stats: tuple[BlockStat, ...]
     following: str | None
 
 
 class HeadRecord(NamedTuple):
-    """A head as it is stored. The etag is the remote's own word for this version of it, opaque to all others."""
+    """A head as stored. The etag is an opaque identifier of this version."""
 
     name: str
     data: bytes
@@ -77,73 +77,75 @@ class HeadRecord(NamedTuple):
 
 
 class HeadPage(NamedTuple):
-    """Some heads in any order, and where to go on; None if there are no more."""
+    """Some heads in any order, and the position of the next page; None at the end."""
 
     heads: tuple[HeadRecord, ...]
     following: str | None
 
 
 class Remote(Protocol):
-    """Where blocks and heads lie. Calls may come from several threads at once, and from many machines.
+    """Storage of blocks and heads. Calls may come from several threads at once, and from many machines.
 
-    Every call MUST end within a bounded time. What went wrong MUST come as `RemoteError`, with ``retryable=True``
-    if the same call may succeed later; ``details["retry_after"]`` may say after how many seconds. A call that raised
-    may have been carried out all the same: each of them may be repeated, whatever became of it before.
-    What a call acknowledged MUST survive a crash of the other side. A store that is paid for by the call MAY have an
-    attribute `ru`, the units it has charged so far; the caller adds up what its calls add to it.
-    One that reads blocks to answer another call MAY have an attribute `fetched`, their bytes so far.
+    Every call MUST end within a bounded time. Failures MUST be raised as `RemoteError`, with ``retryable=True`` if
+    the same call may succeed later; ``details["retry_after"]`` may state after how many seconds. A call that raised
+    may have been carried out: every call may be repeated, whatever became of it before. What a call acknowledged MUST
+    survive a crash of the remote. A store that charges per call MAY have an attribute `ru`, the units charged so far;
+    the caller adds up the differences. One that reads blocks to answer another call MAY have an attribute `fetched`,
+    their bytes so far.
 
-    Whatever is stored MUST come back as the same bytes. Nothing of another tenant MUST ever be seen or changed.
+    Stored bytes MUST be returned unchanged. Data of another tenant MUST never be visible or changed.
     """
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
-        """Store a block under its id in a space; True if it was stored, False if the id was there already.
+        """Store a block under its id in a space; True if it was stored, False if the id existed.
 
-        A block that is there MUST stay as it is, whatever `data` says. Of several that put one id at once, all MUST
-        succeed. A block of `LARGEST_BLOCK` bytes MUST be taken. When this returns, `read_range` MUST find the block,
-        on this machine at once.
+        An existing block MUST stay unchanged, whatever `data` is. Of several concurrent puts of one id, all MUST
+        succeed. A block of `LARGEST_BLOCK` bytes MUST be accepted. When this returns, `read_range` MUST find the
+        block, on this machine at once.
         """
         ...
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
-        """The blocks of a space whose ids are not below `first` and below `stop`, in bytewise order of the ids.
+        """Return the blocks of a space with ``first <= id < stop``, in bytewise order of the ids.
 
-        A page MAY hold fewer blocks than there are, even none, but MUST then say where to go on: `following`, given
-        back as `after`. Page upon page, each block that was there at the first MUST come exactly once, and it MUST come
-        to an end: `following` is never the `after` that was given, and see `IDLE_PAGES`.
+        A page MAY hold fewer blocks than exist, even none, but MUST then give the position of the next page:
+        `following`, passed back as `after`. Over all pages, each block that existed at the first page MUST appear
+        exactly once, and the pages MUST end: `following` is never the given `after`, and see `IDLE_PAGES`.
         """
         ...
 
     def read_head(self, name: str) -> HeadRecord | None:
-        """The head of this name; None if there is none. MAY be a moment old, but MUST be one that was stored."""
+        """Return the head of this name; None if it does not exist.
+
+        MAY be a moment old, but MUST be a version that was stored.
+        """
         ...
 
     def swap_head(self, name: str, data: bytes, etag: str | None) -> str | None:
-        """Replace the head that has this etag, or with None make one where there is none; returns its new etag.
+        """Replace the head that has this etag, or with None create it; return its new etag.
 
-        MUST be decided at one place for all machines: of several that swap the same version, exactly one MUST win.
-        If the head is another version by now (or is there, or is not there), nothing MUST be changed, and the answer
-        is None. The new etag MUST never have been that of another version of this head.
+        MUST be decided at one place for all machines: of several swaps of the same version, exactly one MUST win. If
+        the head has another version (or exists, or does not exist), nothing MUST be changed, and the result is None.
+        The new etag MUST never have been that of another version of this head.
         """
         ...
 
     def list_heads(self, after: str | None = None) -> HeadPage:
-        """All heads, page by page as in `read_range`; a page SHOULD hold a hundred or more. MAY be a moment old.
+        """Return all heads, in pages as in `read_range`; a page SHOULD hold a hundred or more. MAY be a moment old.
 
-        A head that was there at the first page and is not changed meanwhile MUST come exactly once; one that is
-        changed meanwhile MUST come at least once, in any of its versions.
-        Asked for what stands behind the empty text, it MUST ask the store for all of them, and may not make do with
-        what it has kept of an earlier list: so whoever removes blocks begins.
+        A head that existed at the first page and is not changed meanwhile MUST appear exactly once; one that is
+        changed meanwhile MUST appear at least once, in any of its versions. With "" as `after`, it MUST list
+        everything from the store, without a cache of an earlier list: garbage collection begins in this way.
         """
         ...
 
 
 class Collectable(Remote, Protocol):
-    """A remote from which blocks can be removed: the optional sixth verb. docs/formats/sync.md says how to use it.
+    """A remote that can remove blocks: the optional sixth verb. docs/formats/sync.md specifies its use.
 
     Attributes:
-        settled_after: seconds after which all is as it was told: no call that raised MUST be carried out later than
-            that, and every list and every head that is read from then on MUST show what had been acknowledged before.
+        settled_after: seconds after which all calls have taken effect: no call that raised MUST be carried out later
+            than that, and every list and head read from then on MUST show what had been acknowledged before.
     """
 
     @property
@@ -152,35 +154,35 @@ class Collectable(Remote, Protocol):
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
         """As `read_range`, without the bytes.
 
-        Nothing MUST be written for that; to tell an age, something MAY be. An age MUST NOT be larger than it is:
-        whoever cannot tell says None. A block that was removed and put again MUST have the age of its last putting.
+        Nothing MUST be written for that; to determine an age, something MAY be. An age MUST NOT be larger than the
+        real one; None if it is unknown. A block that was removed and put again MUST have the age of its last put.
         """
         ...
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
-        """Remove a block if it is this putting of it. False if it is not there, or was put anew since.
+        """Remove a block if it is this put of it. False if it does not exist, or was put again since.
 
-        When this returns, `read_range` MUST NOT find it, and `put_block` MUST store it as if it had never been there.
-        A store that cannot compare and remove in one step MUST look first, and MAY then remove one that was put anew
-        in between. Who lacks the right MUST be told so by a `RemoteError`, also where the block is not there.
+        When this returns, `read_range` MUST NOT find it, and `put_block` MUST store it as a new one. A store that
+        cannot compare and remove in one step MUST compare first, and MAY then remove one that was put again in
+        between. A caller without permission MUST get a `RemoteError`, also if the block does not exist.
         """
         ...
 
 
 def collectable(remote: Remote) -> Collectable | None:
-    """The remote, if blocks can be removed from it; else None."""
+    """Return the remote if blocks can be removed from it; else None."""
     return None if getattr(remote, "settled_after", None) is None else cast("Collectable", remote)
 
 
 def must_collect(remote: Remote) -> Collectable:
-    """The remote, which supports the removal of blocks.
+    """Return the remote as one from which blocks can be removed.
 
     Raises:
-        Unsupported: it does not.
+        Unsupported: blocks cannot be removed from it.
     """
     found = collectable(remote)
     if found is None:
-        raise Unsupported("nothing can be removed from this remote", operation="gc")
+        raise Unsupported("this remote does not support removing blocks", operation="gc")
     return found
 
 
@@ -204,34 +206,34 @@ class WrappedRemote:
 
     @property
     def inner(self) -> Remote:
-        """The remote inside."""
+        """The inner remote."""
         return self._inner
 
     def call(self, verb: str, *arguments: Any) -> Any:
-        """Call `verb` of the remote inside."""
+        """Call `verb` of the inner remote."""
         return getattr(self.inner, verb)(*arguments)
 
     def prepare(self) -> Any:
-        """Prepare the remote inside, if it has to be prepared."""
+        """Prepare the inner remote, if it has to be prepared."""
         return getattr(self.inner, "prepare", lambda: None)()
 
     def close(self) -> None:
-        """Close the remote inside, if it can be closed."""
+        """Close the inner remote, if it can be closed."""
         getattr(self.inner, "close", lambda: None)()
 
     @property
     def settled_after(self) -> float | None:
-        """As for the remote inside; None if it does not support removal."""
+        """As for the inner remote; None if it does not support removal."""
         return getattr(self.inner, "settled_after", None)
 
     @property
     def ru(self) -> float:
-        """The units that the remote inside has charged so far."""
+        """The units that the inner remote has charged so far."""
         return float(getattr(self.inner, "ru", 0.0))
 
     @property
     def fetched(self) -> int:
-        """The bytes of blocks that the remote inside has read to answer other calls."""
+        """The bytes of blocks that the inner remote has read to answer other calls."""
         return int(getattr(self.inner, "fetched", 0))
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
@@ -266,17 +268,17 @@ class WrappedRemote:
 
 
 def blocks_of(remote: Remote, space: str, first: str, stop: str) -> Iterator[Block]:
-    """All blocks of a range, over all its pages.
+    """Yield all blocks of a range, over all its pages.
 
     Raises:
-        RemoteError: the remote failed, or comes to no end.
+        RemoteError: the remote failed, or its pages do not end.
     """
     for page in block_pages(remote, space, first, stop):
         yield from page.blocks
 
 
 def is_unreadable(error: RemoteError) -> bool:
-    """True if the store answered, and what it gave is a block that cannot be opened: the next call gives it again."""
+    """True if the store answered with a block that cannot be decrypted: a retry returns the same."""
     return "unreadable" in (error.details or {})
 
 
@@ -289,14 +291,14 @@ def block_pages(remote: Remote, space: str, first: str, stop: str) -> Iterator[B
 
 
 def heads_of(remote: Remote, *, anew: bool = False) -> Iterator[HeadRecord]:
-    """All heads, over all pages.
+    """Yield all heads, over all pages.
 
     Args:
-        remote: the other side.
-        anew: take nothing from what was kept of an earlier list.
+        remote: the remote.
+        anew: do not use a cache of an earlier list.
 
     Raises:
-        RemoteError: the remote failed, or comes to no end.
+        RemoteError: the remote failed, or its pages do not end.
     """
     heads = _pages(remote.list_heads, lambda page: (head.name for head in page.heads), "" if anew else None)
     for page in heads:
@@ -304,7 +306,7 @@ def heads_of(remote: Remote, *, anew: bool = False) -> Iterator[HeadRecord]:
 
 
 def stats_of(remote: Collectable, space: str, first: str = "", stop: str = "~") -> Iterator[BlockStat]:
-    """All blocks of a range without their bytes, over all its pages. Raises as `blocks_of`."""
+    """Yield all blocks of a range without their bytes, over all its pages. Raises as `blocks_of`."""
     pages: Iterator[StatPage] = _pages(
         lambda after: remote.list_blocks(space, first, stop, after),
         lambda page: (one.id for one in page.stats),
@@ -319,7 +321,7 @@ _Page = TypeVar("_Page", BlockPage, HeadPage, StatPage)
 def _pages(
     read: Callable[[str | None], _Page], names: Callable[[_Page], Iterable[str]], after: str | None = None
 ) -> Iterator[_Page]:
-    """Page upon page. Whoever holds the other side could otherwise keep a pull busy for ever."""
+    """Yield the pages. An endless sequence is refused: it would keep a pull busy for ever."""
     seen: set[str] = set()
     idle = 0
     while True:
@@ -332,7 +334,7 @@ def _pages(
         idle = 0 if len(seen) > known else idle + 1
         if page.following == after or idle > IDLE_PAGES:
             raise RemoteError(
-                "the remote gives page upon page with nothing new in it",
-                hint="nothing here was changed; something is wrong with the store, or with what stands before it",
+                "the remote returns pages without anything new",
+                hint="nothing here was changed; check the store, and any proxy before it",
             )
         after = page.following

@@ -1,4 +1,4 @@
-"""What a synchronisation did and found, session by session."""
+"""Report of a synchronisation, session by session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sessionary.sync.retry import Cost
 
 
 class SyncStatus(Enum):
-    """How a session stands with the other side."""
+    """Status of a session relative to the remote."""
 
     IN_STEP = "in step"
     AHEAD = "ahead"
@@ -28,12 +28,12 @@ class SyncStatus(Enum):
 
 
 class Beside(NamedTuple):
-    """A file that there is in two versions.
+    """A file that exists in two versions.
 
     Attributes:
-        file: its name, relative to the session's folder.
-        path: where the version lies that stands.
-        other: where the other one lies; None if it is only on the other side.
+        file: its path relative to the session's folder.
+        path: path of the version in place.
+        other: path of the other version; None if it is only on the remote.
     """
 
     file: str
@@ -42,7 +42,7 @@ class Beside(NamedTuple):
 
 
 class Where(Enum):
-    """Where a version lies that is not carried because it is damaged."""
+    """Place of a version that is not synchronised because it is damaged."""
 
     HERE = "here"
     REMOTE = "remote"
@@ -50,15 +50,15 @@ class Where(Enum):
 
 
 class Hold(NamedTuple):
-    """A version of a file that is not carried, because it is a damaged copy of the one that all devices had.
+    """A version of a file that is not synchronised, because it is a damaged copy of the version that all devices had.
 
     Attributes:
-        file: its name, relative to the session's folder.
-        where: in the file here, on the remote, or on another device.
-        why: what is wrong with it, in a sentence.
-        path: the file here.
-        other: where the refused version of the remote lies; None if that was not fetched.
-        is_behind: it was damaged, and is the beginning of the agreed version by now: a pull brings the rest.
+        file: its path relative to the session's folder.
+        where: in the local file, on the remote, or on another device.
+        why: the damage, in a sentence.
+        path: the local file.
+        other: path of the refused remote version; None if it was not fetched.
+        is_behind: it was damaged, and is a prefix of the agreed version now: a pull restores the rest.
     """
 
     file: str
@@ -70,7 +70,7 @@ class Hold(NamedTuple):
 
 
 class Undo(NamedTuple):
-    """How to bring back what a push or pull took away: the generation of the session that the remote had before."""
+    """How to restore what a push or pull removed: the earlier generation of the session on the remote."""
 
     file: str
     generation: int
@@ -78,18 +78,18 @@ class Undo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One session.
+    """Outcome for one session.
 
     Attributes:
         session_id: its id.
-        project: its project, as all machines call it.
-        standing: what became of it, or how it stands.
-        note: why, in a sentence; empty where there is nothing to say.
-        sibling: the id that what was here goes by now, if it gave way.
-        error: what went wrong.
-        beside: files of it that a person may want to look at, because there are two versions; told by a status.
-        held: versions of its files that are not carried because they are damaged.
-        undo: how to bring back lines that are not there any more, if some are not.
+        project: the shared name of its project.
+        standing: what was done, or its status.
+        note: the reason, in a sentence; empty if there is none.
+        sibling: the new id of the local version, if it gave way.
+        error: the error.
+        beside: its files in two versions that the user may want to compare; set by a status.
+        held: versions of its files that are not synchronised because they are damaged.
+        undo: how to restore removed lines, if there are any.
     """
 
     session_id: str
@@ -105,36 +105,36 @@ class Outcome:
 
 @dataclass(slots=True)
 class Report:
-    """One push or pull: what became of each session, and what it cost."""
+    """Result of a push or pull: the outcome of each session, and the cost."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     cost: Cost = field(default_factory=Cost)
 
     def of(self, *standings: SyncStatus) -> list[Outcome]:
-        """The sessions that stand so."""
+        """Return the outcomes with these statuses."""
         return [outcome for outcome in self.outcomes if outcome.standing in standings]
 
 
 def outcome_of(head: Head, standing: SyncStatus, note: str = "") -> Outcome:
-    """What became of the session of a head."""
+    """Return an outcome for the session of a head."""
     return Outcome(head.session, head.project, standing, note)
 
 
 def joined(first: Report, second: Report) -> Report:
-    """Two reports as one."""
+    """Return both reports as one."""
     return Report([*first.outcomes, *second.outcomes], first.cost + second.cost)
 
 
 def is_text(name: str) -> bool:
-    """False for a name that has bytes that are not UTF-8."""
+    """False for a name with bytes that are not UTF-8."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def no_text(ref: SessionRef) -> Invalid:
-    """The report of a session that cannot be carried: heads are UTF-8, and the names in them too."""
+    """Return the error of a session that cannot be synchronised: heads and the names in them are UTF-8."""
     return Invalid(
-        "its name, or that of a file in it, is not UTF-8: it is not carried",
+        "its name, or that of a file in it, is not UTF-8: it is not synchronised",
         session=ref.session_id,
         path=ref.path,
-        hint="give it a name in UTF-8",
+        hint="rename it to a name in UTF-8",
     )

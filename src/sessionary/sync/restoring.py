@@ -1,7 +1,7 @@
-"""Earlier versions of a session: which of them the remote still has, and how one takes the place of the present one.
+"""Earlier versions of a session: listing those that the remote still has, and restoring one.
 
-A head names where its journals ended before each rewind, and the earlier versions of a document that is a conversation.
-Each such entry of its history is a generation. `sync gc` removes old ones, and a head keeps few: those are gone.
+A head states where its journals ended before each rewind, and the earlier versions of a document that is a
+conversation. Each such entry of its history is a generation. `sync gc` removes old ones, and a head keeps only a few.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from sessionary.sync.rules import Projects
 from sessionary.sync.state import States
 
 KEPT = "before"
-"""A version that a restore has replaced is kept as ``<file>.before-<time>``."""
+"""The version that a restore replaced is kept as ``<file>.before-<time>``."""
 
 _KEPT_NAME = re.compile(rf"(.+)\.{KEPT}-[^/]+", re.DOTALL)
 
 
 class Generation(NamedTuple):
-    """A version of a session, or several that are gone.
+    """A version of a session, or a run of removed ones.
 
     Attributes:
-        first: its number, or that of the first of several.
-        last: the same number, or that of the last of several.
-        at: when it was replaced; for the present one, when it was pushed. By the clock of the device that did it.
-        files: what the remote has of it, by name, with the number of blocks; empty if it is gone.
-        present: it is what the head says now.
+        first: its number, or the first of the run.
+        last: the same number, or the last of the run.
+        at: time of its replacement; for the current version, of its push. By the clock of that device.
+        files: number of blocks of each file on the remote, by name; empty if it was removed.
+        present: it is the current version.
     """
 
     first: int
@@ -57,18 +57,18 @@ class Generation(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """True if the remote does not have it any more."""
+        """True if it was removed from the remote."""
         return not self.files and not self.present
 
 
 class Restored(NamedTuple):
-    """A file that was replaced.
+    """A file that was restored.
 
     Attributes:
-        name: the file, relative to the session's folder.
-        path: where it lies.
-        kept: where the version lies that it replaced; None if there was none.
-        size: its bytes now.
+        name: its path relative to the session's folder.
+        path: its path.
+        kept: path of the version that it replaced; None without one.
+        size: its size in bytes.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the sessions of one layout lie, here and on the remote."""
+    """The sessions of one layout, local and on the remote."""
 
     fs: Fs
     layout: SyncLayout
@@ -89,13 +89,13 @@ class Place:
 
 
 class Earlier:
-    """The earlier versions of the sessions of one layout.
+    """Earlier versions of the sessions of one layout.
 
     Args:
-        place: where they lie.
+        place: the sessions.
         in_use: as of the engine.
         now: the clock.
-        patience: seconds to wait for another synchronisation of this machine to end.
+        patience: seconds to wait for another synchronisation of this machine.
     """
 
     def __init__(
@@ -111,12 +111,12 @@ class Earlier:
         self._patience = patience
 
     def generations(self, ref: SessionRef) -> list[Generation]:
-        """The versions of a session, the newest first. Changes nothing.
+        """Return the versions of a session, the newest first. Changes nothing.
 
-        Of an earlier version the last block is looked for: a store that was emptied has its name only.
+        The last block of each earlier version is looked up: a store that was emptied has only its name.
 
         Raises:
-            NotFound: the session was never pushed, or its project is not known here.
+            NotFound: the session was never pushed, or its project is unknown here.
             RemoteError, Corrupt, Unsupported: the head cannot be read.
         """
         head = self._head(ref)
@@ -137,18 +137,19 @@ class Earlier:
         return block_id(key, number, chain) in (block.id for block in found)
 
     def restore(self, ref: SessionRef, generation: int) -> list[Restored]:
-        """Put an earlier version of a session's journals, or of its document, in place of the present one.
+        """Replace a session's journals, or its document, by an earlier version.
 
-        The present version of each file is kept beside it. The next push sends the restored one as a new generation.
+        The current version of each file is kept beside it. The next push sends the restored one as a new generation.
 
-        Durability: each file is as it was or as it is to be, and the present one has its second name before that.
+        Durability: each file is in its old or its new state, and the current one gets its second name before it is
+        replaced.
 
         Raises:
-            NotFound: the remote does not have this generation any more, or never had; or the session is gone here.
+            NotFound: the remote does not have this generation; or the session does not exist here.
             Locked: an agent has the session open, or another process holds it.
-            Invalid: it is the present one, or that of a ledger.
+            Invalid: it is the current version, or that of a ledger.
             RemoteError, Corrupt: the remote cannot be read, and nothing was changed.
-            StorageFailed: the disk refused; some files may be restored, and each present version is kept.
+            StorageFailed: a file cannot be written; some files may be restored, and each current version is kept.
         """
         place = self._place
         with self._alone(ref), place.states.spool() as spool:
@@ -157,16 +158,16 @@ class Earlier:
                 return [self._replace(ref, name, theirs.all(None)) for name, theirs in sorted(files.items())]
 
     def restore_kept(self, ref: SessionRef, kept: str) -> list[Restored]:
-        """Put a version that a restore has kept in place of the present one, which is kept likewise.
+        """Restore a version that an earlier restore kept; the current one is kept in the same way.
 
         Args:
             ref: the session.
-            kept: the name of the file that it kept.
+            kept: the name of the kept file.
 
         Durability: as `restore`.
 
         Raises:
-            NotFound: there is no such file.
+            NotFound: the file does not exist.
             Locked, StorageFailed: as `restore`.
         """
         fs, layout = self._place.fs, self._place.layout
@@ -178,7 +179,7 @@ class Earlier:
             raise NotFound(
                 f"{ref.session_id} has no earlier version in {kept}",
                 session=ref.session_id,
-                hint=f"name a file `….{KEPT}-<time>` that lies beside the file that was restored",
+                hint=f"name a file `….{KEPT}-<time>` beside the restored file",
             )
         Links(fs, layout).refuse_file(ref, path)
         with self._alone(ref), layout.lock(ref):
@@ -186,7 +187,7 @@ class Earlier:
 
     @contextmanager
     def _alone(self, ref: SessionRef) -> Iterator[None]:
-        """No other synchronisation of this machine, no agent in the session, and no link out of the store before it."""
+        """Exclude other synchronisations of this machine, agents in the session, and links out of the store."""
         Links(self._place.fs, self._place.layout).refuse(ref)
         lock = self._place.states.lock()
         try:
@@ -197,7 +198,7 @@ class Earlier:
                         operation="restore",
                         path=ref.folder,
                         session=ref.session_id,
-                        hint="end the agent that is in it; if none is, wait a moment, or say --quiet 0",
+                        hint="end the agent that uses it; if there is none, wait a moment, or use --quiet 0",
                     )
                 yield
         finally:
@@ -227,12 +228,12 @@ class Earlier:
 
 
 def generations(layout: SyncLayout, head: Head) -> list[Generation]:
-    """The generations of a head, the newest first; those without a gap that are gone are one entry."""
+    """Return the generations of a head, the newest first; a run of removed ones is one entry."""
     files = {part.name: part.n for part in head.parts if _is_versioned(layout, part)}
     found = [Generation(head.gen, head.gen, head.at, files, present=True)]
     for past in sorted(head.history, key=lambda past: past.gen, reverse=True):
         if past.gen >= found[-1].first:
-            continue  # no client writes that
+            continue  # no client writes such a head
         if past.gen + 1 < found[-1].first:
             found.append(Generation(past.gen + 1, found[-1].first - 1, "", {}))
         found.append(Generation(past.gen, past.gen, past.at, {name: n for name, (n, _) in past.tips.items()}))
@@ -244,13 +245,13 @@ def generations(layout: SyncLayout, head: Head) -> list[Generation]:
 def versions(
     layout: SyncLayout, remote: Remote, head: Head, generation: int, spool: Spool
 ) -> dict[str, Theirs]:
-    """The files of a generation, fetched and proved.
+    """Return the files of a generation, fetched and verified.
 
     Raises:
-        NotFound: the remote does not have it any more, or never had.
-        Invalid: it is the present one, or a ledger, or a file that no such session has.
+        NotFound: the remote does not have it.
+        Invalid: it is the current one, or that of a ledger, or of a file that no such session has.
         RemoteError: the remote cannot be read.
-        Corrupt: a block does not hold what its id says.
+        Corrupt: a block does not match its id.
     """
     past = next((past for past in head.history if past.gen == generation), None)
     if past is None:
@@ -271,7 +272,7 @@ def versions(
 
 
 def _part_named(layout: SyncLayout, ref: SessionRef, base: str) -> str | None:
-    """The file of a session that lies under this name."""
+    """Return the part of a session that has this file name."""
     only = layout.single_file(ref.session_id)
     if only is not None:
         return only if base == os.path.basename(layout.path_of(ref, only)) else None
@@ -287,7 +288,7 @@ def _is_versioned(layout: SyncLayout, part: PartHead) -> bool:
 
 def _refuse(layout: SyncLayout, head: Head, name: str) -> None:
     if layout.part_kind(name) is None:
-        raise Invalid(f"the history of {head.session} names {name!r}, which no such session has")
+        raise Invalid(f"the history of {head.session} names {name!r}, which such a session cannot have")
     if layout.rule(name).policy is Policy.LEDGER:
         raise Invalid(
             f"{name} is a ledger: an earlier one would let its consumer apply messages again",
@@ -299,14 +300,14 @@ def _refuse(layout: SyncLayout, head: Head, name: str) -> None:
 def _no_generation(head: Head, generation: int) -> Invalid | NotFound:
     if generation == head.gen:
         return Invalid(
-            f"generation {generation} of {head.session} is the present one",
+            f"generation {generation} of {head.session} is the current one",
             session=head.session,
             hint="`sessionary sync pull` brings it here",
         )
     if 0 <= generation < head.gen:
         return _gone(head, generation)
     return NotFound(
-        f"{head.session} has no generation {generation}: the present one is {head.gen}",
+        f"{head.session} has no generation {generation}: the current one is {head.gen}",
         session=head.session,
         hint=f"`sessionary sync history {head.session}` lists them",
     )
@@ -314,7 +315,7 @@ def _no_generation(head: Head, generation: int) -> Invalid | NotFound:
 
 def _gone(head: Head, generation: int) -> NotFound:
     return NotFound(
-        f"generation {generation} of {head.session} is gone from the remote",
+        f"generation {generation} of {head.session} was removed from the remote",
         session=head.session,
         hint=f"`sessionary sync history {head.session}` lists those that can be restored",
     )

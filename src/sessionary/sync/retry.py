@@ -1,4 +1,4 @@
-"""What stands between the engine and a remote: patience with a failing one, and a count of what it cost."""
+"""Retries of failed remote calls, and a count of their cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import BlockPage, HeadPage, HeadRecord, Remote, WrappedRemote
 
-# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+# A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
 _CHANCE = random.SystemRandom()
 
 TRIES = 4
@@ -20,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
 
 @dataclass(slots=True)
 class Cost:
-    """What was asked of a remote: calls, repeated ones included, bytes of blocks and heads, and units charged."""
+    """Cost of remote calls: number of calls including retries, bytes of blocks and heads, and units charged."""
 
     requests: int = 0
     bytes_up: int = 0
@@ -37,15 +37,15 @@ class Cost:
 
 
 class RetryingRemote(WrappedRemote):
-    """A remote that is asked again when it may answer later, and whose calls are counted.
+    """A remote whose failed calls are retried, and whose calls are counted.
 
-    Every verb may be repeated whatever became of it before. A swap that was carried out although its answer was lost
-    then finds another version there: the caller looks whether that is its own.
+    Every verb may be repeated, whatever became of it before. A swap that was carried out although its answer was lost
+    then finds another version: the caller checks whether that is its own.
 
     Args:
         inner: the remote.
-        sleep: how to wait, in seconds.
-        tries: how often to ask in all.
+        sleep: waits, in seconds.
+        tries: number of attempts in all.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RetryingRemote(WrappedRemote):
         self._tries = tries
 
     def call(self, verb: str, *arguments: Any) -> Any:
-        """Call `verb` of the remote inside, again after a failure that may pass, and count what it costs."""
+        """Call `verb` of the inner remote, with retries after passing failures, and count the cost."""
         up = sum(len(one) for one in arguments if isinstance(one, bytes))
         pause = FIRST_PAUSE
         for left in reversed(range(self._tries)):
@@ -69,8 +69,8 @@ class RetryingRemote(WrappedRemote):
             except RemoteError as error:
                 if not error.retryable or not left:
                     raise
-                told = error.details.get("retry_after")
-                wait = told if isinstance(told, int | float) else pause * _CHANCE.uniform(0.5, 1.0)
+                after = error.details.get("retry_after")
+                wait = after if isinstance(after, int | float) else pause * _CHANCE.uniform(0.5, 1.0)
             else:
                 self.cost.bytes_down += _received(answer)
                 return answer
@@ -83,7 +83,7 @@ class RetryingRemote(WrappedRemote):
 
 
 def _received(answer: Any) -> int:
-    """The bytes of blocks and heads in an answer."""
+    """Return the bytes of blocks and heads in an answer."""
     match answer:
         case HeadRecord():
             return len(answer.data)

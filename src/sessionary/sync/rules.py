@@ -1,4 +1,4 @@
-"""What is carried, and what a project is called where paths differ."""
+"""Rules of what is synchronised, and shared names of projects."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sessionary.sync.redaction import Redaction
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Which projects and files are carried.
+    """Projects and files to synchronise.
 
     Attributes:
-        include: patterns of project identities (``*``, ``?``, ``[…]``); one of them must fit.
-        exclude: patterns of which none may fit.
-        logs: carry event logs too. They are large, and nobody resumes from them.
-        redact: what is blacked out before it is sent; None for nothing.
+        include: patterns of project identities (``*``, ``?``, ``[…]``); one of them must match.
+        exclude: patterns of which none may match.
+        logs: include event logs. They are large, and not needed to resume a session.
+        redact: redaction before sending; None for none.
     """
 
     include: tuple[str, ...] = ("*",)
@@ -31,30 +31,30 @@ class Rules:
     redact: Redaction | None = None
 
     def admits(self, project: str | None) -> bool:
-        """True if sessions of this project are carried; one without a project is called ``""``."""
+        """True if sessions of this project are synchronised; sessions without a project have ``""``."""
         name = project or ""
         fits = any(fnmatchcase(name, pattern) for pattern in self.include)
         return fits and not any(fnmatchcase(name, pattern) for pattern in self.exclude)
 
     def carries(self, kind: PartKind) -> bool:
-        """True if files of this kind are carried; backups and what was set aside never are."""
+        """True if files of this kind are synchronised; backups and quarantined files never are."""
         return kind is not PartKind.KEPT and (self.logs or kind is not PartKind.LOG)
 
 
 def rule_of(layout: SyncLayout) -> Callable[[str], Rule]:
-    """How each part of a session of this layout is brought together, its bundle included."""
+    """Return the rule of each part of a session of this layout, including its bundle."""
     return lambda name: Rule(Policy.IMMUTABLE) if name == bundles.NAME else layout.rule(name)
 
 
 class Projects(Protocol):
-    """What a project is called on all machines, and which one that is here."""
+    """Mapping between shared and local names of projects."""
 
     def identity(self, ref: SessionRef) -> str | None:
-        """The name of a session's project that all machines share; None for a session without one."""
+        """Return the shared name of a session's project; None for a session without one."""
         ...
 
     def local(self, identity: str | None) -> str | None:
-        """The project of that name here.
+        """Return the local project of a shared name.
 
         Raises:
             NotFound: there is none here; its sessions are held back.
@@ -63,7 +63,7 @@ class Projects(Protocol):
 
 
 class SameNames:
-    """Projects are called alike on all machines."""
+    """Projects have the same names on all machines."""
 
     def identity(self, ref: SessionRef) -> str | None:
         return ref.project

@@ -1,8 +1,8 @@
-"""What a person has chosen about synchronisation, in a file that a person can read and change.
+"""The user's settings of synchronisation, in an editable file.
 
-No secret is ever in it: what lets one in is in the environment, or where the store's own client looks (`remotes`).
-The file of a project is never read: whoever writes a repository could otherwise send the sessions of everyone who
-clones it to a store of theirs.
+The file contains no secrets: credentials are in the environment, or where the store's own client expects them
+(`remotes`). The settings file of a project is never read: the author of a repository could otherwise send the
+sessions of everyone who clones it to their own store.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from sessionary.sync.remotes import check_address, cosmos_address
 from sessionary.sync.rules import Rules
 
 SETTINGS_FILE = "SESSIONARY_SYNC_SETTINGS"
-"""The variable that names another file than the usual one."""
+"""Environment variable with the path of another settings file."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was chosen.
+    """The settings.
 
     Attributes:
         remote: the address of the remote.
-        tenant: whose sessions these are; the same on all machines of a person.
-        device: what this machine is called, for people.
-        include: which projects are carried, by patterns of what they are called on all machines.
-        exclude: which are not.
-        logs: carry event logs too.
-        redact: black out what looks like a secret before it is sent.
-        redact_rules: further rules for that: regular expressions, by what they are called.
-        encrypt: the file with the age identity that everything is encrypted for; None for no encryption.
-        options: settings of the store's client that are no secrets.
-        projects: folders of projects whose sessions are wanted here, though there are none yet.
+        tenant: the owner of the sessions; the same on all machines of a user.
+        device: a readable name of this machine.
+        include: projects to synchronise, as patterns of their shared names.
+        exclude: projects not to synchronise.
+        logs: include event logs.
+        redact: redact secrets before sending.
+        redact_rules: additional redaction rules: regular expressions by name.
+        encrypt: the file with the age identity for encryption; None for no encryption.
+        options: settings of the store's client that are not secrets.
+        projects: folders of projects whose sessions are wanted here, although there are none yet.
     """
 
     remote: str
@@ -58,20 +58,20 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     projects: tuple[str, ...] = ()
 
     def rules(self) -> Rules:
-        """What is carried.
+        """Return the rules of what is synchronised.
 
         Raises:
-            Invalid: a rule for blacking out is no regular expression.
+            Invalid: a redaction rule is not a regular expression.
         """
         redaction = Redaction(self.redact_rules) if self.redact or self.redact_rules else None
         return Rules(self.include, self.exclude, self.logs, redaction)
 
 
 def settings_file(folder: str | None, environ: Mapping[str, str]) -> str | None:
-    """Where the settings lie if nothing else is said; None if there is no place for them.
+    """Return the path of the settings file; None if there is no place for it.
 
     Args:
-        folder: where we keep what a person has configured.
+        folder: our configuration folder.
         environ: the environment.
     """
     named = environ.get(SETTINGS_FILE)
@@ -81,36 +81,36 @@ def settings_file(folder: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def load_settings(path: str | os.PathLike[str], *, fs: Fs = OS_FS) -> Settings:
-    """The settings in a file.
+    """Load the settings from a file.
 
     Raises:
-        NotFound: nothing was set up.
-        Invalid: the file is damaged, or holds something that no settings have.
+        NotFound: synchronisation is not set up.
+        Invalid: the file is damaged, or has unknown settings.
         StorageFailed: it cannot be read.
     """
     data = read_bytes(fs, os.fspath(path))
     if data is None:
         raise NotFound(
-            f"synchronisation is not set up here: there is no {os.fspath(path)}",
+            f"synchronisation is not set up: {os.fspath(path)} does not exist",
             path=path,
-            hint="`sessionary sync init ADDRESS` does that; for Cosmos DB, AMPLIFIER_COSMOS_ENDPOINT or "
-            "session_storage in ~/.amplifier/settings.yaml do, too, unless it is turned off there",
+            hint="run `sessionary sync init ADDRESS`; for Cosmos DB, AMPLIFIER_COSMOS_ENDPOINT or "
+            "session_storage in ~/.amplifier/settings.yaml also works, unless it is turned off there",
         )
     try:
-        settings = msgspec.convert(json.loads(data), Settings)  # `json` reads paths that are not UTF-8, too
+        settings = msgspec.convert(json.loads(data), Settings)  # `json` accepts paths that are not UTF-8
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Invalid(
-            f"{os.fspath(path)}: {error}", path=path, hint="put it right, or run `sync init` anew"
+            f"{os.fspath(path)}: {error}", path=path, hint="correct it, or run `sync init` again"
         ) from None
     check_address(settings.remote)
     return settings
 
 
 def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = OS_FS) -> None:
-    """Write the settings. Durability: replaces the file whole or not at all, and survives a power cut.
+    """Write the settings. Durability: replaces the file atomically, and survives a power cut.
 
     Raises:
-        StorageFailed: the disk refused; the old settings are still there.
+        StorageFailed: the file cannot be written; the old settings are unchanged.
     """
     place = Path(path)
     try:
@@ -122,7 +122,7 @@ def save_settings(path: str | os.PathLike[str], settings: Settings, *, fs: Fs = 
 
 
 def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], layout: str) -> str:
-    """Where this machine remembers what was agreed: one folder for each remote, tenant, home and layout."""
+    """Return the folder of the sync state for a remote, tenant, home and layout."""
     words = (_address(settings), settings.tenant, layout)
     first, second, last = (word.encode() for word in words)
     digest = sha256(b"\0".join((first, second, os.fsencode(os.path.realpath(home)), last))).hexdigest()[:20]
@@ -130,57 +130,57 @@ def state_folder(base: str, settings: Settings, home: str | os.PathLike[str], la
 
 
 def cache_path(base: str, settings: Settings) -> str:
-    """Where this machine keeps the heads that it has fetched: one file for each remote and tenant. It may be lost."""
+    """Return the path of the head cache for a remote and tenant. It may be lost."""
     return os.path.join(base, f"heads-{_store(settings)}")
 
 
 def removed_folder(base: str, settings: Settings) -> str:
-    """Where this machine keeps for a while what it has removed from a remote: one folder for each, as `cache_path`."""
+    """Return the folder of copies of blocks that this machine removed from a remote, as `cache_path`."""
     return os.path.join(base, f"removed-{_store(settings)}")
 
 
 def bindings_file(base: str, settings: Settings) -> str:
-    """Where this machine remembers which folder is which project: one file for each remote and tenant."""
+    """Return the path of the bindings of folders to projects, for a remote and tenant."""
     return os.path.join(base, f"projects-{_store(settings)}.json")
 
 
 def _address(settings: Settings) -> str:
-    """The same for all spellings, so that commands and programs remember one remote in one place."""
+    """Normalise the address, so that commands and programs use one state for one remote."""
     return (settings.remote and cosmos_address(settings.remote)) or settings.remote
 
 
 def _store(settings: Settings) -> str:
-    """A hash for each remote and tenant. Two stores may have one address: then the options tell them apart."""
+    """Return a hash of remote and tenant. Options distinguish stores with the same address."""
     words = (_address(settings), settings.tenant, *(f"{k}={v}" for k, v in sorted(settings.options.items())))
     return sha256("\0".join(words).encode()).hexdigest()[:20]
 
 
 def read_identity(path: str, *, fs: Fs = OS_FS) -> str:
-    """The age identity in a file, as `age-keygen` writes it.
+    """Return the age identity in a file, as `age-keygen` writes it.
 
     Raises:
-        NotFound: there is no such file.
-        Invalid: there is none in it.
+        NotFound: the file does not exist.
+        Invalid: it contains no identity.
     """
     data = read_bytes(fs, os.path.expanduser(path))
     if data is None:
         raise NotFound(
-            f"the key file {path} is not here",
+            f"the key file {path} does not exist",
             path=path,
-            hint="copy it from a machine that has it; without it nothing of the remote can be read",
+            hint="copy it from a machine that has it; without it the remote cannot be decrypted",
         )
     for line in data.decode("utf-8", "replace").splitlines():
         if line.startswith("AGE-SECRET-KEY-"):
             return line.strip()
-    raise Invalid(f"there is no age identity in {path}", path=path)
+    raise Invalid(f"{path} contains no age identity", path=path)
 
 
 def usual_tenant(environ: Mapping[str, str]) -> str:
-    """Whose sessions these are where a person has not said it."""
+    """Return the default tenant."""
     return stable_name(environ) or "me"
 
 
 def stable_name(environ: Mapping[str, str]) -> str | None:
-    """The name of a person's account, as a first guess at whose sessions these are; None if it is nobody's own."""
+    """Return the account name of the user as the default tenant; None for shared account names."""
     name = environ.get("USER") or environ.get("LOGNAME") or ""
     return name if name and name not in ("root", "runner", "ubuntu", "vscode", "codespace", "node") else None

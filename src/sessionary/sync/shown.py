@@ -1,8 +1,8 @@
-"""What a remote shows of a session, compared with what was agreed about it.
+"""Comparison of what a remote shows of a session with the agreed state.
 
-What was agreed is what the remote had. It need not have it still: a store may have been emptied, or put back to an
-earlier state, and a replica that lags shows a state that was. Heads are never removed, so one that is missing was lost.
-Of an earlier state nobody can tell by looking which of the two it is: the swap of a push decides it.
+The agreed state is what the remote had. It may not have it any more: a store may have been emptied or restored to an
+earlier state, and a lagging replica shows an earlier state. Heads are never removed, so a missing one was lost. For
+an earlier state it is unknown which of the two it is: the swap of a push decides.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sessionary.sync.report import SyncStatus
 from sessionary.sync.rules import Rules
 from sessionary.sync.state import SyncedState
 
-LOST = "it was there, and the remote has lost it; a push sends it again"
-PUT_BACK = "the remote shows an earlier state than it had; a push sends it again, if it is not merely late"
+LOST = "the remote has lost it; a push sends it again"
+PUT_BACK = "the remote shows an earlier state than before; a push sends it again, unless it is only late"
 
 
 class Shown(NamedTuple):
-    """What a remote shows of a session: its head, or that there is none."""
+    """What a remote shows of a session: its head, or None."""
 
     record: HeadRecord | None
 
 
 def shown(heads: Mapping[str, HeadRecord] | None, name: str) -> Shown | None:
-    """What a list shows of a session; None if there is no list."""
+    """Return what a list shows of a session; None without a list."""
     return None if heads is None else Shown(heads.get(name))
 
 
 def is_later(record: HeadRecord | None, agreed: SyncedState) -> bool:
-    """True for what was agreed, and for a head that came of it: the business of a pull.
+    """True for the agreed head and its successors, which are left to a pull.
 
     Raises:
         Corrupt, Unsupported: the head cannot be read.
@@ -49,7 +49,7 @@ def is_later(record: HeadRecord | None, agreed: SyncedState) -> bool:
 
 
 def is_before(record: HeadRecord | None, agreed: SyncedState) -> bool:
-    """True if the remote shows nothing any more, or a state before the agreed one. What cannot be read is neither."""
+    """True if the remote shows nothing, or an ancestor of the agreed state. False for an unreadable head."""
     if record is None:
         return True
     try:
@@ -59,14 +59,14 @@ def is_before(record: HeadRecord | None, agreed: SyncedState) -> bool:
 
 
 def at_least(record: HeadRecord, agreed: SyncedState | None) -> HeadRecord:
-    """A head as it was read, or the agreed one if that came later: a store may show a state that was."""
+    """Return the head as read, or the agreed one if it is later: a store may show an earlier state."""
     if agreed is None or not is_before(record, agreed):
         return record
     return HeadRecord(record.name, encode(agreed.head), agreed.etag)
 
 
 def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: SyncedState) -> bool:
-    """True if all that is here is as it was agreed.
+    """True if all local files are as agreed.
 
     Raises:
         StorageFailed: a file cannot be read.
@@ -77,7 +77,7 @@ def is_same(fs: Fs, mine: Mapping[str, LocalPart], agreed: SyncedState) -> bool:
 
 
 def is_whole(fs: Fs, layout: SyncLayout, rules: Rules, agreed: SyncedState) -> bool:
-    """False if the session is here without a file that was agreed on: it is to come back."""
+    """False if the session is here without an agreed file, which is to be restored."""
     head = agreed.head
     if head.deleted or stat_or_none(fs, agreed.folder) is None:
         return True
@@ -96,20 +96,20 @@ def standing_of(
     same: bool,
     whole: bool,
 ) -> tuple[SyncStatus, str]:
-    """How a session that is here stands, and why.
+    """Return the status of a local session, and the reason.
 
     Args:
         record: its head, as the remote shows it.
-        agreed: what was agreed.
-        same: all that is here is as it was agreed.
-        whole: all that was agreed is here.
+        agreed: its agreed state.
+        same: all local files are as agreed.
+        whole: all agreed files are here.
 
     Raises:
         Corrupt, Unsupported: the head cannot be read.
     """
     if agreed is None:
         if record is not None:
-            decode(record.name, record.data)  # of what cannot be read, or is newer, nothing can be told
+            decode(record.name, record.data)  # raises if it is unreadable, or newer
         return (SyncStatus.NEVER if record is None else SyncStatus.BEHIND), ""
     if record is None:
         return SyncStatus.NEVER, LOST

@@ -1,14 +1,13 @@
-"""What this machine remembers of the other side: disposable, but for the few moments in which an intent is open.
+"""Sync state: what this machine knows about the remote. Disposable, except while an intent is open.
 
-For each session one small file says what both sides agreed on last: the head, its etag, and where the blocks of each
-file end. It is written last of all, after the other side has said yes, so it is never ahead of the truth. Without it
-nothing is lost: files and head are then compared byte by byte.
+For each session a small file stores the last agreed state: the head, its etag, and the block ends of each file. It is
+written last, after the remote has acknowledged, so it is never ahead of the remote. Without it nothing is lost: files
+and head are then compared byte by byte.
 
-Before a head is swapped, the new agreement is laid beside it as an *intent*. If the answer never comes, the next run
-asks for the head once: if it is ours, byte for byte, then it was carried out, and the intent becomes the agreement.
-What is agreed goes into the next head as it stands here. So a hash stands behind it: a bit that the disk has changed
-would be what all devices are told.
-The files of the sessions are the only queue; nothing waits here to be sent.
+Before a head is swapped, the new state is stored as an *intent*. If the answer is lost, the next run reads the head
+once: if it equals ours byte for byte, the swap was carried out, and the intent becomes the agreed state. The agreed
+state is copied into the next head. So the file has a hash behind it: a bit changed by the disk would otherwise be
+sent to all devices. The files of the sessions are the only queue; nothing is queued here.
 """
 
 from __future__ import annotations
@@ -38,13 +37,14 @@ _HOLE, _TAKEN = ".hole.json", ".taken.json"
 
 
 class Held(Struct, frozen=True):
-    """A version of a file that is not carried because it is damaged.
+    """A version of a file that is not synchronised because it is damaged.
 
     Attributes:
-        chain: of the version here, that of the agreed version with which it was compared; of the remote's, its own.
-        why: what is wrong with it, in a sentence.
-        stamp: inode, size and times of the file here when it was compared; zeros if it may have changed since.
-        is_behind: it was damaged, and is the beginning of the agreed version by now: a pull brings the rest.
+        chain: for a local version, the chain of the agreed version that it was compared with; for a remote version,
+            its own.
+        why: the damage, in a sentence.
+        stamp: inode, size and times of the local file when it was compared; zeros if it may have changed since.
+        is_behind: it was damaged, and is a prefix of the agreed version now: a pull restores the rest.
     """
 
     chain: str
@@ -54,17 +54,17 @@ class Held(Struct, frozen=True):
 
 
 class SyncedState(Struct, frozen=True):
-    """What both sides have of a session.
+    """The agreed state of a session.
 
     Attributes:
-        head: as it is on the other side.
-        etag: its version there; empty while that is not known (in an intent).
-        pieces: where the blocks of each file end.
-        folder: where the session lies here.
-        seen: of each file, inode, size and times when it was found to be what the head says.
-        held: the files here whose version is not sent, by their names.
-        refused: the files whose version on the remote is not taken, by their names.
-        unsure: in an intent, the numbers of the blocks of each file that are to be looked after once the head is there.
+        head: the remote head.
+        etag: its etag; empty if unknown (in an intent).
+        pieces: the block ends of each file.
+        folder: the local folder of the session.
+        seen: for each file, inode, size and times when it was found equal to the head.
+        held: local files whose version is not sent, by name.
+        refused: files whose remote version is not taken, by name.
+        unsure: in an intent, the numbers of the blocks of each file to verify after the swap.
         above: the highest number of a head of this session that was agreed or intended here, see `States.above`.
     """
 
@@ -80,9 +80,9 @@ class SyncedState(Struct, frozen=True):
 
 
 class Moving(Struct, frozen=True):
-    """A session that gives way to the other side's: what is here moves to `sibling`, `staged` takes its place.
+    """A session that gives way to the remote version: the local one moves to `sibling`, `staged` takes its place.
 
-    The sibling says that it came about `at`; empty for now.
+    The sibling was created at `at`; empty for now.
     """
 
     folder: str
@@ -95,7 +95,7 @@ class Moving(Struct, frozen=True):
 
 
 class Hole(Struct, frozen=True):
-    """A block that was not there: under which head, and when this machine did not find it for the first time."""
+    """A block that was missing: under which head, and since when on this machine."""
 
     etag: str
     block: str
@@ -103,20 +103,20 @@ class Hole(Struct, frozen=True):
 
 
 class _Spent(Struct, frozen=True):
-    """The highest number that a head ever had of a session about which nothing else is remembered."""
+    """The highest number of any head of a session without other state."""
 
     above: int
 
 
 class States:
-    """The agreements and intents below one folder. One process at a time: see `held`.
+    """Agreed states and intents below one folder. One process at a time: see `lock`.
 
     Args:
-        folder: where they lie; it is made when it is needed.
+        folder: the folder; it is made when needed.
         fs: the file system.
 
     Attributes:
-        copies: what is carried where that is not simply a file.
+        copies: derived files.
     """
 
     def __init__(self, folder: str, fs: Fs = OS_FS) -> None:
@@ -131,7 +131,7 @@ class States:
         self.copies = Copies(fs, os.path.join(folder, "copies"))
 
     def lock(self) -> FileLock:
-        """The lock that one synchronisation of this machine holds.
+        """Return the lock for one synchronisation of this machine.
 
         Raises:
             StorageFailed: the folder cannot be made.
@@ -143,30 +143,30 @@ class States:
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
     def device(self, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> str:
-        """Who this machine is: made up once, and then always the same. Only while holding the lock.
+        """Return the name of this machine: generated once, then stable. Call it only while holding the lock.
 
-        Durability: a name that was returned once survives a power cut.
+        Durability: a returned name survives a power cut.
         """
         path = os.path.join(self.folder, "device")
         known = read_bytes(self._fs, path)
-        if not known:  # missing, or left empty by a power cut before the name was ever returned
+        if not known:  # missing, or left empty by a power cut before it was returned
             known = new_id().encode()
             atomic.replace(path, (known,), fs=self._fs)
         return known.decode()
 
     def known_device(self) -> str | None:
-        """As `device`, without making a name up. Without the lock too."""
+        """As `device`, without generating a name; None without one. The lock is not needed."""
         return (read_bytes(self._fs, os.path.join(self.folder, "device")) or b"").decode() or None
 
     def spool(self) -> Spool:
-        """Room for what is fetched and may be too much for the memory. Without the lock too: nobody else sees it.
+        """Return a spool for fetched data that may exceed the memory. The lock is not needed.
 
-        The folder is made only if it really is too much: who merely looks mostly leaves nothing behind.
+        The folder is made only if data is spilled, so that read-only commands usually leave nothing behind.
         """
         return Spool(self.folder, make=True, fs=self._fs)
 
     def names(self) -> Iterator[str]:
-        """The head names of all sessions about which something is remembered."""
+        """Yield the head names of all sessions with stored state."""
         suffixes = (_STATE, _INTENT, _MOVE)
         found = {
             name[: -len(suffix)]
@@ -185,24 +185,24 @@ class States:
             raise storage_failed(error, "look into", self.folder) from error
 
     def agreed(self, name: str) -> SyncedState | None:
-        """What was agreed about a session; None if nothing is remembered, or nothing that can be read."""
+        """Return the agreed state of a session; None if it is missing or unreadable."""
         found = self._read(name + _STATE, self._agreed)
         if found is not None:
             self._note(name, max(found.head.count, found.above))
         return found
 
     def agree(self, name: str, agreed: SyncedState) -> None:
-        """Remember an agreement, and forget what was intended. Replaces whole or not at all."""
+        """Store an agreed state atomically, and delete its intent."""
         above = max(self.above(name), agreed.above)
         self._write(name + _STATE, msgspec.structs.replace(agreed, above=above))
         self._note(name, max(above, agreed.head.count))
         self.forget_intent(name)
 
     def above(self, name: str) -> int:
-        """The highest number that a head of a session ever had here, though it was only intended.
+        """Return the highest number of any head of a session here, even if it was only intended.
 
-        A swap that was refused, or whose answer was lost, may have been carried out, and another device have seen it,
-        before the remote was put back to an earlier state. So no head of this device has a number twice.
+        A swap that was refused, or whose answer was lost, may have been carried out and seen by another device before
+        the remote was restored to an earlier state. So this device uses no number twice.
         """
         if name not in self._above and self.agreed(name) is None:
             spent = self._read(name + _SPENT, self._spent)
@@ -256,38 +256,38 @@ class States:
             self._remove(name + _HOLE)
 
     def taken(self, name: str) -> dict[str, list[Piece]]:
-        """How far journals of a session had come before they were taken back, by this device or as it has heard."""
+        """Return the length of journals before they were rewound, by this device or by another one as far as known."""
         return self._read(name + _TAKEN, self._taken) or {}
 
     def note_taken(self, name: str, file: str, pieces: list[Piece]) -> None:
-        """Remember how far a journal had come that was taken back just now."""
+        """Store the length of a journal that was just rewound."""
         self._write(name + _TAKEN, {file: pieces})
 
     def forget_taken(self, name: str) -> None:
-        """What was taken back is back, or the journal has gone on."""
+        """Forget a rewind: the lines are back, or the journal was continued."""
         if stat_or_none(self._fs, os.path.join(self.folder, name + _TAKEN)) is not None:
             self._remove(name + _TAKEN)
 
     def moving(self, name: str) -> Moving | None:
-        """The session that was giving way when the last pull was cut off; None if none was."""
+        """Return the session whose move a pull was interrupted in; None without one."""
         return self._read(name + _MOVE, self._moving)
 
     def move(self, name: str, moving: Moving) -> None:
-        """Lay down that a session is to give way. Durability: on return it survives a power cut."""
+        """Record that a session will give way. Durability: on return it survives a power cut."""
         self._write(name + _MOVE, moving)
 
     def forget_move(self, name: str) -> None:
-        """The session has given way, or stays."""
+        """Forget the move: the session has given way, or stays."""
         self._remove(name + _MOVE)
 
     def forget(self, name: str) -> None:
-        """Forget what was agreed: files and head are then compared byte by byte."""
+        """Forget the agreed state: files and head are then compared byte by byte."""
         self._write(name + _SPENT, _Spent(self.above(name)))
         self._remove(name + _STATE)
 
     def _read(self, file: str, decoder: msgspec.json.Decoder[_T]) -> _T | None:
         data, _, proof = (read_bytes(self._fs, os.path.join(self.folder, file)) or b"").partition(b"\n")
-        if proof and proof != _proof(data):  # an earlier version wrote none
+        if proof and proof != _proof(data):  # earlier versions wrote no hash
             return None
         try:
             return decoder.decode(data)
@@ -296,7 +296,7 @@ class States:
         try:
             found: _T = msgspec.convert(json.loads(data), decoder.type)  # a path that is not UTF-8
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None  # derived data: what cannot be read is worked out anew
+            return None  # derived data: recomputed if unreadable
         return found
 
     def _write(self, file: str, value: Struct | dict[str, list[Piece]]) -> None:
@@ -311,7 +311,7 @@ class States:
 
 
 def with_proof(data: bytes) -> bytes:
-    """What is stored of a line of JSON: the line, and behind it the hash by which damage is known."""
+    """Return the stored form of a JSON line: the line, and a hash that detects damage."""
     return data + b"\n" + _proof(data)
 
 
@@ -320,10 +320,10 @@ def _proof(data: bytes) -> bytes:
 
 
 def sibling_id(name: str, device: str, chain: str) -> str:
-    """The id of the session that what is here moves to: the same if a cut off move is begun again."""
+    """Return the id of the session for a version that gives way: the same if the move is repeated."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"sessionary sibling {name} {device} {chain}"))
 
 
 def digest(tips: dict[str, str]) -> str:
-    """One hash of the chains of several files."""
+    """Return one hash for the chains of several files."""
     return sha256("\n".join(f"{name} {chain}" for name, chain in sorted(tips.items())).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Sessions on a remote of a kind that this version does not know: a newer one has put them there."""
+"""Sessions on a remote of a kind that only newer versions know."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sessionary.sync.rules import Rules
 def strangers(
     records: Iterable[HeadRecord], known: Collection[str], rules: Rules
 ) -> Iterator[tuple[str, Report]]:
-    """A report for each kind that is not known, with its sessions as held back.
+    """Yield a report for each unknown kind, with its sessions as held back.
 
     Args:
         records: the heads on the remote.
-        known: the kinds that are known.
-        rules: which projects are carried.
+        known: the known kinds.
+        rules: which projects are synchronised.
     """
     found: dict[str, Report] = {}
     for record in records:
         place = place_of(record.data)
         if place is None or place.kind in known or not rules.admits(place.project):
             continue
-        note = f"this version does not know sessions of the kind {place.kind!r}; a newer Sessionary does"
+        note = f"sessions of the kind {place.kind!r} need a newer version of Sessionary"
         outcome = Outcome(place.session, place.project, SyncStatus.HELD_BACK, note)
         found.setdefault(place.kind, Report()).outcomes.append(outcome)
     yield from sorted(found.items())

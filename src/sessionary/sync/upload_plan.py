@@ -1,8 +1,8 @@
-"""What a push sends next: blocks for what is new, and the head that comes after them.
+"""Upload plan: the next blocks of a push, and the head that follows them.
 
-A backlog goes in rounds of a few blocks, each ending at a line end and committed by a head of its own, so that a push
-that is cut off loses one round and not the whole. Documents go with the last round, each whole, however large it is: no
-head then speaks of turns that its conversation does not have yet, nor of a document that ends in the middle.
+A backlog is sent in rounds of a few blocks, each ending at a line end and committed by its own head, so that an
+interrupted push loses only one round. Documents are sent whole with the last round: so no head refers to turns that
+its conversation does not have yet, or to a partial document.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from sessionary.sync.incoming import inline_bytes
 from sessionary.sync.local_files import LocalPart, Matched
 
 ROUND = 16
-"""So many new blocks of a file that grows go before a head, and then as many more as a line takes to its end."""
+"""Number of new blocks of a growing file before a head, extended to the end of a line."""
 
 
 class Draft(NamedTuple):
-    """One file of the next head.
+    """A file of the next head.
 
     Attributes:
-        part: what the head will say of it.
-        pieces: where its blocks end.
-        puts: the blocks that the other side may not have yet: ids and bytes.
-        done: False if the file goes on behind this round.
+        part: its entry in the head.
+        pieces: the ends of its blocks.
+        puts: the blocks that the remote may lack: ids and bytes.
+        done: False if the file continues after this round.
     """
 
     part: PartHead
@@ -44,7 +44,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a head says of the push itself."""
+    """The fields of a head about the push itself."""
 
     device: str
     at: str
@@ -53,15 +53,15 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a head says besides of its files.
+    """Further fields of a head.
 
     Attributes:
-        taken: the ledgers that this device writes from now on.
-        held: the files of which a device holds a damaged version back.
-        accepted: the files that the user sends although they are damaged.
-        items: of those that are made once, the chain of the bytes of each.
-        versioned: the documents whose earlier versions are kept; see `versions_kept`.
-        above: its number is higher than this.
+        taken: ledgers that this device owns from now on.
+        held: files of which a device holds a damaged version back.
+        accepted: files that the user sends although they are damaged.
+        items: for immutable files among them, the chain of their bytes.
+        versioned: documents whose earlier versions are kept; see `versions_kept`.
+        above: the number of the head is higher than this.
     """
 
     taken: Collection[str] = ()
@@ -79,7 +79,7 @@ def draft_all(
     matched: Mapping[str, Matched],
     block: int = BLOCK,
 ) -> dict[str, Draft]:
-    """The next round of a session; see `draft`. Documents are in it if nothing goes on behind it."""
+    """Return the next round of a session; see `draft`. Includes documents if it is the last one."""
     drafts: dict[str, Draft] = {}
     room = INLINE_ALL
     for name, part in sorted(mine.items(), key=lambda item: item[1].kind is PartKind.DOCUMENT):
@@ -94,15 +94,15 @@ def draft_all(
 def draft(
     fs: Fs, part: LocalPart, known: Sequence[Piece], matched: int, block: int = BLOCK, room: int = INLINE
 ) -> Draft:
-    """The next round of one file: what it shares with what is known, and blocks for what follows.
+    """Return the next round of one file: what is known already, and blocks for what follows.
 
     Args:
         fs: the file system.
         part: the file.
-        known: pieces that the other side has.
-        matched: with how many of them the file begins.
-        block: how many bytes a block may hold.
-        room: a document of at most so many bytes, compressed, goes into the head.
+        known: pieces on the remote.
+        matched: number of them that the file starts with.
+        block: bytes in one block.
+        room: a document of at most this many bytes, compressed, is stored in the head.
     """
     with LineFile(part.path, fs) as file:
         if part.kind is PartKind.DOCUMENT and (inline := _inline(file, part, room)) is not None:
@@ -122,9 +122,9 @@ def draft(
 
 
 def cut_anew(fs: Fs, here: LocalPart, old: PartHead, pieces: Sequence[Piece], first: int) -> Draft | None:
-    """A file whose bytes stay as they are, in other blocks from number `first` on; None if there are no others.
+    """Return a file with the same bytes in other blocks from number `first` on; None if impossible.
 
-    For a remote from which a damaged block cannot be removed: what lies under its id stays there for ever.
+    For a remote from which a damaged block cannot be removed: its id stays taken for ever.
     """
     with LineFile(here.path, fs) as file:
         begin, prev = pieces[first - 1] if first else Piece(0, START)
@@ -148,7 +148,7 @@ def cut_anew(fs: Fs, here: LocalPart, old: PartHead, pieces: Sequence[Piece], fi
 
 
 def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
-    """A small document, to lie in the head itself; None if it is empty or too large for that."""
+    """Return a small document to store in the head; None if it is empty or too large for that."""
     if not 0 < part.size <= BLOCK:
         return None
     raw = file.read(0, part.size)
@@ -161,7 +161,7 @@ def _inline(file: Bytes, part: LocalPart, room: int) -> Draft | None:
 
 
 def _round(file: Bytes, start: int, size: int, *, block: int) -> Iterator[int]:
-    """Where the next blocks end: `ROUND` of them, and then as many more as a line takes to its end."""
+    """Yield the ends of the next `ROUND` blocks, extended to the end of a line."""
     for count, end in enumerate(cut(file, start, size, block=block), 1):
         yield end
         if count >= ROUND and file.read(end - 1, 1) == b"\n":
@@ -175,14 +175,14 @@ def next_head(
     stamp: Stamp,
     claims: Claims = Claims(),
 ) -> Head:
-    """The head after this round.
+    """Return the head after this round.
 
     Args:
-        old: the head that it replaces, or the first one of a session, without parts.
-        drafts: the files that are here.
-        matched: with how many pieces of the old head each of them begins.
-        stamp: who pushes, and when.
-        claims: what it says besides.
+        old: the head that it replaces, or an empty one for a new session.
+        drafts: the local files.
+        matched: number of pieces of the old head that each of them starts with.
+        stamp: the fields about the push.
+        claims: further fields.
     """
     done = all(one.done for one in drafts.values())
     parts = {part.name: part for part in old.parts}
@@ -221,7 +221,7 @@ def next_head(
 
 
 def _accepted(old: Head, drafts: Mapping[str, Draft], claims: Claims) -> dict[str, str]:
-    """What a user has sent although it is damaged: until a file is replaced by something else."""
+    """Return the damaged files that a user has sent, until they are replaced."""
     kept = {
         name: chain
         for name, chain in old.accepted.items()
@@ -236,14 +236,14 @@ def _accepted(old: Head, drafts: Mapping[str, Draft], claims: Claims) -> dict[st
 
 
 def _has_version(old: PartHead, new: PartHead) -> bool:
-    """True if a document was changed, and its earlier version can lie in blocks: it is not empty, nor too long."""
+    """True if a document was changed, and its earlier version fits into blocks: neither empty nor too long."""
     return old.chain != new.chain and (old.n > 0 or (old.data is not None and 0 < old.size <= BLOCK))
 
 
 def versions_kept(old: Head, new: Head) -> list[tuple[str, bytes]]:
-    """The blocks, ids and bytes, of documents in the old head whose earlier versions the new one names.
+    """Return the blocks (ids and bytes) of documents in the old head whose earlier versions the new one names.
 
-    A document that lay in the head is nowhere else; one that lay in blocks is there already.
+    A document that was stored in the head exists nowhere else; one in blocks is stored already.
     """
     if new.gen == old.gen or not new.history:
         return []

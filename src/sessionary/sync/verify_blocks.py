@@ -1,10 +1,10 @@
-"""Blocks that a push relied on, though it did not put them itself just now: put again once the head points to them.
+"""Verification, after the swap, of blocks that a push relied on without putting them itself.
 
-Until a head points to a block, whoever tidies up on the other side may remove it. A push may have been told that a
-block is there already, left behind by a push that was cut off long ago, and the next moment it may be gone. A fork
-shares the blocks of the session it comes from, which may be rewound or thrown away meanwhile. And a machine may fall
-asleep between a put and the swap. So a push looks, after the swap, after those blocks: from then on whoever removes
-one sees the head when it looks again, and puts the block back (docs/formats/sync.md has the whole argument).
+Until a head refers to a block, a garbage collection may remove it. A push may find an existing block that an
+interrupted push left long ago, and it may be removed the next moment. A fork shares the blocks of its parent, which
+may be rewound or deleted meanwhile. And a machine may sleep between a put and the swap. So a push checks those blocks
+after the swap: from then on a garbage collection that removes one sees the head when it checks again, and puts the
+block back (docs/formats/sync.md has the proof).
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from sessionary.sync.remote import Remote, collectable, stats_of
 from sessionary.sync.upload_plan import Draft
 
 REST = 10.0
-"""Seconds after which a push does not rely any more on what it has put itself.
+"""Seconds after which a push does not rely on its own puts any more.
 
-Whoever removes from a store that looks first waits for as long, besides the time that the store takes to settle."""
+A garbage collection on a store that compares before it removes waits for as long, in addition to the time that the
+store takes to settle.
+"""
 
 Numbers = Mapping[str, Sequence[int]]
 
 
 def assumed(head: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Matched]) -> dict[str, list[int]]:
-    """The blocks of a round that were not put, because the other side is taken to have them, though not by this head.
+    """Return the blocks of a round that were not put, because the remote should have them, though not by this head.
 
     Args:
         head: the head that is replaced.
         drafts: the round.
-        matched: with how many pieces of what is known each file begins.
+        matched: number of known pieces that each file starts with.
     """
     held = {part.name: part.n for part in head.parts}
     found = {
@@ -45,7 +47,7 @@ def assumed(head: Head, drafts: Mapping[str, Draft], matched: Mapping[str, Match
 
 
 def put_numbers(drafts: Mapping[str, Draft]) -> dict[str, list[int]]:
-    """The numbers of the blocks that a round puts."""
+    """Return the numbers of the blocks that a round puts."""
     return {
         name: list(range(len(one.pieces) - len(one.puts), len(one.pieces)))
         for name, one in drafts.items()
@@ -54,7 +56,7 @@ def put_numbers(drafts: Mapping[str, Draft]) -> dict[str, list[int]]:
 
 
 def together(*several: Numbers) -> dict[str, list[int]]:
-    """All of these blocks, each once."""
+    """Return the union of these block numbers."""
     names = {name for numbers in several for name in numbers}
     return {name: sorted({n for numbers in several for n in numbers.get(name, ())}) for name in sorted(names)}
 
@@ -67,10 +69,10 @@ def put_missing(
     pieces: Mapping[str, Sequence[Piece]],
     wanted: Numbers,
 ) -> None:
-    """Put those of these blocks that the other side has not, from the files here; what has changed here is passed over.
+    """Put missing blocks from local files; files that have changed are skipped.
 
     Raises:
-        RemoteError: the other side failed.
+        RemoteError: the remote failed.
     """
     for name, numbers in wanted.items():
         if name in mine and name in pieces:
@@ -87,7 +89,7 @@ def put_missing(
 def _missing(
     remote: Remote, space: str, name: str, pieces: Sequence[Piece], numbers: Iterable[int]
 ) -> list[int]:
-    """Those of these blocks that are not there; all of them where they cannot be listed."""
+    """Return the missing ones of these blocks; all of them if they cannot be listed."""
     known = [number for number in numbers if number < len(pieces)]
     store = collectable(remote)
     if store is None or not known:
@@ -112,7 +114,7 @@ def _put(
 
 
 def in_blocks(head: Head, pieces: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
-    """Those of these pieces that lie in blocks: of a document that lies in the head there is none."""
+    """Return the pieces that are stored in blocks, without documents in the head."""
     inline = {
         part.name for part in head.parts if part.data is not None and part.kind == PartKind.DOCUMENT.value
     }
@@ -120,6 +122,6 @@ def in_blocks(head: Head, pieces: Mapping[str, list[Piece]]) -> dict[str, list[P
 
 
 def named(head: Head, pieces: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
-    """Those of these pieces whose file the head still names: of a tombstone that was emptied, nothing is kept."""
+    """Return the pieces of files that the head still names; an emptied tombstone has none."""
     names = {part.name for part in head.parts}
     return {name: ends for name, ends in pieces.items() if name in names}

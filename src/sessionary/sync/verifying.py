@@ -1,8 +1,7 @@
-"""The blocks of a file on the remote, compared by their hashes with what was agreed, and put right from the file here.
+"""Verification of a file's blocks on the remote by their hashes, and repair from the local file.
 
-A block is damaged if its bytes are not those that its id was made of, or if it cannot be opened. It was compressed
-against the bytes before it: those are taken from the file here, as far as that is what was agreed, and from the blocks
-behind that.
+A block is damaged if its bytes do not match its id, or if it cannot be decrypted. It was compressed against the bytes
+before it: those come from the local file, as far as it is as agreed, and from the blocks behind that.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from sessionary.sync.remote import Collectable, Remote, blocks_of, is_unreadable
 
 
 class BlockFault(NamedTuple):
-    """A block that a head points to and that is not there as it was put.
+    """A block that a head refers to and that is not as it was put.
 
     Attributes:
         number: its number in the file, from 0.
         id: its id.
-        why: what is wrong with it; empty if it is missing.
+        why: the fault; empty if it is missing.
     """
 
     number: int
@@ -33,14 +32,14 @@ class BlockFault(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A file that is compared.
+    """A file to verify.
 
     Attributes:
-        space: where its blocks lie.
+        space: the space of its blocks.
         name: its name.
-        pieces: its blocks as they were agreed.
-        here: the file here; None if it is not here.
-        matched: with how many of the pieces the file here begins.
+        pieces: its agreed blocks.
+        here: the local file; None without one.
+        matched: number of pieces that the local file starts with.
     """
 
     space: str
@@ -50,26 +49,24 @@ class Compared(NamedTuple):
     matched: int
 
     def before(self, number: int) -> Piece:
-        """Where a block begins, and the chain before it."""
+        """Return the start of a block, and the chain before it."""
         return self.pieces[number - 1] if number else Piece(0, START)
 
     def id(self, number: int) -> str:
-        """The id of a block."""
+        """Return the id of a block."""
         return block_id(part_key(self.name), number, self.pieces[number].chain)
 
 
 def examine(fs: Fs, remote: Remote, one: Compared) -> list[BlockFault]:
-    """Read all blocks of a file, and prove each; those that are missing or damaged.
+    """Read and verify all blocks of a file; return the missing and damaged ones.
 
     Raises:
         RemoteError: the remote failed.
-        StorageFailed: the file here cannot be read.
-        Unsupported: a newer version has written a block.
+        StorageFailed: the local file cannot be read.
+        Unsupported: a newer version wrote a block.
     """
     faults: list[BlockFault] = []
-    known: bytes | None = (
-        b""  # the bytes before the block, behind those that are here; None if they cannot be had
-    )
+    known: bytes | None = b""  # the bytes before the block, behind the local ones; None if unavailable
     with opened(fs, one.here) as file:
         for number, found in enumerate(_found(remote, one)):
             begin = one.before(number).end
@@ -85,7 +82,7 @@ def examine(fs: Fs, remote: Remote, one: Compared) -> list[BlockFault]:
 def _proved(
     one: Compared, number: int, found: bytes | RemoteError | None, before: bytes | None
 ) -> tuple[BlockFault | None, bytes | None]:
-    """What is wrong with a block, and its bytes, if they are proved."""
+    """Return the fault of a block, and its bytes if they are verified."""
     name = one.id(number)
     if found is None:
         return BlockFault(number, name), None
@@ -96,16 +93,16 @@ def _proved(
     try:
         stored = unpack(name, found)._replace(chain=chain)
         if (stored.prev, stored.raw) != (prev, end - begin):
-            return BlockFault(number, name, "it says that it is another one"), None
+            return BlockFault(number, name, "its header belongs to another block"), None
         if before is None or (stored.back > len(before) and number > one.matched):
-            return None, None  # what it was compressed against is damaged or missing itself
+            return None, None  # its dictionary is damaged or missing
         return None, b"".join(unfold([stored], before))
     except Corrupt as error:
         return BlockFault(number, name, error.message), None
 
 
 def _found(remote: Remote, one: Compared) -> Iterator[bytes | RemoteError | None]:
-    """The bytes of each block of a file, in order; None for one that is missing, an error for one that is sealed."""
+    """Yield the bytes of each block in order; None for a missing one, an error for one that cannot be decrypted."""
     at = 0
     key = part_key(one.name)
     try:
@@ -137,7 +134,7 @@ def _alone(remote: Remote, space: str, name: str) -> bytes | RemoteError | None:
 
 
 def put_right(fs: Fs, remote: Remote, store: Collectable | None, one: Compared, fault: BlockFault) -> bool:
-    """Put a block again from the file here, in place of a damaged one; False if that cannot be done.
+    """Put a block again from the local file, in place of a damaged one; False if that is impossible.
 
     Args:
         fs: the file system.
@@ -147,8 +144,8 @@ def put_right(fs: Fs, remote: Remote, store: Collectable | None, one: Compared, 
         fault: the block.
 
     Raises:
-        RemoteError: the remote failed, or does not let this user remove blocks.
-        StorageFailed: the file here cannot be read.
+        RemoteError: the remote failed, or does not permit the removal.
+        StorageFailed: the local file cannot be read.
     """
     if one.here is None or fault.number >= one.matched:
         return False
@@ -169,7 +166,7 @@ def put_right(fs: Fs, remote: Remote, store: Collectable | None, one: Compared, 
 
 
 def _holds(found: bytes, data: bytes) -> bool:
-    """True if a block that is there says the same of itself as the one that was put, and has a body as long."""
+    """True if a stored block has the same header as the one that was put, and a body of the same length."""
     try:
         return unpack("", found) == unpack("", data)
     except (Corrupt, Unsupported):

@@ -1,1 +1,1 @@
-"""Garbage collection: blocks and generations that no head reaches are counted, and removed where a store can."""
+"""Garbage collection: unreachable blocks and old generations are counted, and removed where a store supports it."""

@@ -1,6 +1,6 @@
-"""What lies on the other side and no head reaches: blocks of pushes that lost a race, and of pushes that were cut off.
+"""Count of unreachable blocks: from pushes that lost a race, and from interrupted pushes.
 
-Here it is only counted. `removal` removes it, from remotes that offer that.
+Only counts; `removal` removes them, from remotes that support it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ Tell = Callable[[int], None]
 
 @dataclass(slots=True)
 class Leftovers:
-    """What was found.
+    """Result of a count.
 
     Attributes:
-        heads: how many heads there are, tombstones included.
-        tombstones: how many of them say that a session was trashed.
-        unread: heads that could not be read; their blocks count as left over by nobody, since it is not known.
-        spaces: how many spaces were looked through.
+        heads: number of heads, tombstones included.
+        tombstones: number of heads of trashed sessions.
+        unread: number of unreadable heads; their blocks do not count as unreachable.
+        spaces: number of spaces that were examined.
         blocks, size: all blocks and their bytes as stored.
-        past_blocks, past_size: of these, what only an earlier generation reaches: what a rewind left behind.
-        dead_blocks, dead_size: what only tombstones reach.
-        lost_blocks, lost_size: what no head reaches.
-        closed: how many spaces were passed over, since a block of them cannot be opened.
-        holes: how many blocks heads reach that are not there, of the present versions of sessions.
-        holed: in how many spaces.
+        past_blocks, past_size: those that only an earlier generation reaches, left by a rewind.
+        dead_blocks, dead_size: those that only tombstones reach.
+        lost_blocks, lost_size: those that no head reaches.
+        closed: number of spaces that were skipped because a block of them cannot be decrypted.
+        holes: number of missing blocks that heads of current versions reach.
+        holed: number of spaces with missing blocks.
     """
 
     heads: int = 0
@@ -59,7 +59,7 @@ class Leftovers:
     holed: int = 0
 
     def add(self, sizes: Mapping[str, int], past: set[str], dead: set[str], lost: set[str]) -> None:
-        """Count one more space."""
+        """Add the counts of a space."""
         self.spaces += 1
         self.blocks, self.size = _more(self.blocks, self.size, sizes, sizes)
         self.past_blocks, self.past_size = _more(self.past_blocks, self.past_size, past, sizes)
@@ -72,9 +72,9 @@ class Heads:
     """All heads of a remote.
 
     Attributes:
-        records: as they are stored, by name.
-        read: those that can be read, by name.
-        unread: the names of those that cannot.
+        records: as stored, by name.
+        read: the readable ones, decoded, by name.
+        unread: the names of the unreadable ones.
     """
 
     records: dict[str, HeadRecord] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Heads:
     unread: set[str] = field(default_factory=set)
 
     def spaces(self) -> dict[str, list[Head]]:
-        """The heads of each space."""
+        """Return the heads of each space."""
         found: dict[str, list[Head]] = {}
         for head in self.read.values():
             found.setdefault(head.space, []).append(head)
@@ -90,10 +90,10 @@ class Heads:
 
 
 def read_heads(remote: Remote) -> Heads:
-    """List all heads anew, and read them.
+    """List all heads from the store, and decode them.
 
     Raises:
-        RemoteError: the other side failed.
+        RemoteError: the remote failed.
     """
     found = Heads()
     for record in heads_of(remote, anew=True):
@@ -108,22 +108,22 @@ def read_heads(remote: Remote) -> Heads:
 
 
 def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers:
-    """Look through every space that a head names.
+    """Count the blocks in every space that a head names.
 
-    A remote that lists blocks without their bytes is asked for little more than that. Of another one **all blocks are
-    read**: as much comes down as is stored. Spaces that no head names cannot be found: no verb lists them.
+    If a remote lists blocks without their bytes, little more than that is requested. From another one **all blocks
+    are read**, so everything is downloaded. Spaces that no head names cannot be found: no verb lists them.
 
     Args:
-        remote: the other side.
-        tell: told how many spaces are done.
+        remote: the remote.
+        tell: called with the number of finished spaces.
 
     Raises:
-        RemoteError: the other side failed.
+        RemoteError: the remote failed.
     """
     heads = read_heads(remote)
     found = begun(heads)
     spaces = heads.spaces()
-    for space in sorted(spaces.keys() - heads.unread):  # it may have begun its own space
+    for space in sorted(spaces.keys() - heads.unread):  # an unreadable head may have started its own space
         sizes: dict[str, int] = {}
         try:
             add_space(found, _looked_through(remote, space, sizes), sizes, spaces[space])
@@ -136,13 +136,13 @@ def count_leftovers(remote: Remote, tell: Tell = lambda done: None) -> Leftovers
 
 
 def begun(heads: Heads) -> Leftovers:
-    """A count of the heads alone."""
+    """Return a count of the heads only."""
     dead = sum(head.deleted for head in heads.read.values())
     return Leftovers(heads=len(heads.records), tombstones=dead, unread=len(heads.unread))
 
 
 def add_space(found: Leftovers, reach: Reach, sizes: Mapping[str, int], heads: list[Head]) -> set[str]:
-    """Count the blocks of a space; returns those that no head reaches."""
+    """Count the blocks of a space; return those that no head reaches."""
     living = [head for head in heads if not head.deleted]
     live = reach.to(tips(living))
     holes = reach.holes(tips(living))

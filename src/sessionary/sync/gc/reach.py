@@ -1,12 +1,12 @@
-"""What the heads of a space lead to, and so what is left over in it.
+"""Reachability: the blocks of a space that its heads refer to.
 
-A chain is followed from its end: each block says in its first line which chain stands before it. To read all blocks
-for that would be to fetch all that is stored. Mostly it need not be read: the id of a block has its file and its number
-in it, and where there is only one block of each number, the chain leads to these and no others. Only the blocks of
-files that were rewound, forked, or pushed by two at once are read.
+A chain is followed from its end: each block states in its header the chain before it. Reading all blocks for that
+would download everything. Usually it is not necessary: the id of a block contains its file and number, and if there
+is only one block of each number, the chain consists of these. Only the blocks of files that were rewound, forked, or
+pushed by two devices at once are read.
 
-Whatever is not certain counts as reached. If a block is missing, or says nothing that can be read, nobody knows where
-its chain goes on, so all blocks of its file with smaller numbers count as reached.
+In doubt a block counts as reachable. If a block is missing or unreadable, the rest of its chain is unknown, so all
+blocks of its file with smaller numbers count as reachable.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from sessionary.sync.heads import Head
 from sessionary.sync.remote import Remote, blocks_of
 
 Tip = tuple[str, int, str]
-"""The key of a file, the number of its blocks, and its chain."""
+"""The key of a file, its number of blocks, and its chain."""
 
 _MOST = 99_999_999  # numbers have eight digits
 
 
 class Reach:
-    """The blocks of one space, and which of them chains lead to.
+    """The blocks of one space, and the subset that chains reach.
 
     Args:
-        remote: the other side.
+        remote: the remote.
         space: the space.
         there: the ids of all blocks in it.
-        kept: blocks that may be missing there, and how to get their bytes, as `removed.Get`.
+        kept: local copies of blocks that may be missing there, as `removed.Get`.
         before: the chain before each block, if all of them were read already.
 
     Attributes:
         there: as given.
-        missing: the blocks that chains led to so far and that are not there.
+        missing: the blocks that chains have reached so far and that do not exist.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Reach:
                 self._numbers[key][int(number)].add(name)
 
     def to(self, tips: Iterable[Tip]) -> set[str]:
-        """The ids of all blocks that these chains lead to.
+        """Return the ids of all blocks that these chains reach.
 
         Raises:
-            RemoteError: the other side failed.
+            RemoteError: the remote failed.
         """
         by_key: dict[str, set[Tip]] = defaultdict(set)
         for tip in tips:
@@ -79,7 +79,10 @@ class Reach:
         return reached
 
     def holes(self, ends: Iterable[Tip]) -> int:
-        """How many blocks these chains need that are not there, as far as can be told: behind one, others may be."""
+        """Return how many blocks of these chains are missing, as far as known.
+
+        More may be missing behind a missing block.
+        """
         ends = list(ends)
         missing = {tuple(name.split("-")[:2]) for name in self.to(ends) - self.there}
         there = {tuple(name.split("-")[:2]) for name in self.there}
@@ -87,7 +90,7 @@ class Reach:
         return len(missing | (wanted - there))
 
     def _only(self, key: str, ends: set[Tip]) -> set[str] | None:
-        """What the chains of a file lead to, where there is one block of each number; else None."""
+        """Return the blocks of a file's chains if there is one block of each number; else None."""
         most = max(count for _, count, _ in ends)
         numbers = self._numbers[key]
         if most > len(numbers) or any(len(numbers.get(number, ())) != 1 for number in range(most)):
@@ -116,7 +119,7 @@ class Reach:
         return {name for at, names in self._numbers[key].items() if at <= number for name in names}
 
     def _chains(self, key: str) -> dict[str, str]:
-        """The chain before each block of a file, of those that can be read."""
+        """Return the chain before each readable block of a file."""
         if self._before is not None:
             return self._before
         if key not in self._read:
@@ -134,7 +137,7 @@ def _had(get: Callable[[], bytes | None]) -> bytes | None:
     try:
         return get()
     except SessionaryError:
-        return None  # the chain ends here; whoever wants to put it back is told
+        return None  # the chain ends here; a failed restore reports it
 
 
 def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
@@ -142,11 +145,11 @@ def _prevs(blocks: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, str]]:
         try:
             yield name, unpack(name, data).prev
         except SessionaryError:
-            continue  # the chain ends here; whoever pulls is told
+            continue  # the chain ends here; a pull reports it
 
 
 def all_chains(blocks: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> dict[str, str]:
-    """The chain before each of these blocks; their sizes are noted."""
+    """Return the chain before each of these blocks; record their sizes."""
 
     def measured() -> Iterator[tuple[str, bytes]]:
         for name, data in blocks:
@@ -157,12 +160,12 @@ def all_chains(blocks: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> di
 
 
 def tips(heads: Iterable[Head]) -> list[Tip]:
-    """Where the files of these heads end."""
+    """Return the ends of the files of these heads."""
     return [(part_key(part.name), part.n, part.chain) for head in heads for part in head.parts]
 
 
 def past_tips(heads: Iterable[Head]) -> list[Tip]:
-    """Where they ended before they were rewound."""
+    """Return their ends before they were rewound."""
     return [
         (part_key(name), n, chain)
         for head in heads

@@ -1,20 +1,20 @@
-"""What no head reaches, removed from the other side: old blocks, old generations, what trashed sessions consisted of.
+"""Removal of unreachable blocks, old generations, and the content of trashed sessions.
 
-A block is put before the head that points to it, and no verb asks for both at once. So whoever finds a block that no
-head reaches cannot know whether one will in the next moment. Three things together make sure that none is missed:
+A block is put before the head that refers to it, and no verb does both at once. So an unreachable block may become
+reachable the next moment. Three rules prevent its loss:
 
-*   A block is removed only if it was put longer ago than any push takes to get from its blocks to its head, unless it
-    rests; and a push that has rested, or was told that a block was there already, puts it again *after* the swap.
-*   Its bytes are kept here first, and when all is removed the heads are looked at once more. Whatever one of them
-    reaches by now is put back. So of a push and a removal that meet, at least one sees the other: if the swap came
-    before that look, this side puts back; if it came after, that push puts again.
-*   A removal that is cut off is known by a file. The next one, or the next push or pull of this machine, looks again in
-    its place, from what was kept.
+*   A block is removed only if it was put longer ago than any push takes from its blocks to its head, unless the push
+    is suspended; and a push that was suspended, or that found a block in place, puts it again *after* the swap.
+*   Its bytes are first saved locally, and after the removal the heads are read again. Blocks that a head reaches by
+    then are put back. So of a push and a removal at the same time, at least one sees the other: if the swap came
+    before the second reading, the removal puts back; if it came after, the push puts again.
+*   An interrupted removal is recorded in a file. The next one, or the next push or pull of this machine, does the
+    second reading from the saved blocks.
 
-What was kept is proved before it is put back. What this disk has changed since is told and stays where it is: nothing
-may be stored under a name that other bytes deserve, and no other block waits for it.
+Saved blocks are verified before they are put back. One that the local disk has damaged is reported and not put: no
+wrong bytes may be stored under its name. The other blocks are not affected.
 
-A head that cannot be read may reach anything: then nothing is removed, and what was just removed is put back.
+An unreadable head may reach any block: then nothing is removed, and blocks that were just removed are put back.
 """
 
 from __future__ import annotations
@@ -41,29 +41,30 @@ from sessionary.sync.verify_blocks import REST
 
 RETENTION: Final = timedelta(days=30)
 LEAST: Final = timedelta(hours=1)
-"""Far more than a push takes between a block and the head, without putting the block again."""
+"""Far more than a push takes between a block and its head, without putting the block again."""
 
-_NOBODY = "00000000-00000000-" + 32 * "0"
+_NO_BLOCK = "00000000-00000000-" + 32 * "0"
 
 
 @dataclass(slots=True)
 class Removal:
-    """What was done.
+    """Result of a removal.
 
     Attributes:
-        found: what there was before, old generations and trashed sessions being forgotten already.
-        removed, removed_size: the blocks that were removed, and their bytes.
-        trimmed: of how many sessions old generations were forgotten.
-        emptied: of how many trashed sessions only the name is left.
-        unripe: of how many sessions that would be forgotten, were it not that this machine has seen it only lately.
-        restored: how many blocks were put back because a head reaches them after all.
-        young: how many blocks no head reaches that stay: too young, or called as none of ours is.
-        undated: how many of which the store cannot say how old they are.
-        missing: how many blocks a head reaches that are neither there nor kept here. Nothing beside them was removed.
-        unkept: how many blocks stay since they cannot be kept here: one beside them cannot be opened.
-        spoilt: of each block that was to be put back and is not, because this disk does not give what was kept of it:
-            why, and where. All others were.
-        can: False if the remote does not offer it.
+        found: the count before the removal, after old generations and trashed sessions were forgotten.
+        removed, removed_size: the removed blocks, and their bytes.
+        trimmed: number of sessions whose old generations were forgotten.
+        emptied: number of trashed sessions of which only the name is kept.
+        unripe: number of sessions that would be forgotten, but which this machine has seen for too short a time.
+        restored: number of blocks that were put back because a head reaches them.
+        young: number of unreachable blocks that stay: too young, or with a foreign name.
+        undated: number of unreachable blocks whose age the store does not know.
+        missing: number of reachable blocks that exist neither remotely nor locally. Nothing beside them was removed.
+        unkept: number of blocks that stay because they cannot be saved locally: a block beside them cannot be
+            decrypted.
+        spoilt: for each block that could not be put back, because its local copy is damaged or unreadable: the error
+            with its path. All others were put back.
+        can: False if the remote does not support removal.
     """
 
     found: Leftovers = field(default_factory=Leftovers)
@@ -82,7 +83,7 @@ class Removal:
 
     @property
     def is_whole(self) -> bool:
-        """False if something kept it from being done."""
+        """False if something prevented a part of the removal."""
         hindered = (
             self.found.unread
             or self.found.closed
@@ -95,18 +96,18 @@ class Removal:
 
 
 class Remover:
-    """Removes blocks from one remote, and puts back what should not have been.
+    """Removes blocks from one remote, and puts back those that have become reachable.
 
     Args:
-        remote: the other side.
-        removed: where what was removed is kept.
-        older: what is younger than this stays. For as long, and thirty days at least, what was removed is kept.
-        now: the clock of this machine, for what heads say of their time.
-        sleep: how to wait, in seconds.
-        tell: told how many spaces were looked through, and then blocks removed.
+        remote: the remote.
+        removed: stores the removed blocks.
+        older: blocks younger than this stay. Removed blocks are kept for as long, and for thirty days at least.
+        now: the clock of this machine, compared with times in heads.
+        sleep: waits, in seconds.
+        tell: called with the number of examined spaces, and then of removed blocks.
 
     Raises:
-        Invalid: `older` is so short that blocks of pushes under way would be removed.
+        Invalid: `older` is so short that blocks of running pushes would be removed.
     """
 
     def __init__(
@@ -120,9 +121,7 @@ class Remover:
         tell: Tell = lambda done: None,
     ) -> None:
         if older < LEAST:
-            raise Invalid(
-                f"what is younger than {LEAST} may belong to a push that is under way", operation="gc"
-            )
+            raise Invalid(f"blocks younger than {LEAST} may belong to a running push", operation="gc")
         self._remote = remote
         self._removed = removed
         self._older = older
@@ -131,16 +130,16 @@ class Remover:
         self._tell = tell
 
     def remove(self) -> Removal:
-        """Remove what is old and left over.
+        """Remove old unreachable blocks.
 
-        Durability: each block is kept on this disk, flushed, before it is removed there. If this does not return, what
-        a head has come to reach meanwhile is put back by the next call of this or of `finish`.
+        Durability: each block is saved on the local disk, flushed, before it is removed. If this does not return,
+        blocks that became reachable meanwhile are put back by the next call of this or of `finish`.
 
         Raises:
-            Locked: another removal of this machine is under way.
-            RemoteError: the other side failed, or does not let this user remove; what was removed until then was
-                looked after.
-            StorageFailed: what is to be removed cannot be kept.
+            Locked: another removal of this machine is running.
+            RemoteError: the remote failed, or does not permit the removal; blocks removed until then were checked
+                again.
+            StorageFailed: the blocks cannot be saved.
         """
         done = Removal()
         with self._alone():
@@ -157,7 +156,7 @@ class Remover:
         return done
 
     def look(self) -> None:
-        """Note which tombstones and earlier generations there are: they are forgotten some day if they still are then.
+        """Record the existing tombstones and earlier generations: they are forgotten later if they are still unchanged.
 
         Raises:
             Locked, RemoteError, StorageFailed: as `remove`.
@@ -166,10 +165,10 @@ class Remover:
             self._seen(read_heads(self._remote), self._now())
 
     def finish(self) -> Removal:
-        """Look again after a removal that was cut off, if one was; else ask nothing of anybody.
+        """Do the second reading of an interrupted removal; without one, make no request.
 
         Raises:
-            Locked: a removal is under way, and looks itself.
+            Locked: a removal is running, and does it itself.
             RemoteError, StorageFailed: as `remove`.
         """
         done = Removal()
@@ -191,14 +190,14 @@ class Remover:
         run = self._removed.open_run()
         if run is None:
             return
-        self._rest()  # a call of it may be on its way still
+        self._rest()  # one of its calls may still take effect
         self._look_again(run or None, Heads(), done)
         self._removed.end()
 
     # -- heads
 
     def _forget_past(self, heads: Heads, done: Removal) -> Heads:
-        """Forget generations and what trashed sessions consisted of, where that is long ago; the heads after it."""
+        """Forget old generations and the content of old trashed sessions; return the heads after that."""
         now = self._now()
         limit = now - self._older
         seen = self._seen(heads, now)
@@ -219,17 +218,17 @@ class Remover:
         return read_heads(self._remote) if swapped else heads
 
     def _seen(self, heads: Heads, now: datetime) -> dict[str, datetime]:
-        told = ((head, heads.records[name]) for name, head in heads.read.items())
-        return self._removed.first_seen((mark for pair in told for mark in _marks(*pair)), now)
+        pairs = ((head, heads.records[name]) for name, head in heads.read.items())
+        return self._removed.first_seen((mark for pair in pairs for mark in _marks(*pair)), now)
 
     def _refuse_early(self, space: str) -> None:
-        """Find out whether this user may remove at all, before anything is changed for it."""
-        self._remote.delete_block(space, _NOBODY, "0")
+        """Check whether this user may remove blocks, before anything is changed."""
+        self._remote.delete_block(space, _NO_BLOCK, "0")
 
     # -- blocks
 
     def _look_through(self, heads: Heads, done: Removal) -> list[tuple[str, BlockStat]]:
-        """Count all spaces; the blocks that may be removed, with their spaces."""
+        """Count all spaces; return the blocks that may be removed, with their spaces."""
         wanted: list[tuple[str, BlockStat]] = []
         spaces = heads.spaces()
         for space in sorted(spaces.keys() - heads.unread):
@@ -241,7 +240,7 @@ class Remover:
             except RemoteError as error:
                 if not is_unreadable(error):
                     raise
-                done.found.closed += 1  # nobody knows where the chains of this space lead: all of it stays
+                done.found.closed += 1  # the chains of this space are unknown: all of it stays
                 continue
             if reach.missing:
                 done.missing += len(reach.missing)
@@ -260,7 +259,7 @@ class Remover:
         return True
 
     def _remove_all(self, wanted: list[tuple[str, BlockStat]], heads: Heads, done: Removal) -> None:
-        """Keep, remove, and look again. If it is cut off, or the other side fails, the run stays open."""
+        """Save, remove, and check again. If this is interrupted, or the remote fails, the run stays open."""
         if not wanted:
             return
         self._refuse_early(wanted[0][0])
@@ -273,15 +272,13 @@ class Remover:
             self._look_again(run, heads, done)
             raise
         if self._remote.settled_after:
-            self._look_again(
-                run, heads, done
-            )  # mostly that is all there is to it, and nobody has to wait for it
+            self._look_again(run, heads, done)  # usually nothing is to be removed, and no waiting is needed
             self._rest()
         self._look_again(run, heads, done)
         self._removed.end()
 
     def _rest(self) -> None:
-        """Wait until no call is on its way any more, and no push relies on what it put while one was."""
+        """Wait until all calls have taken effect, and no push relies on blocks that it put before."""
         if self._remote.settled_after:
             self._sleep(self._remote.settled_after + REST)
 
@@ -295,7 +292,7 @@ class Remover:
             done.removed_size += stat.size
 
     def _bytes(self, space: str, name: str, done: Removal) -> bytes | None:
-        """The bytes of a block; None if somebody else was faster, or if they cannot be had and so cannot be kept."""
+        """Return the bytes of a block; None if it was removed meanwhile, or cannot be read and so not saved."""
         try:
             found = blocks_of(self._remote, space, name, name + "~")
             return next((block.data for block in found if block.id == name), None)
@@ -308,16 +305,16 @@ class Remover:
     # -- looking again
 
     def _look_again(self, run: str | None, known: Heads, done: Removal) -> None:
-        """Put back what a head reaches by now of what a run has removed; all of it, if a head cannot be read."""
+        """Put back the blocks of a run that a head reaches now; all of them, if a head is unreadable."""
         heads = read_heads(self._remote)
         heads.read = {
             **known.read,
             **heads.read,
-        }  # heads do not go away: one that is not listed is overlooked
+        }  # heads are never removed: one that is not listed was overlooked
         self._put_back(heads, self._removed.blocks(run), done, doubt=bool(heads.unread))
 
     def _put_back(self, heads: Heads, kept: dict[str, dict[str, Get]], done: Removal, *, doubt: bool) -> None:
-        """Put back those of these blocks that a head reaches and that are not there; in doubt, all that are not."""
+        """Put back the missing blocks that a head reaches; with `doubt`, all that are missing."""
         spaces = heads.spaces()
         for space, blocks in sorted(kept.items()):
             there = {stat.id for stat in stats_of(self._remote, space)}
@@ -330,7 +327,7 @@ class Remover:
                     wanted = reach.missing & blocks.keys()
                 except RemoteError as error:
                     if not is_unreadable(error):
-                        raise  # else it may lead to any of them
+                        raise  # otherwise it may reach any of them
             for name in sorted(wanted):
                 try:
                     data = blocks[name]()
@@ -342,19 +339,20 @@ class Remover:
 
 
 def _note(error: SessionaryError, done: Removal) -> None:
-    """Note what this disk does not give, once: it is looked several times whether it is needed."""
+    """Record the error of a damaged local copy once: it is examined several times."""
     if error.path not in {one.path for one in done.spoilt}:
         done.spoilt.append(error)
 
 
 def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], bool]) -> Head:
-    """A head without generations from before this time, and without all parts if it was trashed before it.
+    """Return a head without generations from before `limit`, and without all parts if it was trashed before it.
 
     Args:
         head: the head.
-        limit: the time. What a head says of its own is what the clock of some device said, which may be wrong by years;
-            one that cannot be read is taken for a late one.
-        is_seen: whether this machine saw that generation left, or for None that tombstone, before that time itself.
+        limit: the time. Times in heads are untrusted: the clock of some device may be wrong by years; an unreadable
+            time counts as late.
+        is_seen: returns whether this machine saw that generation replaced, or for None that tombstone, before the
+            limit.
 
     Returns:
         The same object if there is nothing to forget.
@@ -370,15 +368,15 @@ def without_past(head: Head, limit: datetime, is_seen: Callable[[Past | None], b
 
 
 def _marks(head: Head, record: HeadRecord) -> Iterator[str]:
-    """By what is known again what may be forgotten of a head: its tombstone, and the generations that were left."""
+    """Yield the marks of what may be forgotten of a head: its tombstone, and the replaced generations."""
     if head.deleted:
         yield _mark(record, None)
     yield from (_mark(record, past) for past in head.history)
 
 
 def _mark(record: HeadRecord, past: Past | None) -> str:
-    told = record.etag if past is None else sha256(msgspec.json.encode(past, order="sorted")).hexdigest()[:20]
-    return f"{record.name} {told}"
+    key = record.etag if past is None else sha256(msgspec.json.encode(past, order="sorted")).hexdigest()[:20]
+    return f"{record.name} {key}"
 
 
 def _is_in(ripe: set[str], record: HeadRecord, past: Past | None) -> bool:
@@ -387,7 +385,7 @@ def _is_in(ripe: set[str], record: HeadRecord, past: Past | None) -> bool:
 
 def _is_before(text: str, limit: datetime) -> bool:
     try:
-        told = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return False
-    return (told if told.tzinfo else told.replace(tzinfo=UTC)) < limit
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)) < limit

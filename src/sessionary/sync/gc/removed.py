@@ -1,12 +1,12 @@
-"""What was removed from the other side, kept here for a while: a head may have come to point to it in that moment.
+"""Local copies of removed blocks, kept for a while: a head may have come to refer to one meanwhile.
 
-A folder for each time that something was removed, in it a folder for each space, in it the blocks as they were stored,
-each flushed before it is removed there. While a removal is under way, a file says so and names its folder: whoever
-finds it knows that nobody has looked again.
+There is a folder for each run, in it a folder for each space, in it the blocks as stored, each flushed before it is
+removed from the remote. While a run is open, a file names its folder: it shows that the second reading of the heads
+is still missing.
 
-A block that is put back has its name for ever, and all who push and pull believe it. So the name of each file here has
-a hash in it, over space, id and bytes: what this disk has changed since, be it one bit, is given out to nobody. The id
-itself would not do: to prove a block by it takes all blocks before it, and those may be gone.
+A block that is put back keeps its name for ever, and every push and pull trusts it. So the name of each file contains
+a hash over space, id and bytes: a copy that the disk has changed by a single bit is not used. The id alone is not
+enough: verifying a block by it needs all blocks before it, which may be gone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ _FORM = "%Y%m%dT%H%M%S.%fZ"
 _RUN = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{6}Z")
 _SPACE = re.compile(r"[0-9a-f]{40}")
 _BLOCK = re.compile(r"[0-9a-f]{8}-[0-9]{8}-[0-9a-f]{32}")
-_FILE = re.compile(rf"({_BLOCK.pattern})(\.[0-9a-f]{{64}})?")  # without its hash, it is proved by nothing
+_FILE = re.compile(rf"({_BLOCK.pattern})(\.[0-9a-f]{{64}})?")  # without its hash, it cannot be verified
 _OPEN = "open"
 _SEEN = "seen"
 
 Get = Callable[[], bytes | None]
-"""Gives the bytes of a block, proved; None if somebody has deleted them since.
+"""Returns the verified bytes of a block; None if they were deleted since.
 
-Raises Corrupt if they are not those that were kept, and StorageFailed if they cannot be read."""
+Raises Corrupt if they differ from the saved ones, and StorageFailed if they cannot be read.
+"""
 
 
 def is_block(name: str) -> bool:
-    """True for the id of a block. Whatever else lies in a space is none of ours, and its name is nothing to trust."""
+    """True for the id of a block. Other names in a space are foreign."""
     return _BLOCK.fullmatch(name) is not None
 
 
@@ -53,24 +54,24 @@ def _times(data: bytes | None) -> dict[str, datetime]:
     try:
         return msgspec.json.decode(data or b"{}", type=dict[str, Annotated[datetime, msgspec.Meta(tz=True)]])
     except msgspec.MsgspecError:
-        return {}  # damaged: whatever it named is seen for the first time again, and so stays longer
+        return {}  # damaged: the marks count as new, so their objects stay longer
 
 
 def _changed(path: str, block: str) -> Corrupt:
     return Corrupt(
-        f"block {block} was kept when it was removed from the remote, but this disk has other bytes of it now",
+        f"the local copy of block {block}, which was removed from the remote, is damaged",
         operation="gc",
         path=path,
-        hint="bring this file back as it was, from a backup of this disk, and run `sessionary sync gc --remove` again; "
-        "or run `sessionary sync check --repair` on a machine that has the session whole",
+        hint="restore this file from a backup of this disk, and run `sessionary sync gc --remove` again; "
+        "or run `sessionary sync check --repair` on a machine with the session",
     )
 
 
 class Removed:
-    """The blocks below one folder. One process at a time: see `lock`.
+    """The copies below one folder. One process at a time: see `lock`.
 
     Args:
-        folder: where they lie; it is made when it is needed.
+        folder: the folder; it is made when needed.
         fs: the file system.
     """
 
@@ -79,7 +80,7 @@ class Removed:
         self._fs = fs
 
     def lock(self) -> FileLock:
-        """The lock that one removal of this machine holds.
+        """Return the lock for one removal of this machine.
 
         Raises:
             StorageFailed: the folder cannot be made.
@@ -88,7 +89,7 @@ class Removed:
         return FileLock(os.path.join(self.folder, ".lock"), self._fs)
 
     def open_run(self) -> str | None:
-        """The run after which nobody has looked again; None if there is none. An unknown one is the empty text."""
+        """Return the open run; None without one; "" if its name is unreadable."""
         data = read_bytes(self._fs, os.path.join(self.folder, _OPEN))
         if data is None:
             return None
@@ -97,21 +98,21 @@ class Removed:
         return name if is_one else ""
 
     def begin(self, now: datetime) -> str:
-        """Begin a run; returns its name. Durability: that it is under way survives a power cut."""
+        """Begin a run; return its name. Durability: the open run survives a power cut."""
         name = now.astimezone(UTC).strftime(_FORM)
         self._make(os.path.join(self.folder, name))
         atomic.replace(os.path.join(self.folder, _OPEN), (name.encode(),), fs=self._fs)
         return name
 
     def end(self) -> None:
-        """It was looked again after the run."""
+        """Close the run: the heads were read again."""
         atomic.forget_file(os.path.join(self.folder, _OPEN), fs=self._fs)
 
     def keep(self, run: str, space: str, block: str, data: bytes) -> None:
-        """Keep a block. Durability: on return it survives a power cut.
+        """Save a block. Durability: on return it survives a power cut.
 
         Raises:
-            StorageFailed: the disk refused; it may not be removed there.
+            StorageFailed: it cannot be saved; it must not be removed from the remote.
         """
         folder = os.path.join(self.folder, run, space)
         self._make(folder)
@@ -119,13 +120,13 @@ class Removed:
         try:
             atomic.create(path, data, fs=self._fs)
         except AlreadyExists:
-            if read_bytes(self._fs, path) != data:  # damaged since: its name says what was to be in it
+            if read_bytes(self._fs, path) != data:  # damaged since: the name determines the content
                 atomic.replace(path, (data,), fs=self._fs)
 
     def blocks(self, run: str | None = None) -> dict[str, dict[str, Get]]:
-        """How to get the bytes of each block that is kept, by space and id; those of one run only if it is named.
+        """Return the getter of each saved block, by space and id; only of one run if it is given.
 
-        Of a block that was kept several times, whichever copy is proved is given.
+        Of a block with several copies, a verified one is returned.
         """
         wanted = self._files(self._names(self.folder, _RUN) if run is None else (run,))
         copies = wanted if run is None else self._files(self._names(self.folder, _RUN))
@@ -135,27 +136,28 @@ class Removed:
         }
 
     def forget(self, now: datetime, after: timedelta) -> None:
-        """Erase what was removed longer ago than this."""
+        """Delete copies of runs that are older than `after`."""
         for name in self._names(self.folder, _RUN):
             if now - datetime.strptime(name, _FORM).replace(tzinfo=UTC) > after:
                 atomic.erase_tree(os.path.join(self.folder, name), fs=self._fs)
 
     def first_seen(self, marks: Iterable[str], now: datetime) -> dict[str, datetime]:
-        """When this machine saw each of these for the first time, by its own clock; those that are new, now.
+        """Return when this machine first saw each mark, by its own clock; new ones have the time `now`.
 
-        Others are forgotten. Durability: what was noted survives a power cut; if it is lost, all of it counts as new.
+        Other marks are forgotten. Durability: the times survive a power cut; if they are lost, all marks count as
+        new.
         """
         path = os.path.join(self.folder, _SEEN)
         known = _times(read_bytes(self._fs, path))
         found = {mark: min(known.get(mark, now), now) for mark in marks}
         if found != known:
             self._make(self.folder)
-            told = {mark: at.isoformat() for mark, at in found.items()}
-            atomic.replace(path, (msgspec.json.encode(told),), fs=self._fs)
+            times = {mark: at.isoformat() for mark, at in found.items()}
+            atomic.replace(path, (msgspec.json.encode(times),), fs=self._fs)
         return found
 
     def _files(self, runs: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-        """The files that these runs have left of each block, by space and id."""
+        """Return the paths of each saved block in these runs, by space and id."""
         found: dict[str, dict[str, list[str]]] = {}
         for run in runs:
             for space in self._names(os.path.join(self.folder, run), _SPACE):

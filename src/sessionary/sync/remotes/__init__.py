@@ -1,10 +1,10 @@
-"""Remotes: each speaks the verbs of `sync.remote` to one kind of store, and knows nothing of sessions.
+"""Remotes: implementations of `sync.remote`, one for each kind of store. They do not know sessions.
 
-`open_remote` tells by an address which one is meant, and imports no other: each needs a library of its own.
+`open_remote` chooses one by the address, and imports only that one: each needs its own library.
 
-No address holds a secret. What lets a person in is taken from where each kind of store has its own place for it: the
-environment, a credential of the system, a file of the client (docs/howto/sync.md lists them). An address would be
-printed, kept in a settings file, and seen by everyone in the list of processes.
+Addresses contain no secrets. Credentials come from the usual place of each kind of store: the environment, a system
+credential, a file of the client (docs/howto/sync.md lists them). An address is printed, stored in a settings file,
+and visible in the list of processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "az")
 _SECRETS = {"password", "sslpassword", "key", "account_key", "secret_access_key", "sas", "sig"}
 _OWN = {"url", "tenant", "store", "page_blocks", "page_heads", "cache", "client_options"}
-"""What a remote is told by other ways than its options."""
+"""Parameters of remotes that are not options."""
 
 _SHAPES = """\
 postgresql://USER@HOST/DATABASE, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX,
@@ -35,10 +35,10 @@ https://ACCOUNT.documents.azure.com/DATABASE/CONTAINER, or cosmos+http://HOST:PO
 
 
 def check_address(url: str) -> str:
-    """The address, if it is one of a remote and holds no secret. Asks nothing of the network.
+    """Return the address if it is that of a remote and contains no secret. Does not use the network.
 
     Raises:
-        Invalid: it is none, or holds a secret.
+        Invalid: it is not an address of a remote, or contains a secret.
     """
     scheme = _scheme(url)
     try:
@@ -47,15 +47,15 @@ def check_address(url: str) -> str:
             name.lower() in _SECRETS for name, _ in parse_qsl(parts.query)
         )
     except ValueError as error:
-        raise Invalid(f"this is no address: {error}") from None
+        raise Invalid(f"this is not an address: {error}") from None
     if secret:
         raise Invalid(
-            f"an address of {scheme}:// with a secret in it is not taken: it would be kept and printed",
-            hint="leave it out; docs/howto/sync.md says where each kind of store looks for it",
+            f"an address of {scheme}:// with a secret in it is refused: it would be stored and printed",
+            hint="leave it out; docs/howto/sync.md lists where each kind of store finds its credentials",
         )
     if scheme not in _POSTGRES and (parts.query or parts.fragment):
         raise Invalid(
-            f"an address of {scheme}:// ends before any ? or #: nothing behind it would be heeded",
+            f"an address of {scheme}:// must not contain ? or #: what follows would be ignored",
             hint=f"addresses are {_SHAPES}",
         )
     if scheme in _COSMOS:
@@ -72,23 +72,23 @@ def open_remote(
     environ: Mapping[str, str] | None = None,
     cache: Cache | None = None,
 ) -> OpenRemote:
-    """The remote at an address, seen by one tenant. Asks nothing of the network.
+    """Open the remote at an address, for one tenant. Does not use the network.
 
     Args:
-        url: where it is; see `check_address`.
-        tenant: whose sessions these are.
-        options: settings of the client that are no secrets: ``endpoint`` and ``region`` of an object store.
-        identity: an age identity; what is stored is then encrypted for it. Without one, a remote that is encrypted
-            is refused at the first call that would put something into it, or shows what is in it.
-        environ: the environment; that of the process if not given.
-        cache: where to keep what makes the next list of heads cheap, for a store where it is not. It may be lost.
+        url: the address; see `check_address`.
+        tenant: the owner of the sessions.
+        options: settings of the client that are not secrets: ``endpoint`` and ``region`` of an object store.
+        identity: an age identity that encrypts everything. Without one, an encrypted remote is refused at the first
+            call that would write to it, or that lists it.
+        environ: the environment; that of the process by default.
+        cache: stores what makes the next list of heads cheap, for stores that need it. It may be lost.
 
     Raises:
-        Invalid: this is no address of a remote, or holds a secret.
-        Unsupported: the extra that it needs is not installed.
+        Invalid: this is not an address of a remote, or contains a secret.
+        Unsupported: the required extra is not installed.
     """
-    told = options or {}
-    remote = _opened(check_address(url), tenant, told, os.environ if environ is None else environ, cache)
+    chosen = options or {}
+    remote = _opened(check_address(url), tenant, chosen, os.environ if environ is None else environ, cache)
     if identity is None:
         from sessionary.sync.remotes.plain import PlainRemote
 
@@ -105,7 +105,7 @@ def _opened(
     wrong = sorted(options.keys() & _OWN if scheme in _OBJECTS else options)
     if wrong:
         raise Invalid(
-            f"{scheme}:// takes no option {', '.join(wrong)}",
+            f"{scheme}:// does not support the option {', '.join(wrong)}",
             hint="options are for the clients of object stores: region, endpoint",
         )
     if scheme in _OBJECTS:
@@ -124,12 +124,12 @@ def _opened(
 def _scheme(url: str) -> str:
     scheme = url.partition("://")[0].lower()
     if "://" not in url or scheme not in {*_COSMOS, *_POSTGRES, *_OBJECTS}:
-        raise Invalid("this is no address of a remote", hint=f"those are {_SHAPES}")
+        raise Invalid("this is not an address of a remote", hint=f"use {_SHAPES}")
     return scheme
 
 
 def _cosmos(url: str, environ: Mapping[str, str]) -> CosmosConfig:
-    """The configuration of Cosmos DB that an address and the environment give."""
+    """Return the configuration of Cosmos DB from an address and the environment."""
     from sessionary.sync.cosmos_config import CosmosConfig
 
     parts = urlsplit(url)
@@ -144,9 +144,9 @@ def _cosmos(url: str, environ: Mapping[str, str]) -> CosmosConfig:
 
 
 def cosmos_address(url: str) -> str | None:
-    """The address of a container, the same for every spelling of it; None if it is that of another kind of store.
+    """Return the normalised address of a container; None for another kind of store.
 
     Raises:
-        Invalid: it is no address of a remote.
+        Invalid: it is not an address of a remote.
     """
     return _cosmos(url, {}).address if _scheme(url) in _COSMOS else None

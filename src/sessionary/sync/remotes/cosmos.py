@@ -1,7 +1,7 @@
 """Blocks and heads in one container of Azure Cosmos DB (API for NoSQL), through Microsoft's own SDK.
 
-Each is one item. Blocks lie in a partition for each space, heads in one for each tenant, so that everything that is
-asked for comes from a single partition:
+Each block and each head is one item. There is a partition for the blocks of each space, and one for the heads of each
+tenant, so that every request reads a single partition:
 
 ====== ==================== ============ ==========================================================================
 what   ``pk``               ``id``       bytes
@@ -10,15 +10,15 @@ block  ``b!TENANT!SPACE``   the block's  ``b``: base64
 head   ``h!TENANT``         the head's   ``t``: as text, if it is printable ASCII (readable in the portal); else ``b``
 ====== ==================== ============ ==========================================================================
 
-Only what the service decides at one place is relied on: that an id is new (409), and that an etag matches (412). An
-answer that was lost costs nothing: a block that is created again is there already, and a head that was swapped has
-another etag. Ranges are asked for by key and not by continuation token, so a page can be asked for by anyone again.
-Heads are read by query and not by point: of a head that is not there emulators say 500, where the service says 404.
+The code relies only on what the service decides at one place: that an id is new (409), and that an etag matches (412).
+A lost answer is harmless: a block that is created again exists already, and a swapped head has another etag. Ranges
+are requested by key and not by continuation token, so any client can request a page again. Heads are read by query and
+not by point read: for a missing head emulators answer 500, where the service answers 404.
 
-Whoever lists heads again asks only for those that have changed (`cosmos_recent`): a list is paid for by the head.
+A repeated list of heads requests only changed ones (`cosmos_recent`), because lists are charged per head.
 
-Tenants are kept apart by the names of partitions alone. Data roles of Cosmos DB reach down to a container and no
-further: whoever may read the container may read all of it. Give each tenant a container where that matters.
+Tenants are separated by the names of partitions only. Data roles of Cosmos DB apply to whole containers: whoever may
+read the container may read all of it. Give each tenant its own container where that matters.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 _Row = dict[str, Any]
 PATIENCE: Final = 120.0
 PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 100, 400, 1000
-"""The service cuts pages at 4 MB by itself."""
+"""Page sizes; the service also ends pages at 4 MB."""
 
 LARGEST_ITEM: Final = (2 << 20) - (4 << 10)
-"""An item may have 2 MB; the service adds a few properties of its own."""
+"""An item may have 2 MB; the service adds a few properties."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,255}\Z")
 _TAKEN, _CHANGED, _GONE = 409, 412, 404
@@ -58,16 +58,16 @@ _HEAD: Final = "c.id, c.t, c.b, c._etag"
 class CosmosRemote:
     """One tenant's blocks and heads in a container.
 
-    Nothing is imported and nobody is asked before the first call. All calls may come from several threads.
+    Nothing is imported or requested before the first call. Calls may come from several threads.
 
     Args:
-        config: which container, and the way in.
-        tenant: whose sessions; any text without ``!``, the same on all machines of the tenant.
-        patience: seconds after which a call is given up; a server that is silent is given up earlier.
-        page_blocks: how many blocks to ask for at once.
-        page_heads: how many heads to ask for at once.
-        cache: where to keep the heads that were listed, so that the next process asks only for those that have changed.
-        now: the clock, to tell whether it is wrong.
+        config: the container and the credentials.
+        tenant: the owner of the sessions; any text without ``!``, the same on all machines of the tenant.
+        patience: seconds after which a call fails; a server that sends nothing fails earlier.
+        page_blocks: number of blocks in a request.
+        page_heads: number of heads in a request.
+        cache: stores the listed heads, so that the next process requests only changed ones.
+        now: the clock, to detect a wrong one.
 
     Raises:
         Invalid: the tenant cannot be a part of a key.
@@ -101,28 +101,28 @@ class CosmosRemote:
 
     @property
     def ru(self) -> float:
-        """The request units that the service has charged for the calls so far."""
+        """The request units that the service has charged so far."""
         return self._link.ru
 
     def prepare(self, *, throughput: int | None = None) -> None:
-        """Make the database and the container if they are not there; both stay as they are if they are.
+        """Create the database and the container if they are missing; existing ones are unchanged.
 
-        Proves that items can be created and replaced, by one that is removed again if that may be done.
+        Checks that items can be created and replaced, with one that is removed again if permitted.
 
-        Nothing else ever makes them: who signs in with a data role may not, and a wrong name must not go unnoticed.
+        Nothing else creates them: a data role may not, and a wrong name must be noticed.
 
         Args:
             throughput: request units per second to reserve for the container; None for a serverless account, for a
-                database that shares its own, and for the service's default.
+                database with shared throughput, and for the service's default.
 
         Raises:
-            RemoteError: the service refuses, or the container that is there belongs to somebody else.
+            RemoteError: the service refuses, or the existing container is not ours.
         """
         self._link.prepare(throughput)
         self._prove_writing()
 
     def close(self) -> None:
-        """Give back the connections. The next call opens new ones."""
+        """Close the connections. The next call opens new ones."""
         self._link.close()
 
     # -- the five verbs
@@ -205,7 +205,7 @@ class CosmosRemote:
         return self._link.ask(work, _CHANGED, _GONE) is True
 
     def _brought_up(self, since: int) -> tuple[HeadRecord, ...] | None:
-        """All heads, of which those are asked for that were written since a second of the service's clock."""
+        """Return all heads, requesting only those that were written since a second of the service's clock."""
         pages, answered = self._pages_and_time(
             f"SELECT {_HEAD}, c._ts FROM c WHERE c.pk = @pk AND c._ts >= @since",
             {"@pk": self._heads, "@since": since},
@@ -216,21 +216,21 @@ class CosmosRemote:
         )
 
     def _prove_writing(self) -> None:
-        """Create and replace an item in a partition of its own, which nothing else asks for."""
+        """Create and replace an item in a partition that nothing else reads."""
         pk, name = f"c!{self._tenant}", f"check-{secrets.token_hex(8)}"
         item = _item(pk, name, "", "b")
         etag = self._create(item)
         if etag is None or (etag := self._replace(item, etag)) is None:
             raise RemoteError(
-                f"{self!r} does not keep what was written", hint="choose another container, or try again"
+                f"{self!r} does not store what was written", hint="choose another container, or try again"
             )
-        with suppress(RemoteError):  # a role may lack the right to delete; then it is a few bytes that stay
+        with suppress(RemoteError):  # without permission to delete, a few bytes stay
             self._delete(pk, name, etag)
 
-    # -- what the service is asked for
+    # -- requests
 
     def _create(self, item: dict[str, str]) -> str | None:
-        """The etag of a new item; None if its id is taken."""
+        """Return the etag of a new item; None if its id is taken."""
 
         def work(container: ContainerProxy, heard: Heard) -> str:
             container.create_item(item, response_hook=heard)
@@ -239,7 +239,7 @@ class CosmosRemote:
         return self._link.ask(work, _TAKEN)
 
     def _replace(self, item: dict[str, str], etag: str) -> str | None:
-        """The new etag of an item; None if it has another one by now, or is not there."""
+        """Return the new etag of an item; None if its etag has changed, or it does not exist."""
 
         def work(container: ContainerProxy, heard: Heard) -> str:
             from azure.core import MatchConditions
@@ -256,14 +256,14 @@ class CosmosRemote:
         return self._link.ask(work, _CHANGED, _GONE)
 
     def _page(self, query: str, values: dict[str, str | int], count: int) -> tuple[list[_Row], bool]:
-        """Some rows of a query over one partition, and whether there are more."""
+        """Return some rows of a query over one partition, and whether there are more."""
         rows, more, _ = self._page_and_time(query, values, count)
         return rows, more
 
     def _page_and_time(
         self, query: str, values: dict[str, str | int], count: int
     ) -> tuple[list[_Row], bool, float | None]:
-        """As `_page`, and what time it is by the clock of the service, if it tells."""
+        """As `_page`, with the time of the service's clock, if known."""
 
         def work(container: ContainerProxy, heard: Heard) -> tuple[list[_Row], bool, float | None]:
             pages = _pages(container, heard, query, values, count)
@@ -281,7 +281,7 @@ class CosmosRemote:
     def _pages_and_time(
         self, query: str, values: dict[str, str | int], count: int
     ) -> tuple[list[list[_Row]], float | None]:
-        """All rows of a query over one partition, page by page, and the service's time of the first answer."""
+        """Return all rows of a query over one partition, page by page, and the service's time of the first answer."""
 
         def work(container: ContainerProxy, heard: Heard) -> tuple[list[list[_Row]], float | None]:
             return [list(page) for page in _pages(container, heard, query, values, count)], heard.time
@@ -297,9 +297,9 @@ class CosmosRemote:
 def _pages(
     container: ContainerProxy, heard: Heard, query: str, values: dict[str, str | int], count: int
 ) -> Any:
-    """The pages of a query over one partition.
+    """Return the pages of a query over one partition.
 
-    Emulators ignore the partition key beside a query, and answer from all: it is in each query again.
+    Emulators ignore the partition key beside a query, and search all: so each query contains it.
     """
     named: list[dict[str, object]] = [{"name": name, "value": value} for name, value in values.items()]
     return container.query_items(
@@ -314,10 +314,10 @@ def _item(pk: str, name: str, text: str, field: str) -> dict[str, str]:
 
 
 def _checked(name: str) -> str:
-    # A name of dots alone would be resolved away where the SDK puts it into an address.
+    # The SDK would resolve a name of dots away in a URL.
     if not _NAME.match(name) or not name.strip("."):
         raise Invalid(
-            f"{name[:80]!r} cannot be a name on a remote", hint="letters, digits, . _ - and not only dots"
+            f"{name[:80]!r} cannot be a name on a remote", hint="use letters, digits, . _ - and not only dots"
         )
     return name
 
@@ -337,7 +337,7 @@ def _stamped(row: _Row) -> Stamped:
 
 
 def _stat(row: _Row, now: float | None) -> BlockStat:
-    """A block without its bytes; the stamp is in whole seconds, so its age is taken for one less."""
+    """Return a block without its bytes; its stamp has whole seconds, so a second is subtracted from its age."""
     size = int(row.get("size") or 0) * 3 // 4
     age = None if now is None else max(0.0, now - int(row["_ts"]) - 1)
     return BlockStat(row["id"], size, age, row["_etag"])
@@ -349,4 +349,4 @@ def _bytes(row: _Row) -> bytes:
             return bytes(row["t"], "ascii")
         return base64.b64decode(row["b"], validate=True)
     except (KeyError, TypeError, binascii.Error, UnicodeEncodeError) as error:
-        raise RemoteError(f"the item {row.get('id')!r} in Cosmos DB is none of ours") from error
+        raise RemoteError(f"the item {row.get('id')!r} in Cosmos DB was not written by Sessionary") from error

@@ -1,4 +1,4 @@
-"""What Cosmos DB and its SDK say when something went wrong, in our words: will it pass, and what is to be done."""
+"""Errors of Cosmos DB and its SDK as `RemoteError`: whether a retry helps, and the remedy."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sessionary.errors import RemoteError
 from sessionary.sync.remote import LATER
 
 SKEW: Final = timedelta(minutes=5)
-"""From so much on a wrong clock is told; the service refuses signatures from fifteen minutes on."""
+"""Clock difference that is reported; the service refuses signatures from fifteen minutes on."""
 
-# A write that ended so may have been carried out or not: each of the five verbs may be repeated after it.
+# The write may have been carried out or not: each of the five verbs may be repeated.
 _PASSING: Final = frozenset({408, 410, 429, 449})
 _WRITE_FORBIDDEN, _NO_SESSION, _PARTITION_FULL = 3, 1002, 1014
 
 
 def from_service(error: Any, where: str, now: datetime) -> RemoteError:
-    """What an answer with a status of failure means.
+    """Convert an answer with an error status.
 
     Args:
         error: an `azure.core.exceptions.HttpResponseError`.
-        where: which database, for the message.
+        where: the database, for the message.
         now: this machine's time.
     """
     status, sub = error.status_code or 0, getattr(error, "sub_status", None) or 0
@@ -46,13 +46,13 @@ def from_service(error: Any, where: str, now: datetime) -> RemoteError:
 
 
 def from_client(error: Exception, where: str) -> RemoteError:
-    """What an error before or without an answer means: no connection, no signing in, no sense in the answer."""
+    """Convert an error before or without an answer: no connection, no credentials, an invalid answer."""
     from azure.core.exceptions import ClientAuthenticationError
 
     if isinstance(error, ClientAuthenticationError):
         return RemoteError(
-            f"{where}: nobody is signed in{_said(error)}",
-            hint="az login, or give a key; docs/howto/sync-cosmos.md lists what is tried",
+            f"{where}: no credentials were found{_said(error)}",
+            hint="run az login, or give a key; docs/howto/sync-cosmos.md lists what is tried",
         )
     return RemoteError(f"{where}: {type(error).__name__}{_said(error)}", retryable=True, hint=LATER)
 
@@ -62,7 +62,7 @@ def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -
         ahead = "ahead of" if skew > timedelta(0) else "behind"
         minutes = round(abs(skew).total_seconds() / 60)
         return (
-            f"refused: the clock here is {minutes} minutes {ahead} the service's",
+            f"refused: the local clock is {minutes} minutes {ahead} the service's",
             "set the clock of this machine",
         )
     if (status, sub) == (403, _PARTITION_FULL):
@@ -72,23 +72,23 @@ def _lasting(status: int, sub: int, headers: Mapping[str, str], now: datetime) -
         )
     return {
         401: (
-            "refused: the key is not that of the account",
+            "refused: wrong account key",
             (
                 "`az cosmosdb keys list` prints it; set it as SESSIONARY_COSMOS_KEY, or as AMPLIFIER_COSMOS_KEY or in "
                 "settings.yaml where that is used"
             ),
         ),
         403: (
-            "refused: this identity may not do that",
-            "give it a data role, and let the firewall pass this machine",
+            "refused: this identity lacks permission",
+            "give it a data role, and allow this machine in the firewall",
         ),
-        404: ("the database or its container is not there", "`sessionary sync init` makes them"),
+        404: ("the database or its container does not exist", "`sessionary sync init` creates them"),
         413: ("refused: too large", None),
     }.get(status, (f"refused with status {status}", None))
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:
-    """After how many seconds the service wants to be asked again."""
+    """Return the seconds after which the service wants a retry."""
     try:
         return float(headers["x-ms-retry-after-ms"]) / 1000
     except (KeyError, ValueError):
@@ -96,7 +96,7 @@ def _pause(headers: Mapping[str, str]) -> float | None:
 
 
 def _skew(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """How far the clock here is ahead of the service's, if that is too far."""
+    """Return how far the local clock is ahead of the service's, if that is too far."""
     try:
         theirs = parsedate_to_datetime(headers["Date"])
     except (KeyError, ValueError, TypeError):
@@ -106,6 +106,6 @@ def _skew(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 
 def _said(error: Exception) -> str:
-    """The first words of the original message."""
+    """Return the beginning of the original message."""
     text = " ".join(str(getattr(error, "message", None) or error).split()).partition(" Code: ")[0]
     return f" ({text[:200]})" if text else ""

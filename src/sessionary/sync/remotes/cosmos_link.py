@@ -1,11 +1,11 @@
-"""The way to one container of Cosmos DB: opened when it is first needed, checked once, bounded in time, and metered.
+"""Connection to one container of Cosmos DB: opened on demand, checked once, bounded in time, and metered.
 
-The client of the SDK goes to the network as soon as it is made, and so must not be made where an agent starts. Signing
-in, the account and the container are looked at with the first call, in three requests:
+Creating the SDK's client uses the network, so it must not happen when an agent starts. The first call checks
+credentials, account and container, in three requests:
 
 * An account that writes in several regions is refused. There a swap is decided in the region that it reaches, and the
-  loser of two is thrown away later: two devices would both have won.
-* A container with another partition key is refused; it belongs to somebody else.
+  losing one of two is dropped later: two devices would both have won.
+* A container with another partition key is refused; it belongs to another program.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ INDEXING: Final[dict[str, Any]] = {
     "includedPaths": [{"path": f"{PARTITION_KEY}/?"}],
     "excludedPaths": [{"path": "/*"}],
 }
-"""Only what is asked for: the partition, and the id, which is always indexed. Further terms cost with each write."""
+"""Index only what queries use: the partition, and the id, which is always indexed. More paths cost with each write."""
 
 CONNECT: Final = 5.0
 SILENCE: Final = 20.0
 
 
 class Heard:
-    """What the headers of the answers to one call said: it is called by the SDK with each of them.
+    """Collects the headers of the answers to one call; the SDK calls it with each of them.
 
-    Of several answers, `time` is that of the first: whatever any of them says is as old as that at most.
+    Of several answers, `time` is that of the first: their data is at least that recent.
     """
 
     def __init__(self) -> None:
@@ -55,23 +55,23 @@ class Heard:
         try:
             self.ru += float(headers.get("x-ms-request-charge") or 0)
         except ValueError:
-            pass  # a price that is no number: it is for information only
+            pass  # the charge is not a number: it is for information only
         self.etag = headers.get("etag") or self.etag
         if self.time is not None:
             return
         try:
             self.time = parsedate_to_datetime(headers.get("date") or "").timestamp()
         except ValueError:
-            pass  # a proxy may leave it out; whoever needs it does without
+            pass  # a proxy may omit it; callers work without it
 
 
 class Link:
     """A container, and the calls to it.
 
     Args:
-        config: which one.
-        patience: seconds after which a call is given up.
-        now: the clock, to tell whether it is wrong.
+        config: the container.
+        patience: seconds after which a call fails.
+        now: the clock, to detect a wrong one.
 
     Attributes:
         ru: request units charged so far, by all calls.
@@ -96,21 +96,21 @@ class Link:
         self._container: ContainerProxy | None = None
 
     def ask(self, work: Callable[[ContainerProxy, Heard], _T], *answers: int) -> _T | None:
-        """What a piece of work with the container returns; None if the service answers with one of these statuses.
+        """Run `work` with the container; return its result, or None if the service answers with one of these statuses.
 
         Raises:
-            RemoteError: everything else that went wrong.
+            RemoteError: any other failure.
             Unsupported: the SDK is not installed.
         """
         heard = Heard()
         return self._bounded(lambda: work(self._opened(), heard), heard, answers)
 
     def prepare(self, throughput: int | None) -> None:
-        """Make database and container if they are not there."""
+        """Create database and container if they are missing."""
         self._bounded(lambda: self._prepared(throughput), Heard(), ())
 
     def close(self) -> None:
-        """Give back the connections; the next call opens new ones."""
+        """Close the connections; the next call opens new ones."""
         with self._opening:
             client, self._client, self._container = self._client, None, None
             credential, self._credential = self._credential, None
@@ -129,11 +129,11 @@ class Link:
             heard(getattr(error, "headers", None) or {})
             if error.status_code in answers:
                 return None
-            if error.status_code is None or error.status_code < 400:  # an answer, but none that can be read
+            if error.status_code is None or error.status_code < 400:  # an answer that cannot be parsed
                 raise from_client(error, self._where) from error
             raise from_service(error, self._where, self._now()) from error
         except (AzureError, OSError, ValueError, KeyError, TypeError) as error:
-            # The latter are what the SDK makes of an answer that is none of the service's: a portal, a proxy.
+            # The latter result from an answer of something else than the service: a portal, a proxy.
             raise from_client(error, self._where) from error
         finally:
             with self._metering:
@@ -171,7 +171,7 @@ class Link:
             if account._EnableMultipleWritableLocations or len(account.WritableLocations) > 1:
                 client.close()
                 raise RemoteError(
-                    f"{self._where}: the account writes in several regions, so that no swap is decided for good",
+                    f"{self._where}: the account writes in several regions, so no swap is final",
                     hint="turn multi-region writes off: az cosmosdb update --enable-multiple-write-locations false",
                 )
             self._client = client
@@ -180,18 +180,18 @@ class Link:
     def _new_client(self) -> CosmosClient:
         from azure.cosmos import CosmosClient
 
-        # The SDK warns on stderr, through the handler of last resort, of what is told here as an error.
+        # The SDK warns on stderr, through the handler of last resort, about failures that are raised here as errors.
         logging.getLogger("azure").addHandler(logging.NullHandler())
         options: dict[str, Any] = {
             "connection_timeout": min(CONNECT, self._patience / 2),
             "read_timeout": min(SILENCE, self._patience / 2),
-            "retry_total": 1,  # the caller is patient itself, and paces itself; 0 would be taken for the default
+            "retry_total": 1,  # callers retry themselves; 0 would select the default
             "retry_throttle_total": 1,
             "no_response_on_write": True,
             "user_agent_suffix": "sessionary",
         }
         if self.config.is_plain:
-            # Emulators say that they are at an https:// address, whichever they were reached by.
+            # Emulators report an https:// address, whichever was used.
             options["enable_endpoint_discovery"] = False
         return CosmosClient(self.config.endpoint, self._way_in(), **options)
 
@@ -212,7 +212,8 @@ class Link:
         paths = (properties.get("partitionKey") or {}).get("paths")
         if paths != [PARTITION_KEY]:
             raise RemoteError(
-                f"{self._where}: the container has the partition key {paths}, and not {PARTITION_KEY}: it is not ours",
+                f"{self._where}: the container has the partition key {paths}, and not {PARTITION_KEY}: "
+                "it was not created by Sessionary",
                 hint="name another container",
             )
 

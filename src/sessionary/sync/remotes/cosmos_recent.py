@@ -1,15 +1,15 @@
-"""The heads that were listed, so that the next list asks only for those that have changed since.
+"""Cache of listed heads, so that the next list requests only changed ones.
 
-A list reads every head that a tenant has, and is paid for by the head. The service stamps each write with the second in
-which it was made, by its own clock, and that stamp is always indexed. Heads are never removed, only marked, so what was
-listed and what has changed since are all there are.
+A list reads every head of a tenant, and is charged per head. The service stamps each write with its second, by its
+own clock, and that stamp is always indexed. Heads are never removed, only marked, so the listed ones and the changed
+ones are complete.
 
-What was listed is as new as the *first* page of the list, however much later the last one came: a machine may sleep in
-between, and a head of the first page is not looked at again. The stamps of two servers may differ a little, and a
-replica may lag: what was written some minutes before that page was read is asked for again each time. Once a day
-everything is listed anew, whatever was missed or restored; at once, where an older stamp comes with a new version.
+A list is as recent as its *first* page, however late the last one came: the machine may sleep in between, and heads
+of the first page are not read again. Stamps of two servers may differ a little, and a replica may lag: so writes of
+some minutes before that page are requested again each time. Once a day everything is listed again, to find what was
+missed or restored; at once, if a new version has an older stamp.
 
-Whoever removes blocks relies on none of this: he asks for all heads, with ``after`` as the empty text.
+Garbage collection does not use this cache: it lists all heads, with "" as ``after``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sessionary.sync.remote import HeadRecord
 from sessionary.sync.remotes.head_cache import Cache, CachedValue
 
 OVERLAP: Final = 600
-"""Seconds before the stamp up to which all is known, from which on changes are asked for again."""
+"""Seconds before the last known stamp from which on changes are requested again."""
 
 RELIST: Final = timedelta(days=1)
 
@@ -48,11 +48,11 @@ _decode = msgspec.msgpack.Decoder(_Listed).decode
 
 
 class Recent:
-    """All heads of a tenant as far as they are known. For several threads.
+    """All known heads of a tenant. For several threads.
 
     Args:
-        owner: whose heads these are, and where.
-        cache: where they are kept for the next process; None to keep them for this one only.
+        owner: the tenant and the store.
+        cache: stores them for the next process; None to keep them for this one only.
     """
 
     def __init__(self, owner: tuple[str, ...] = (), cache: Cache | None = None) -> None:
@@ -67,7 +67,7 @@ class Recent:
         self._goes_on: str | None = None
 
     def since(self, now: datetime) -> int | None:
-        """From which second on to ask for changes; None if everything is to be listed."""
+        """Return the second from which on to request changes; None if everything must be listed."""
         with self._guard:
             self._look()
             if not self._known or self._listed is None or abs(now - self._listed) >= RELIST:
@@ -82,14 +82,14 @@ class Recent:
         now: datetime,
         answered: float | None = None,
     ) -> None:
-        """Note a page of a list of everything. Only a list that was followed from its first page to its last counts.
+        """Record a page of a complete list. Only a list that was followed from the first page to the last counts.
 
         Args:
-            after: behind which name the page begins.
-            page: what is in it.
-            following: behind which name the next one begins.
-            now: the time by the clock here.
-            answered: by that of the service, if it told; else the newest stamp of the page must do.
+            after: the name before the page.
+            page: its heads.
+            following: the name before the next page.
+            now: the local time.
+            answered: the service's time, if known; else the newest stamp of the page is used.
         """
         with self._guard:
             if not after:
@@ -106,11 +106,11 @@ class Recent:
     def merge(
         self, since: int, *pages: Sequence[Stamped], answered: float | None = None
     ) -> tuple[HeadRecord, ...] | None:
-        """Note what has changed since that second, page by page; `answered` is the service's time of the first one.
+        """Record changes since a second, page by page; `answered` is the service's time of the first page.
 
         Returns:
-            All heads; None if that cannot be said, and everything is to be listed: what was known has been forgotten
-            meanwhile, or a version came that is another one and yet stamped earlier.
+            All heads; None if everything must be listed: the cache was dropped meanwhile, or a new version has an
+            older stamp.
         """
         changed = [one for page in pages for one in page]
         with self._guard:
@@ -127,7 +127,7 @@ class Recent:
             return tuple(self._known[name].head for name in sorted(self._known))
 
     def miss(self, name: str) -> None:
-        """A head is not there: if it was listed, all of it is forgotten."""
+        """Record that a head is missing: if it was listed, the cache is dropped."""
         with self._guard:
             self._look()
             if self._known and name in self._known:
@@ -138,7 +138,7 @@ class Recent:
         self._keep()
 
     def _look(self) -> None:
-        """Find what an earlier process has kept, once."""
+        """Load what an earlier process has stored, once."""
         if not self._looked and (found := self._kept.read(_decode)) is not None:
             self._known, self._listed = {one.head.name: one for one in found.heads}, found.at
             self._until = found.until
@@ -150,7 +150,7 @@ class Recent:
 
 
 def _is_odd(one: Stamped, known: Stamped | None) -> bool:
-    """True for another version that is stamped earlier: a replica has stayed behind, or the clocks of two differ."""
+    """True for a new version with an older stamp: a replica lags, or two clocks differ."""
     return known is not None and one.head.etag != known.head.etag and one.at < known.at
 
 

@@ -1,9 +1,8 @@
-"""An end to every call, whatever hangs in it.
+"""A time limit for any call.
 
-Timeouts of sockets bound the silence between two pieces of an answer, and nothing bounds the look-up of a name, a
-helper program that signs in, or a server that sends a byte now and then. So the call is made by a thread of its own,
-which is left behind if it takes too long: a daemon, that keeps no process alive. What it asked for may still be
-carried out.
+Socket timeouts bound the silence between two parts of an answer, but not a name look-up, a credential helper, or a
+server that sends a byte now and then. So the call runs in a thread of its own, which is abandoned if it takes too
+long; it is a daemon, so it keeps no process alive. Its request may still be carried out.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _T = TypeVar("_T")
 
 
 def within(seconds: float, call: Callable[[], _T], what: str) -> _T:
-    """What a call returns or raises, if it does so in time.
+    """Run a call with a time limit; return its result or raise its error.
 
     Args:
-        seconds: how long to wait.
-        call: what to do; its errors are raised here.
-        what: who is waited for, for the error.
+        seconds: the limit.
+        call: the call.
+        what: the name of the remote, for the error.
 
     Raises:
         RemoteError: there was no answer in time; retryable.
@@ -35,7 +34,7 @@ def within(seconds: float, call: Callable[[], _T], what: str) -> _T:
     def work() -> None:
         try:
             answers.append(call())
-        except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             errors.append(error)
 
     thread = threading.Thread(target=work, daemon=True, name=f"sessionary: {what}")

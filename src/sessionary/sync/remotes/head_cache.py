@@ -1,13 +1,11 @@
-"""The heads that were fetched from a store whose lists have names and etags, but no bytes.
+"""Cache of fetched heads, for stores whose lists have names and etags but no bytes.
 
-A list of an object store says which version of each head there is; to have its bytes costs a request for each. So what
-was fetched is remembered by the etag that lists tell of it, and only a head that has another one by now is fetched
-again. **Nothing else is believed of it than that these bytes had this etag**: the list says which etag counts, and a
-head that is not in the list is forgotten.
+A list of an object store has the etag of each head; its bytes cost a request each. So fetched heads are cached by the
+etag in the list, and only changed ones are fetched again. **The cache is only trusted for the bytes of an etag**: the
+list decides which etag is current, and heads that are not listed are dropped.
 
-A process that ends would have to begin anew, and most do end: `sync pull` is one. A `Cache` keeps what is remembered
-until the next one. It is a cache: lost, damaged, or that of another store, it costs requests and nothing else. Of two
-processes that write it at once the last one stands.
+A `Cache` keeps it for the next process, because most processes are short: `sync pull` is one. If it is lost, damaged,
+or that of another store, it only costs requests. If two processes write it at once, the last write wins.
 """
 
 from __future__ import annotations
@@ -27,23 +25,23 @@ _T = TypeVar("_T")
 
 
 class Cache(Protocol):
-    """Where bytes are kept that may be lost."""
+    """Storage for bytes that may be lost."""
 
     def read(self) -> bytes | None:
-        """What was kept last; None if nothing is there, or nothing that can be read. Never raises."""
+        """Return the stored bytes; None if they are missing or unreadable. Never raises."""
         ...
 
     def keep(self, data: bytes) -> None:
-        """Keep these bytes instead, whole or not at all. Never raises."""
+        """Replace the stored bytes atomically. Never raises."""
         ...
 
 
 class CachedValue:
-    """Values of one owner in a note. Whatever is not the owner's, undamaged and of this format, is not there.
+    """A value of one owner in a cache. Damaged data, and data of other owners or formats, count as missing.
 
     Args:
-        owner: whose they are, and where: remote, tenant.
-        cache: where they are kept; None to keep nothing.
+        owner: its identity: remote, tenant.
+        cache: stores it; None to store nothing.
     """
 
     def __init__(self, owner: tuple[str, ...], cache: Cache | None) -> None:
@@ -51,7 +49,7 @@ class CachedValue:
         self._cache = cache
 
     def read(self, decode: Callable[[bytes], _T]) -> _T | None:
-        """What was kept, decoded; None if there is nothing, or nothing to be trusted."""
+        """Return the decoded value; None if it is missing or invalid."""
         data = self._cache.read() if self._cache is not None else None
         if data is None or self._digest(data[_DIGEST:]) != data[:_DIGEST]:
             return None
@@ -61,7 +59,7 @@ class CachedValue:
             return None
 
     def keep(self, value: Any) -> None:
-        """Keep a value that msgspec can encode."""
+        """Store a value that msgspec can encode."""
         if self._cache is not None:
             data = msgspec.msgpack.encode(value)
             self._cache.keep(self._digest(data) + data)
@@ -73,9 +71,9 @@ class CachedValue:
 
 
 class ListedHead(NamedTuple):
-    """A head, and the etag by which a list speaks of this version of it.
+    """A head, and its etag in the list.
 
-    That need not be the etag to swap it by: Google lists etags, but compares generations.
+    The etag for a swap may differ: Google lists etags, but compares generations.
     """
 
     listed: str
@@ -86,11 +84,11 @@ _decode = msgspec.msgpack.Decoder(list[ListedHead]).decode
 
 
 class HeadCache:
-    """Heads as they were fetched last. For several threads.
+    """The heads as they were fetched last. For several threads.
 
     Args:
-        owner: whose heads these are, and where: what another one has kept is not looked at.
-        cache: where they are kept for the next process; None to keep them for this one only.
+        owner: the tenant and the store; data of another owner is ignored.
+        cache: stores them for the next process; None to keep them for this one only.
     """
 
     def __init__(self, owner: tuple[str, ...], cache: Cache | None = None) -> None:
@@ -102,13 +100,13 @@ class HeadCache:
         self._goes_on: str | None = None
 
     def get(self, name: str, listed: str) -> ListedHead | None:
-        """The head of this name, if this version of it is known."""
+        """Return the head of this name, if this version of it is cached."""
         with self._guard:
             found = self._all().get(name)
             return found if found is not None and listed and found.listed == listed else None
 
     def follow(self, after: str | None, page: Iterable[ListedHead], following: str | None) -> None:
-        """Note a page of a list. What is missing in a list is forgotten if it was followed from first page to last."""
+        """Record a page of a list. Heads missing in a list are dropped if it was followed from first page to last."""
         with self._guard:
             heads = {one.head.name: one for one in page}
             known = self._all()

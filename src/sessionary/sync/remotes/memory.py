@@ -1,6 +1,6 @@
-"""A remote in memory: the model that all others are compared with, and a server for tests of many machines.
+"""In-memory remote: the reference for all others, and a server for tests with several machines.
 
-A `MemoryServer` is what the machines share; `remote` gives the view of one tenant.
+Machines share a `MemoryServer`; `remote` returns the view of one tenant.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class _Tenant:
 
 
 class MemoryServer:
-    """What several machines share. Everything is gone with the process.
+    """Shared storage of several machines. Lost with the process.
 
     Args:
-        page_bytes: about how many bytes of blocks a page holds.
-        page_heads: how many heads a page holds.
+        page_bytes: approximate bytes of blocks in a page.
+        page_heads: number of heads in a page.
         clock: seconds, for the age of blocks.
     """
 
@@ -52,7 +52,7 @@ class MemoryServer:
         self.versions = 0
 
     def remote(self, tenant: str = "me") -> MemoryRemote:
-        """The view of one tenant."""
+        """Return the view of one tenant."""
         return MemoryRemote(self, tenant)
 
 

@@ -1,17 +1,17 @@
-"""S3, Google Cloud Storage, Azure Blob: a remote on any object store that honours conditional writes.
+"""Object store remote: S3, Google Cloud Storage, Azure Blob, or any store with conditional writes.
 
-One object for each block and one for each head, below a folder of the tenant. Of what these stores offer, three
-things are needed: a put that fails where something is, a put that fails where something else is, and a list in the
-bytewise order of the names. **Many stores accept the headers for the first two and ignore them**, which would lose
-sessions without a word; so `prepare` tries it out and refuses a store that does.
+Each block and each head is one object, below a folder of the tenant. Three features are needed: a put that fails if
+the object exists, a put that fails if the object has changed, and a list in the bytewise order of names. **Many
+stores accept the headers for the first two and ignore them**, which would lose sessions silently; so `prepare` tests
+them and refuses such a store.
 
-Three traps are stepped around here. The etag of S3 is a hash of the content, so a head that is swapped back to what it
-was would have an etag that comes again: each head is stored behind a nonce. S3 answers 409 to a conditional put that
-raced with another, and the client says "already there" to that, though nothing may be there: it is looked at before
-it is believed. And a bucket that does not exist answers 404 as a missing object does: that is no empty remote.
+Three traps are avoided. The etag of S3 is a hash of the content, so a head that is swapped back to old content would
+repeat an etag: each head is stored behind a nonce. S3 answers 409 to a conditional put that raced with another, and
+the client reports "already exists", although nothing may exist: this is verified. And a missing bucket answers 404 as
+a missing object does: it is not treated as an empty remote.
 
-The client is obstore (Rust, no SDK of any vendor), in the extra ``objectstore``. It is asked to retry nothing: who
-calls a remote does that.
+The client is obstore (Rust, no vendor SDK), in the extra ``objectstore``. Its retries are off: callers of a remote
+retry.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SCHEMES = ("s3", "gs", "az")
 NONCE = 16
 PAGE_BLOCKS, PAGE_HEADS, PAGE_STATS = 64, 1000, 1000
 AT_ONCE = 16
-"""So many objects are fetched at the same time."""
+"""Number of objects fetched at the same time."""
 
 CLOCK_AGAIN = 3600.0
-"""Seconds after which the store is asked again what time it is."""
+"""Seconds after which the store's clock is read again."""
 
 LOOKS = 5
-"""So often a write is tried again that raced with another one of the same name."""
+"""Number of attempts of a write that raced with another one of the same name."""
 
 TIMEOUT, CONNECT = "30s", "5s"
 _READABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
@@ -61,15 +61,15 @@ _T = TypeVar("_T")
 
 
 def open_store(url: str, **options: Any) -> Any:
-    """The store of obstore behind an address.
+    """Open the obstore store of an address.
 
     Args:
-        url: ``s3://BUCKET/PREFIX``, ``gs://BUCKET/PREFIX`` or ``az://ACCOUNT/CONTAINER/PREFIX``; the prefix may be
-            left out.
-        options: for obstore, over what the environment says: ``endpoint``, ``region``, ``access_key_id``, ….
+        url: ``s3://BUCKET/PREFIX``, ``gs://BUCKET/PREFIX`` or ``az://ACCOUNT/CONTAINER/PREFIX``; the prefix is
+            optional.
+        options: for obstore, in addition to the environment: ``endpoint``, ``region``, ``access_key_id``, ….
 
     Raises:
-        Invalid: this is no such address, or an option that this kind of store does not have.
+        Invalid: the address or an option is not valid for this kind of store.
         Unsupported: the extra is not installed.
     """
     bucket, prefix, settings = _places(url)
@@ -82,25 +82,23 @@ def open_store(url: str, **options: Any) -> Any:
     kinds: dict[str, Any] = {"s3": store.S3Store, "gs": store.GCSStore, "az": store.AzureStore}
     http = {"timeout": TIMEOUT, "connect_timeout": CONNECT, **options.pop("client_options", {})}
     if str(options.get("endpoint", "")).startswith("http://"):
-        http["allow_http"] = True  # said by whoever gave such an endpoint; the servers of tests have no other
+        http["allow_http"] = True  # implied by an http:// endpoint, which test servers have
     settings |= {"client_options": http, "retry_config": {"max_retries": 0}, **options}
     try:
         return kinds[url[:2]](bucket, prefix=prefix or None, **settings)
-    except (
-        Exception
-    ) as error:  # obstore has an error class for each cause, and none for "wrong configuration"
+    except Exception as error:  # obstore has no error class for "wrong configuration"
         raise Invalid(f"{url} cannot be opened: {str(error).splitlines()[0]}") from error
 
 
 def _places(url: str) -> tuple[str, str, dict[str, Any]]:
-    """The bucket or container in an address, the prefix, and what else it says."""
+    """Return the bucket or container of an address, the prefix, and implied options."""
     scheme, _, rest = url.partition("://")
     words = rest.strip("/").split("/")
     account = {"account_name": words.pop(0)} if scheme == "az" else {}
     if scheme not in SCHEMES or not words or not all(words):
         raise Invalid(
-            f"{url} is no address of an object store",
-            hint="those are s3://BUCKET/PREFIX, gs://BUCKET/PREFIX and az://ACCOUNT/CONTAINER/PREFIX",
+            f"{url} is not an address of an object store",
+            hint="use s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://ACCOUNT/CONTAINER/PREFIX",
         )
     return words[0], "/".join(words[1:]), account
 
@@ -108,17 +106,17 @@ def _places(url: str) -> tuple[str, str, dict[str, Any]]:
 class ObjectStoreRemote:
     """One tenant's blocks and heads in a bucket or container.
 
-    The tenant is a folder below the prefix of the address. Whoever may read the whole bucket may read all tenants: give
-    each user a key that is confined to that folder.
+    The tenant is a folder below the prefix of the address. Whoever may read the bucket may read all tenants: give
+    each user a key that is limited to that folder.
 
     Args:
         url: as `open_store`.
-        tenant: whose sessions these are.
-        store: a store of obstore to use instead of opening one.
-        page_blocks: how many blocks a page of `read_range` holds.
-        page_heads: how many heads a page of `list_heads` holds.
-        cache: where to keep the heads that were fetched, so that the next process need not fetch them again.
-        clock: seconds that pass here, from whenever.
+        tenant: the owner of the sessions.
+        store: an obstore store to use instead of opening one.
+        page_blocks: number of blocks in a page of `read_range`.
+        page_heads: number of heads in a page of `list_heads`.
+        cache: stores the fetched heads, so that the next process need not fetch them again.
+        clock: monotonic seconds.
         options: as `open_store`.
 
     Raises:
@@ -141,7 +139,7 @@ class ObjectStoreRemote:
     ) -> None:
         self.url = url
         self._store = open_store(url, **options) if store is None else store
-        self._by_version = url.startswith("gs://")  # the one that compares generations, not etags
+        self._by_version = url.startswith("gs://")  # Google compares generations, not etags
         self._root = folder_of(tenant)
         self._page_blocks = page_blocks
         self._page_heads = page_heads
@@ -157,7 +155,7 @@ class ObjectStoreRemote:
 
     def read_range(self, space: str, first: str, stop: str, after: str | None = None) -> BlockPage:
         folder = f"{self._root}/blocks/{_checked(space)}"
-        # A list begins *behind* a name, and there is no name right before another: begin a little earlier.
+        # A list begins *behind* a name, and no name is directly before another: begin a little earlier.
         names = self._names(folder, after if after is not None else first[:-1])
         wanted = _until(stop, (name for name in names if name >= first and (after is None or name > after)))
         page = list(islice(wanted, self._page_blocks + 1))
@@ -193,9 +191,9 @@ class ObjectStoreRemote:
         return StatPage(tuple(page[:PAGE_STATS]), page[PAGE_STATS - 1].id if page[PAGE_STATS:] else None)
 
     def delete_block(self, space: str, block: str, version: str) -> bool:
-        """Looks first: no client compares and removes in one step, and not all stores could.
+        """Compares first: no client compares and removes in one step, and not all stores could.
 
-        What is not there is removed all the same: only so the store says whether this may be done.
+        A missing object is deleted all the same: only so the store reports a missing permission.
         """
         path = self._block_path(space, block)
         try:
@@ -209,9 +207,9 @@ class ObjectStoreRemote:
         return there is not None
 
     def _time(self) -> float:
-        """What time it is by the clock of the store: that of an object that was put for this, and what passed since.
+        """Return the time of the store's clock: that of a probe object, plus the time that passed since.
 
-        Time that this machine was asleep may be missing, and so is that which the answer took. Blocks then seem to be
+        The time during which this machine slept may be missing, and the time of the answer too. Blocks then appear
         younger than they are.
         """
         known = self._clock
@@ -225,13 +223,13 @@ class ObjectStoreRemote:
     # -- beside them
 
     def prepare(self) -> None:
-        """Find out by trying whether this store keeps what is asked of it.
+        """Test whether this store fulfils the requirements.
 
-        Makes nothing but a few probes in a folder of the tenant, and removes them.
+        Creates only a few probe objects in a folder of the tenant, and removes them.
 
         Raises:
-            Unsupported: it ignores conditional writes, or lists names in another order than that of their bytes.
-            RemoteError: there is no such bucket, or it may not be written to; buckets are made by a person.
+            Unsupported: it ignores conditional writes, or does not list names in bytewise order.
+            RemoteError: the bucket does not exist, or is not writable; buckets are created by the user.
         """
         folder = f"{self._root}/check/{secrets.token_hex(8)}"
         try:
@@ -239,27 +237,25 @@ class ObjectStoreRemote:
             self._check_order(folder)
         finally:
             for name in ("B", "a", "a-1", "b"):
-                with suppress(
-                    Exception
-                ):  # what may not be deleted is left; it is a few bytes that nobody reads
+                with suppress(Exception):  # without permission to delete, a few bytes stay
                     self._store.delete(f"{folder}/{name}")
 
     def close(self) -> None:
-        """Let go of the threads. Calls that are under way end first."""
+        """Stop the threads, after running calls have ended."""
         self._pool.shutdown()
 
     def _check_conditions(self, path: str) -> None:
         first = self._create(path, b"1")
         if first is None or self._create(path, b"2") is not None:
-            raise self._unfit("it puts an object where there is one, although it was told not to")
+            raise self._unfit("it overwrites an existing object although the request forbids it")
         second = self._replace(path, b"3", first)
         if second is None or second == first:
-            raise self._unfit("it does not replace an object whose etag is named")
+            raise self._unfit("it refuses to replace an object with the right etag")
         if self._replace(path, b"4", first) is not None:
-            raise self._unfit("it replaces an object although its etag is another than was named")
+            raise self._unfit("it replaces an object although its etag differs")
         got = self._get(path)
         if got is None or (got.data, got.etag) != (b"3", second):
-            raise self._unfit("it does not return what was written last")
+            raise self._unfit("it does not return the last write")
 
     def _check_order(self, folder: str) -> None:
         for name in ("a-1", "B", "a"):
@@ -269,7 +265,7 @@ class ObjectStoreRemote:
             for at in (None, "a")
         )
         if every != ["B", "a", "a-1", "b"] or behind != ["a-1", "b"]:
-            raise self._unfit(f"it does not list names in the order of their bytes ({', '.join(every)})")
+            raise self._unfit(f"it does not list names in bytewise order ({', '.join(every)})")
 
     def _unfit(self, why: str) -> Unsupported:
         return Unsupported(
@@ -281,7 +277,7 @@ class ObjectStoreRemote:
     # -- objects
 
     def _head_as_listed(self, listed: tuple[str, str]) -> ListedHead | None:
-        """A head by its name and etag in a list, which lacks the bytes: fetched unless this version was before."""
+        """Return a listed head with its bytes: fetched, unless this version is cached."""
         return self._fetched.get(*listed) or self._fetch_head(listed[0])
 
     def _fetch_head(self, name: str) -> ListedHead | None:
@@ -295,17 +291,17 @@ class ObjectStoreRemote:
         return f"{self._root}/heads/{_checked(name)}"
 
     def _create(self, path: str, data: bytes) -> str | None:
-        """Put an object where there is none; its etag, or None if there is one, seen with our own eyes."""
+        """Create an object; return its etag, or None if it exists, which is verified."""
         for _ in range(LOOKS):
             try:
                 return self._put(path, data, "create")
             except _Taken:
                 if self._exists(path):
                     return None
-        raise RemoteError(f"{path} is written to by others all the time", retryable=True)
+        raise RemoteError(f"{path} keeps being changed by other writers", retryable=True)
 
     def _replace(self, path: str, data: bytes, etag: str) -> str | None:
-        """Put an object over the one with this etag; its new etag, or None if there is another or none."""
+        """Replace the object with this etag; return its new etag, or None if it has changed or is missing."""
         mode = {"version": etag} if self._by_version else {"e_tag": etag}
         for _ in range(LOOKS):
             try:
@@ -313,8 +309,8 @@ class ObjectStoreRemote:
             except _Other:
                 return None
             except _Taken:
-                continue  # 409: another write of it was under way, which may have failed
-        raise RemoteError(f"{path} is written to by others all the time", retryable=True)
+                continue  # 409: a concurrent write, which may have failed
+        raise RemoteError(f"{path} keeps being changed by other writers", retryable=True)
 
     def _put(self, path: str, data: bytes, mode: Any) -> str:
         if len(data) > LARGEST_BLOCK + NONCE:
@@ -323,7 +319,7 @@ class ObjectStoreRemote:
         return self._etag(put)
 
     def _get(self, path: str) -> _Got | None:
-        """An object and its etag; None if there is none."""
+        """Return an object and its etag; None if it is missing."""
 
         def get() -> _Got:
             got = self._store.get(path)
@@ -342,28 +338,28 @@ class ObjectStoreRemote:
         return True
 
     def _names(self, folder: str, after: str | None) -> Iterator[str]:
-        """The names in a folder, in bytewise order, behind this one; asked for as they are needed."""
+        """Yield the names in a folder behind this one, in bytewise order, requested as needed."""
         return (name for name, _ in self._listed(folder, after))
 
     def _listed(self, folder: str, after: str | None) -> Iterator[tuple[str, str]]:
-        """The names in a folder, as `_names`, with the etags that the list tells."""
+        """Yield the names in a folder, as `_names`, with their etags in the list."""
         return (
             (meta["path"][len(folder) + 1 :], _bare(meta["e_tag"])) for meta in self._metas(folder, after)
         )
 
     def _metas(self, folder: str, after: str | None) -> Iterator[ObjectMeta]:
-        """What a list tells of the objects in a folder, behind this name, in the order of their names."""
+        """Yield the metadata of objects in a folder behind this name, in name order."""
         last = f"{folder}/{after or ''}"
         for meta in self._raw(folder, after):
             if (
                 meta["path"] <= last
-            ):  # also what never ends: a server that heeds no offset begins again and again
-                raise RemoteError(f"{self.url} does not list names in the order of their bytes")
+            ):  # also endless lists: a server that ignores the offset starts again each time
+                raise RemoteError(f"{self.url} does not list names in bytewise order")
             last = meta["path"]
             yield meta
 
     def _raw(self, folder: str, after: str | None) -> Iterator[ObjectMeta]:
-        """What the store lists, in whatever order that is."""
+        """Yield what the store lists, in its own order."""
         offset = f"{folder}/{after}" if after else None
         stream = iter(self._ask(folder, lambda: self._store.list(folder, offset=offset, chunk_size=1000)))
         chunks: Iterator[Iterable[ObjectMeta]] = iter(lambda: self._ask(folder, lambda: next(stream, ())), ())
@@ -376,7 +372,7 @@ class ObjectStoreRemote:
         return str(etag)
 
     def _ask(self, path: str, call: Callable[[], _T]) -> _T:
-        """One call to the store, and what went wrong in the words of a remote."""
+        """Make one call to the store, and convert its errors."""
         from obstore import exceptions
 
         try:
@@ -396,7 +392,7 @@ class ObjectStoreRemote:
 
 
 class _Got(NamedTuple):
-    """An object: its bytes, the etag to replace it by, and the one that lists tell."""
+    """An object: its bytes, its etag for replacement, and its etag in lists."""
 
     data: bytes
     etag: str
@@ -404,46 +400,46 @@ class _Got(NamedTuple):
 
 
 class _Taken(Exception):
-    """There is an object of that name; or a write of that name is under way."""
+    """The object exists, or a concurrent write of that name is running."""
 
 
 class _Other(Exception):
-    """The object is another than the one that was named, or is not there."""
+    """The object has changed, or is missing."""
 
 
 def folder_of(tenant: str) -> str:
-    """The folder of a tenant: its name where that can be one, else a hash that no name can be taken for."""
+    """Return the folder of a tenant: its name if possible, else a hash that cannot be a name."""
     if _READABLE.fullmatch(tenant):
         return tenant
     return "=" + sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def _bare(etag: str | None) -> str:
-    """An etag as it can be compared: some stores quote it in lists, some in answers."""
+    """Normalise an etag: some stores quote it in lists, some in answers."""
     return (etag or "").strip('"')
 
 
 class _Age(NamedTuple):
-    """How old a block is, when somebody wants to know: to learn the time of the store, something is put into it."""
+    """The age of a block, computed on access: reading the store's clock writes a probe object."""
 
     put_at: float
     time: Callable[[], float]
 
 
 class _Stat(BlockStat):
-    """A block without its bytes. Whoever only counts blocks writes nothing, so a key that may only read is enough."""
+    """A block without its bytes. Counting blocks writes nothing, so read permission is enough."""
 
     __slots__ = ()
 
     @property
     def age(self) -> float | None:
-        """Times are in whole seconds at some places, so its age is taken for one less.
+        """Seconds since the put. Some stores have whole seconds, so one second is subtracted.
 
         Raises:
-            RemoteError: the store cannot be asked what time it is.
+            RemoteError: the store's clock cannot be read.
         """
         since: Any = self[2]
-        if not isinstance(since, _Age):  # another one was put in its place
+        if not isinstance(since, _Age):  # it was replaced by a number
             return cast("float | None", since)
         return max(0.0, since.time() - since.put_at - 1)
 
@@ -454,13 +450,13 @@ def _stat(meta: ObjectMeta, begin: int, time: Callable[[], float]) -> BlockStat:
 
 
 def _version(meta: ObjectMeta) -> str:
-    """The second in which an object was put: its etag says nothing, the bytes of a block are always the same."""
+    """Return the second of the put: the etag does not differ, because the bytes of a block are always the same."""
     return str(int(meta["last_modified"].timestamp()))
 
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise Invalid(f"{name!r} is no name of a block or head: A-Z a-z 0-9 . _ - are allowed")
+        raise Invalid(f"{name!r} is not a valid name of a block or head: A-Z a-z 0-9 . _ - are allowed")
     return name
 
 

@@ -1,6 +1,6 @@
-"""What an object store's refusal means: whether to come again, and what a person can do about it.
+"""Errors of object stores as `RemoteError`: whether a retry helps, and the remedy.
 
-obstore has one class for most of what can go wrong, and tells status and answer of the store only in its text.
+obstore uses one class for most errors, and reports status and answer of the store only in the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket 
 _LATER: Final = {408, 409, 423, 425, 429}
 _CREDENTIALS: Final = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, or "
-    "AZURE_STORAGE_ACCOUNT_KEY; docs/howto/sync-s3.md tells of the other ways"
+    "AZURE_STORAGE_ACCOUNT_KEY; docs/howto/sync-s3.md lists other ways"
 )
 CONDITIONS: Final = (
     "without conditional writes two machines would overwrite each other's sessions; use a store that honours "
@@ -26,12 +26,12 @@ CONDITIONS: Final = (
 
 
 class _Cause(NamedTuple):
-    """Something that does not pass by itself.
+    """A permanent error.
 
     Attributes:
-        words: one of them is in what the store says.
+        words: texts of the store that identify it.
         what: the cause.
-        hint: what to do about it.
+        hint: the remedy.
     """
 
     words: tuple[str, ...]
@@ -42,8 +42,8 @@ class _Cause(NamedTuple):
 _CAUSES: Final = (
     _Cause(
         _NO_BUCKET,
-        "there is no such bucket or container",
-        "make it as docs/howto/sync-s3.md says; Sessionary makes no buckets",
+        "the bucket or container does not exist",
+        "create it as docs/howto/sync-s3.md describes; Sessionary creates no buckets",
     ),
     _Cause(
         ("169.254.169.254", "metadata.google.internal", "169.254.170.2"),
@@ -52,12 +52,12 @@ _CAUSES: Final = (
     ),
     _Cause(
         ("RequestTimeTooSkewed", "RequestExpired", "Request date header", "Invalid JWT"),
-        "the clock of this machine is too far from that of the store",
-        "set the clock (`timedatectl set-ntp true` on Linux), and do it again; the credentials may be right",
+        "the clock of this machine differs too much from that of the store",
+        "set the clock (`timedatectl set-ntp true` on Linux), and try again; the credentials may be right",
     ),
     _Cause(
         ("NotImplemented", "status code: 501"),
-        "it does not know conditional writes, or something else that is asked of it",
+        "it does not support conditional writes, or another required feature",
         CONDITIONS,
     ),
     _Cause(
@@ -67,19 +67,19 @@ _CAUSES: Final = (
     ),
     _Cause(
         ("<Code>AccessDenied<", "AuthorizationPermissionMismatch", "AuthorizationFailure"),
-        "these credentials are known, and may not do that",
-        "let them list, get and put below the address; docs/howto/sync-s3.md has the policies",
+        "these credentials are valid, but lack permission",
+        "allow list, get and put below the address; docs/howto/sync-s3.md has the policies",
     ),
 )
 
 
 def is_no_bucket(error: Exception) -> bool:
-    """True if it is not the object that is missing, but the bucket or container that it would lie in."""
+    """True if the bucket or container is missing, not only the object."""
     return any(word in str(error) for word in _NO_BUCKET)
 
 
 def refused(error: Exception, url: str) -> RemoteError:
-    """The error of a remote for one of obstore."""
+    """Convert an error of obstore."""
     text = str(error)
     first = text.splitlines()[0]
     found = _STATUS.search(text)
@@ -97,5 +97,5 @@ def refused(error: Exception, url: str) -> RemoteError:
         f"{url} failed: {first}",
         retryable=later,
         details=details,
-        hint=LATER if later else "look at the address and its options in the file of `sync init`",
+        hint=LATER if later else "check the address and its options in the settings file of `sync init`",
     )

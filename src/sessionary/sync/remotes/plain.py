@@ -1,9 +1,8 @@
-"""A remote as a device sees it that does not encrypt: never one that others have sealed.
+"""Remote for a device without encryption: it refuses a store that other devices have encrypted.
 
-A store says itself whether it is sealed, by the mark that a sealed remote puts into it before anything else. Whoever
-does not look for it would lay plain text between the ciphertext of the others, because a person forgot an option on one
-machine of several. So the mark is looked for before the first thing is put: one more request for each process that
-puts something. A list shows it anyway.
+An encrypted store has a marker that is put before anything else. Without a check for it, a device on which the user
+forgot an option would store plain text between the ciphertext of the others. So the marker is looked up before the
+first write: one more request for each process that writes. A list shows it anyway.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from sessionary.sync.remotes.sealed import MARK
 
 
 class PlainRemote(WrappedRemote):
-    """Another remote, which refuses to be one that was sealed.
+    """A remote that refuses to be an encrypted one.
 
     Args:
-        inner: the remote.
+        inner: the inner remote.
     """
 
     def __init__(self, inner: OpenRemote) -> None:
@@ -27,10 +26,10 @@ class PlainRemote(WrappedRemote):
         self._checked = False
 
     def prepare(self) -> Any:
-        """As the remote inside, and see whether it is sealed."""
-        told = super().prepare()
+        """Prepare the inner remote, and check that it is not encrypted."""
+        prepared = super().prepare()
         self._check()
-        return told
+        return prepared
 
     def put_block(self, space: str, block: str, data: bytes) -> bool:
         self._check()
@@ -47,10 +46,10 @@ class PlainRemote(WrappedRemote):
         return page
 
     def _check(self) -> None:
-        """See, once, that the store is not sealed.
+        """Check once that the store is not encrypted.
 
         Raises:
-            RemoteError: it is. Nothing was changed.
+            RemoteError: it is encrypted. Nothing was changed.
         """
         if not self._checked and self.inner.read_head(MARK) is not None:
             raise _sealed()

@@ -1,15 +1,14 @@
-"""PostgreSQL as a remote, and whatever speaks its protocol: Aurora, CockroachDB, YugabyteDB, Citus.
+"""PostgreSQL remote, also for compatible servers: Aurora, CockroachDB, YugabyteDB, Citus.
 
-Two tables, no index beside their primary keys, one statement per transaction, and only such SQL as all of them have:
-no sequence, foreign key, trigger, advisory lock, savepoint or system column. Every key begins with the tenant, so that
-a cluster can part the tables by it and the engine can keep tenants from one another.
+Two tables, no index besides their primary keys, one statement per transaction, and only SQL that all of them support:
+no sequence, foreign key, trigger, advisory lock, savepoint or system column. Every key begins with the tenant, so
+that a cluster can partition the tables by it and the server can separate tenants.
 
-A version of a head is a random UUID that whoever swaps has made up, not a number that the server counts: it never comes
-again, not even where a head was removed and made anew; and whoever asks a second time because the answer was lost knows
-his own version when he finds it.
+The version of a head is a random UUID chosen by the client, not a counter of the server: it never repeats, even if a
+head was removed and created again; and a client that retries because an answer was lost recognises its own version.
 
-When a block was put is told by a column that came later. A schema without it goes on as before: nothing in it has an
-age, so nothing is removed, until its owner prepares it again.
+The time of a block's put is in a column that was added later. A schema without it keeps working: no block has an age,
+so none is removed, until the owner runs `prepare` again.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _MICROSECONDS = "CAST(extract(epoch FROM put_at) * 1000000 AS bigint)"
 _HEADS = """CREATE TABLE IF NOT EXISTS {schema}.heads (
     tenant text {bytewise} NOT NULL, name text {bytewise} NOT NULL,
     version uuid NOT NULL, data bytea NOT NULL, PRIMARY KEY (tenant, name))"""
-# In this order: where the second one is in force, the first one is there.
+# In this order: where the second is in force, the first exists.
 _SEPARATION = (
     "CREATE POLICY own_rows ON {schema}.{table} USING (tenant = current_user) WITH CHECK (tenant = current_user)",
     "ALTER TABLE {schema}.{table} ENABLE ROW LEVEL SECURITY",
@@ -56,7 +55,7 @@ _GRANTS = (
     "GRANT SELECT, INSERT, UPDATE ON {schema}.heads TO {role}",
 )
 _REMOVAL = "GRANT DELETE ON {schema}.blocks TO {role}"
-# The engine does not know this clause, or not for this collation, or it has no such feature.
+# The server does not support this clause, this collation, or this feature.
 _NOT_KNOWN = ("0A000", "42601", "42704", "42P21", "22023")
 _NOT_ALLOWED = "42501"
 _NO_COLUMN = "42703"
@@ -68,11 +67,11 @@ class PostgresRemote:
     """One tenant's blocks and heads in a PostgreSQL database.
 
     Args:
-        conninfo: a connection string or URL, as libpq takes it. For a server elsewhere let it say
+        conninfo: a connection string or URL, as libpq accepts it. For a remote server it should contain
             ``sslmode=verify-full``.
-        tenant: whose they are. Where roles are kept from one another (see `prepare`), the name of the role.
-        schema: the schema that the tables lie in.
-        patience: how many seconds to wait for an answer.
+        tenant: the owner of the sessions. If roles are separated (see `prepare`), the name of the role.
+        schema: the schema of the tables.
+        patience: seconds to wait for an answer.
 
     Raises:
         Unsupported: psycopg is not installed.
@@ -110,7 +109,7 @@ class PostgresRemote:
         ).rows
         blocks = tuple(Block(name, bytes(data)) for name, data in found)
         if blocks:
-            # The next page is to have about PAGE_BYTES: many blocks of single turns, or few of whole logs.
+            # The next page should have about PAGE_BYTES: many blocks of single turns, or few of whole logs.
             each = max(1, sum(len(block.data) for block in blocks) // len(blocks))
             self._rows = max(FEWEST, min(MOST, PAGE_BYTES // each))
         return BlockPage(blocks, blocks[-1].id if len(blocks) == rows else None)
@@ -185,20 +184,20 @@ class PostgresRemote:
     # -- setting up
 
     def prepare(self) -> bool:
-        """Create schema and tables where they are missing, and let the engine keep the roles of tenants apart.
+        """Create schema and tables if missing, and let the server separate the roles of tenants.
 
-        Proves that this role can write as this tenant, also where all of it was there already.
+        Checks that this role can write as this tenant, even if everything existed.
 
-        From then on the owner of the tables may do everything, and every other role that is let in (see `admit`) sees
-        and changes only the rows whose tenant is its own name.
+        From then on the owner of the tables may do everything, and every other admitted role (see `admit`) reads and
+        changes only the rows whose tenant is its own name.
 
         Returns:
-            True if the engine keeps tenants apart. If it cannot, whoever may read the tables may read all of them:
-            give each tenant a schema or a database of his own.
+            True if the server separates tenants. If it cannot, every role that may read the tables may read all of
+            them: give each tenant its own schema or database.
 
         Raises:
-            RemoteError: the tables are not there and cannot be made, or this role cannot write to them.
-            Unsupported: this engine does not sort text by its bytes.
+            RemoteError: the tables are missing and cannot be created, or this role cannot write to them.
+            Unsupported: this server does not sort text by its bytes.
         """
         if not self._is_there():
             self._create()
@@ -210,14 +209,14 @@ class PostgresRemote:
         return self._is_separated()
 
     def admit(self, role: str, *, may_remove: bool = False) -> None:
-        """Let a role use the tables, as the tenant of its own name. It may add blocks, and never change one.
+        """Let a role use the tables, as the tenant of its own name. It may add blocks, but not change them.
 
         Args:
-            role: an existing role that may log in.
-            may_remove: let it remove blocks of its own, too: `sync gc --remove` needs that, and nothing else.
+            role: an existing role with login.
+            may_remove: also allow it to remove its own blocks, for `sync gc --remove`.
 
         Raises:
-            RemoteError: there is no such role, or this one may not let it in.
+            RemoteError: the role does not exist, or this role may not admit it.
         """
         for grant in (*_GRANTS, *((_REMOVAL,) if may_remove else ())):
             self._calls.run(grant.format(schema=quoted(self._schema), role=quoted(role)))
@@ -227,10 +226,10 @@ class PostgresRemote:
         self._calls.close()
 
     def _prove_writing(self) -> None:
-        """Add a row to each table and take it back at once; change none, which needs the same right as changing some.
+        """Check write permission: insert a row into each table and roll back, and run an update that matches no row.
 
-        A row that is taken back needs no right to remove one: the statement fails, after it has written, where it
-        divides by the length of what it wrote.
+        The rollback needs no permission to delete: the statement fails after its write, by a division by the length
+        of what it wrote.
         """
         for statement, values in (
             (
@@ -275,7 +274,7 @@ class PostgresRemote:
         self._define(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         bytewise = 'COLLATE "C"'
         for table in (_BLOCKS, _HEADS):
-            # CockroachDB and its like have one collation, which is this one, and no word for it.
+            # CockroachDB and similar servers have only this collation, and no name for it.
             if not self._define(table.format(schema=schema, bytewise=bytewise)):
                 bytewise = ""
                 self._refuse_other_orders()
@@ -284,11 +283,11 @@ class PostgresRemote:
     def _separate(self) -> None:
         for table in ("blocks", "heads"):
             for statement in _SEPARATION:
-                told = statement.format(schema=quoted(self._schema), table=table)
-                self._define(told, refused=(*_NOT_KNOWN, _NOT_ALLOWED))
+                filled = statement.format(schema=quoted(self._schema), table=table)
+                self._define(filled, refused=(*_NOT_KNOWN, _NOT_ALLOWED))
 
     def _define(self, statement: str, refused: tuple[str, ...] = _NOT_KNOWN) -> bool:
-        """Run a statement that may have been run before; False if it was refused for one of these reasons."""
+        """Run an idempotent statement; False if it was refused for one of these reasons."""
         try:
             self._calls.run(statement)
         except RemoteError as error:
@@ -303,7 +302,7 @@ class PostgresRemote:
         rows = self._calls.run("SELECT 'Z' < 'a' AND 'a-1' < 'a.1' AND 'a.1' < 'a1' AND 'a1' < 'a_1'").rows
         if rows != [(True,)]:
             raise Unsupported(
-                "this database does not sort text by its bytes, and cannot be told to",
+                "this database does not sort text by its bytes, and has no collation that does",
                 hint="create a database with the collation C",
             )
 
@@ -323,7 +322,7 @@ class PostgresRemote:
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier of SQL. Percent signs are doubled: the driver would take them for placeholders."""
+    """Quote an SQL identifier. Percent signs are doubled: the driver would take them for placeholders."""
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'
 
 

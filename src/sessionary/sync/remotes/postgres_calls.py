@@ -1,12 +1,12 @@
-"""Connections to a PostgreSQL server that may be gone, slow, or behind a pooler, and what its errors mean.
+"""Connections to a PostgreSQL server that may be gone, slow, or behind a pooler, and its errors.
 
-Every statement is a transaction of its own and may be repeated, so none needs the connection that an earlier one had.
-A connection that broke while it lay idle is therefore replaced without a word: servers and routers close them all the
-time. A statement that another one got in the way of (40001) is repeated at once.
+Every statement is a transaction of its own and may be repeated, so none depends on an earlier connection. A
+connection that broke while idle is replaced silently: servers and routers close them all the time. A statement with a
+serialization failure (40001) is repeated at once.
 
-Nothing is prepared and nothing is set for a session, because a pooler gives the next statement to another server
-connection. A limit that the server would keep (``statement_timeout``) would be such a setting: it is kept here, by the
-clock of this side, which also holds where the server has fallen silent.
+No statement is prepared and no session variable is set, because a pooler sends the next statement to another server
+connection. A limit on the server (``statement_timeout``) would be such a variable: the limit is enforced by the local
+clock instead, which also works if the server stops responding.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from psycopg.abc import PQGen
 from sessionary.errors import RemoteError
 from sessionary.sync.remote import LATER
 
-# Not the generator of the module: whoever has seeded that one finds it as he left it, and a forked child draws anew.
+# A generator of our own: a seed that the program set on the shared one stays effective. A forked child seeds anew.
 _CHANCE = random.SystemRandom()
 
 TRIES = 6
 CONNECT, ANSWER = 10, 60.0
-"""Seconds to wait for a connection, unless the connection string says otherwise, and for an answer."""
+"""Seconds to wait for a connection, unless the connection string sets it, and for an answer."""
 
 _IN_THE_WAY = ("40001", "40P01")
 _DEFAULTS: dict[str, Any] = {
@@ -37,22 +37,22 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_idle": 30,
     "application_name": "sessionary",
 }
-# Classes of SQLSTATE after which the same statement may succeed: connection lost, no resources, another one in the
-# way, stopped by an operator, an error of the server's system, not the leader (any more).
+# Classes of SQLSTATE after which the same statement may succeed: connection lost, no resources, serialization
+# failure, stopped by an operator, system error, not the leader (any more).
 _PASSING = ("08", "25006", "40", "53", "55", "57", "58")
 _PASSWORD = (
-    "set PGPASSWORD, or write the password into ~/.pgpass; docs/howto/sync.md lists where it is looked for"
+    "set PGPASSWORD, or write the password into ~/.pgpass; docs/howto/sync.md lists where it is read from"
 )
-# A refusal before there is a connection has no SQLSTATE. These words of the server say that asking again is in vain.
+# A refusal before there is a connection has no SQLSTATE. These texts of the server show that a retry is useless.
 _FOR_GOOD = {
     "password authentication failed": _PASSWORD,
     "no password supplied": _PASSWORD,
-    "no pg_hba.conf entry": "the server lets nobody in from here; its pg_hba.conf says who may come",
+    "no pg_hba.conf entry": "the server refuses connections from this machine; see its pg_hba.conf",
     "does not exist": "correct the address (`sessionary sync init ADDRESS --replace`), or let the owner of the server "
-    "make the role and the database",
+    "create the role and the database",
 }
 _READ_ONLY = (
-    "this is a replica, or it was told to be read-only; name the primary, with target_session_attrs=read-write in the "
+    "this is a replica, or set to read-only; name the primary, with target_session_attrs=read-write in the "
     "address where there are several hosts, or reset default_transaction_read_only"
 )
 _HINTS = {
@@ -65,14 +65,14 @@ _HINTS = {
 
 
 class Answer(NamedTuple):
-    """What a statement brought: its rows, and how many rows it touched."""
+    """Result of a statement: its rows, and the number of affected rows."""
 
     rows: Sequence[tuple[Any, ...]]
     touched: int
 
 
 class _Bounded(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for no answer longer than `ANSWER`."""
+    """A connection with a time limit for answers."""
 
     patience = ANSWER
 
@@ -81,11 +81,11 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
 
 
 class Connections:
-    """Runs statements, each on a connection that nobody else uses meanwhile.
+    """Runs statements, each on a connection of its own.
 
     Args:
-        conninfo: a connection string or URL, as libpq takes it.
-        patience: how many seconds to wait for an answer.
+        conninfo: a connection string or URL, as libpq accepts it.
+        patience: seconds to wait for an answer.
     """
 
     def __init__(self, conninfo: str, *, patience: float = ANSWER) -> None:
@@ -103,16 +103,16 @@ class Connections:
         *,
         confirm: tuple[str, Sequence[object]] | None = None,
     ) -> Answer:
-        """Run one statement, again where that may help at once.
+        """Run one statement, with a retry where that may help at once.
 
         Args:
             statement: the statement.
-            values: what its placeholders stand for.
-            confirm: a second statement, for the case that the first one was repeated and touched nothing any more:
-                it asks whether that is so because an earlier try was carried out. Its answer is then the answer.
+            values: the values of its placeholders.
+            confirm: a second statement, for a retry that affected no row: it checks whether an earlier attempt was
+                carried out. Its result is then the result.
 
         Raises:
-            RemoteError: it cannot be run, now or at all.
+            RemoteError: the statement failed, for now or permanently.
         """
         lost = False
         began = time.monotonic()
@@ -127,7 +127,7 @@ class Connections:
                 if not again or turn == TRIES - 1:
                     raise translated(error) from error
             lost = lost or gone
-            if gone:  # so are the others that lay idle, most likely
+            if gone:  # the other idle ones are probably broken too
                 self._drop_idle()
             else:
                 time.sleep(_CHANCE.uniform(0.0, 0.005 * 2**turn))
@@ -137,7 +137,7 @@ class Connections:
         """Run one statement once.
 
         Raises:
-            psycopg.Error: as it came.
+            psycopg.Error: unchanged.
         """
         connection = self._taken()
         try:
@@ -145,7 +145,7 @@ class Connections:
                 cursor.execute(statement.encode(), values)
                 answer = Answer(cursor.fetchall() if cursor.description else (), cursor.rowcount)
         except BaseException as error:
-            # Of a statement whose answer never came nobody knows when it ends: its connection is of no use any more.
+            # A statement without an answer may still run: its connection cannot be used again.
             if not isinstance(error, psycopg.Error) or _is_lost(error):
                 connection.close()
             self._put_back(connection)
@@ -154,7 +154,7 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Close what is open; a statement that is under way ends first, and its connection with it."""
+        """Close the connections; a running statement ends first."""
         self._closed = True
         self._drop_idle()
 
@@ -183,25 +183,25 @@ class Connections:
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    """True if there is no connection (any more), or none that is worth keeping."""
+    """True if the connection is lost, or unusable."""
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate.startswith(("08", "57P", "25006"))
 
 
 def translated(error: psycopg.Error) -> RemoteError:
-    """The error in the words of this house."""
-    told = str(error).strip() or type(error).__name__
+    """Convert an error of psycopg."""
+    text = str(error).strip() or type(error).__name__
     state = error.sqlstate
     lasting = (
-        next((hint for words, hint in _FOR_GOOD.items() if words in told), None) if state is None else None
+        next((hint for words, hint in _FOR_GOOD.items() if words in text), None) if state is None else None
     )
     if state is None:
         passing = isinstance(error, psycopg.OperationalError) and lasting is None
     else:
         passing = state.startswith(_PASSING)
     return RemoteError(
-        f"PostgreSQL: {told}",
+        f"PostgreSQL: {text}",
         retryable=passing,
         details={"sqlstate": state} if state else {},
         hint=_HINTS.get(state or "") or lasting or (LATER if passing else None),

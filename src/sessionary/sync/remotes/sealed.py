@@ -1,19 +1,19 @@
-"""A remote whose store sees only ciphertext: whatever is put into it is sealed with an age key before it leaves.
+"""Encrypted remote: the store sees only ciphertext, encrypted with an age key on this machine.
 
-age encrypts, and two things that age does not do are done here:
+age encrypts, and two further measures are taken here:
 
-*   **Names are keyed.** The id of a block is a hash of all that stands before it, and the name of a head one of its
-    project and session: who guesses a text could find out from them whether it is there. So every name is replaced by
-    an HMAC of it, and lies inside the ciphertext. Of a block's id only the number stays readable, because ranges
-    are asked for by it.
-*   **What is inside is signed.** age keeps a text secret, but lets everybody write one who has the public key. So an
-    HMAC over place and content lies in front of it: a store can neither make up a block nor pass one off as another.
+*   **Names are keyed.** The id of a block is a hash of everything before it, and the name of a head one of its
+    project and session: whoever guesses a text could check whether it is stored. So every name is replaced by an HMAC
+    of it, and is stored inside the ciphertext. Only the number in a block's id stays readable, because ranges are
+    requested by it.
+*   **Content is signed.** age keeps a text secret, but everybody with the public key can write one. So an HMAC over
+    place and content precedes it: a store can neither invent a block nor return one in place of another.
 
-The same bytes are sealed into other ones each time. That does no harm: a block is created only, so the first to come
-stays, and equal ids still mean equal bytes once it is opened. Heads are compared by their etags.
+The same bytes are encrypted to different ones each time. That is harmless: blocks are only created, so the first one
+stays, and equal ids still mean equal bytes after decryption. Heads are compared by their etags.
 
-What the store still learns: whose tenant it is, how many heads and blocks there are, their sizes and times, which
-blocks belong to one file and in which order. And it can hold back what is new, or show an older head than it has.
+What the store still sees: the tenant, the number of heads and blocks, their sizes and times, which blocks belong to
+one file and in which order. It can also withhold new data, or return an older head.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sessionary.sync.remote import (
 )
 
 OVERHEAD = 4 << 10
-"""So many bytes less than in another remote a block may have: what age and the name inside take."""
+"""Bytes by which a block must be smaller than in another remote, for the overhead of age and the name."""
 
 MARK = "sealed-1"
 _SIGNATURE = 32
@@ -51,17 +51,17 @@ _ABOVE = "g"  # above all keyed names
 
 
 class SealedRemote(WrappedRemote):
-    """Another remote, of whose contents the store that keeps them can read nothing.
+    """A remote that encrypts everything before it reaches the inner remote.
 
-    All devices share one key. Whoever loses it loses what is on the remote, not what is on his devices.
+    All devices share one key. If it is lost, the data on the remote is lost, but not the data on the devices.
 
     Args:
-        inner: the remote that is to hold the ciphertext. It holds nothing else.
-        identity: an age X25519 key, ``AGE-SECRET-KEY-1…``, as ``age-keygen`` makes it.
+        inner: the remote for the ciphertext. It must contain nothing else.
+        identity: an age X25519 key, ``AGE-SECRET-KEY-1…``, as ``age-keygen`` creates it.
 
     Raises:
         Unsupported: pyrage is not installed.
-        Invalid: this is no such key.
+        Invalid: this is not such a key.
     """
 
     largest = LARGEST_BLOCK - OVERHEAD
@@ -98,8 +98,8 @@ class SealedRemote(WrappedRemote):
             found += [b for b in opened if first <= b.id < stop and (after is None or b.id > after)]
             if page.following is None:
                 break
-            # Blocks of one number lie in the order of their keyed names: they are given out only together. Blocks of
-            # several files do too, and so does a range that is not asked for by numbers.
+            # Blocks of one number are sorted by their keyed names: they are returned only together. The same applies
+            # to blocks of several files, and to a range that is not given by numbers.
             last = opened and span[0] and _number(opened[-1].id)
             if last and (whole := [block for block in found if _number(block.id) != last]):
                 whole.sort()
@@ -123,10 +123,10 @@ class SealedRemote(WrappedRemote):
         return HeadPage(heads, page.following)
 
     def list_blocks(self, space: str, first: str, stop: str, after: str | None = None) -> StatPage:
-        """As of the remote inside, whose names say nothing: what a block is called is inside of it, so it is read.
+        """As for the inner remote; blocks are read, because their names are inside the ciphertext.
 
-        Those are not read that were put by this object into this space just now. One that cannot be opened is left
-        out: it is no block of ours, and nobody's to remove; unless the range begins with its whole id.
+        Blocks that this object has just put into this space are not read. A block that cannot be decrypted is left
+        out: it is not ours to remove; except if the range begins with its whole id.
         """
         self._check()
         low = first if after is None else max(first, after)
@@ -134,13 +134,13 @@ class SealedRemote(WrappedRemote):
         keyed = {stat.id: stat for stat in stats_of(must_collect(self.inner), self._space(space), *span)}
         names = self._names(space, keyed)
         if (asked := self._id(space, first)) in keyed:
-            names[asked] = first  # asked for by its whole name, so its bytes need not say it
+            names[asked] = first  # requested by its whole name, so its bytes are not needed
         found = [stat._replace(id=names[name]) for name, stat in keyed.items() if name in names]
         wanted = (one for one in found if first <= one.id < stop and (after is None or one.id > after))
         return StatPage(tuple(sorted(wanted)), None)
 
     def _names(self, space: str, keyed: Collection[str]) -> dict[str, str]:
-        """What these blocks are called, by their keyed ids."""
+        """Return the names of these blocks, by their keyed ids."""
         last, put = self._put
         names = {name: put[name] for name in keyed if name in put} if last == space else {}
         unknown = sorted(name for name in keyed if name not in names)
@@ -153,7 +153,7 @@ class SealedRemote(WrappedRemote):
         return names
 
     def _remember(self, space: str, keyed: str, block: str) -> None:
-        """Note what a block is called that was put: of one space only, so that it is never much."""
+        """Remember the name of a block that was put, for one space only, to bound the memory."""
         if self._put[0] != space:
             self._put = space, {}
         self._put[1][keyed] = block
@@ -165,10 +165,10 @@ class SealedRemote(WrappedRemote):
     # -- whose key it is
 
     def _check(self) -> None:
-        """See, once, that the store was sealed with this key; seal it if it is empty.
+        """Check once that the store was encrypted with this key; mark it as encrypted if it is empty.
 
         Raises:
-            RemoteError: it was sealed with another key, or holds what is not sealed at all. Nothing was changed.
+            RemoteError: it was encrypted with another key, or not at all. Nothing was changed.
         """
         if self._checked:
             return
@@ -177,7 +177,7 @@ class SealedRemote(WrappedRemote):
             if next(heads_of(self.inner), None) is not None:
                 raise RemoteError(
                     "the remote holds sessions that are not encrypted",
-                    hint="encrypt an empty one, or do without encryption here",
+                    hint="use an empty remote, or no encryption here",
                 )
             self.inner.swap_head(MARK, self._seal("mark", MARK, MARK, b""), None)
             mark = self.inner.read_head(MARK)
@@ -205,7 +205,7 @@ class SealedRemote(WrappedRemote):
         return self._age.keyed("key", space, key)[:16]
 
     def _span(self, space: str, low: str, stop: str) -> tuple[str, str]:
-        """Between which keyed ids these lie: those of the same numbers, or all of the space where there are none."""
+        """Return the bounds of the keyed ids of these numbers, or of the whole space without numbers."""
         first, last = _NUMBERED.fullmatch(low), _NUMBERED.fullmatch(stop)
         if first is None or last is None or first[1] != last[1]:
             return "", _ABOVE
@@ -218,7 +218,7 @@ class SealedRemote(WrappedRemote):
         return self._age.sealed(self._age.signature(kind, place, data) + name.encode() + b"\n" + data)
 
     def _open(self, kind: str, space: str, sealed: bytes) -> Block | None:
-        """The name and the data of what was sealed; None if it was not sealed with this key, or for another place."""
+        """Decrypt name and data; None if it was encrypted with another key, or for another place."""
         inside = self._age.opened(sealed)
         if inside is None:
             return None
@@ -232,14 +232,14 @@ class SealedRemote(WrappedRemote):
         found = self._open("block", space, block.data)
         if found is None or self._id(space, found.id) != block.id:
             raise RemoteError(
-                f"block {block.id} of the remote cannot be opened: it was changed, or sealed with another key",
-                hint="nothing here was changed; run `sessionary sync check --repair` on a machine that has it whole",
+                f"block {block.id} on the remote cannot be decrypted: it was changed, or encrypted with another key",
+                hint="nothing here was changed; run `sessionary sync check --repair` on a machine with the session",
                 details={"unreadable": block.id},
             )
         return found
 
     def _opened_head(self, head: HeadRecord) -> HeadRecord:
-        """The head as it was put; one that cannot be opened as it is, so that it spoils only its own session."""
+        """Return the decrypted head; unchanged if it cannot be decrypted, so that only its own session is affected."""
         found = self._open("head", "", head.data)
         if found is None or self._head(found.id) != head.name:
             return head
@@ -258,7 +258,7 @@ def _number(block: str) -> str:
 
 
 class _Age:
-    """An age key, and two secrets that are derived from it."""
+    """An age key, and two secrets derived from it."""
 
     def __init__(self, identity: str) -> None:
         pyrage = _pyrage()
@@ -266,7 +266,7 @@ class _Age:
         try:
             self._identity = pyrage.x25519.Identity.from_str(secret)
         except pyrage.IdentityError as error:
-            raise Invalid(f"this is no age key: {error}", hint="make one with age-keygen") from None
+            raise Invalid(f"this is not an age key: {error}", hint="create one with age-keygen") from None
         self._recipient = self._identity.to_public()
         self._pyrage = pyrage
         self._names = hmac.digest(secret.encode(), b"sessionary names 1", sha256)
@@ -287,8 +287,8 @@ class _Age:
         return hmac.digest(self._names, "\0".join(words).encode(), sha256).hex()
 
     def signature(self, kind: str, place: str, data: bytes) -> bytes:
-        told = f"{kind}\0{place}\0".encode()
-        return hmac.digest(self._signing, told + data, sha256)
+        place_bytes = f"{kind}\0{place}\0".encode()
+        return hmac.digest(self._signing, place_bytes + data, sha256)
 
 
 def _pyrage() -> Any:
