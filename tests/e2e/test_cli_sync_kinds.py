@@ -422,13 +422,13 @@ def test_status_tells_why_a_session_stands_as_it_does(both: Machines) -> None:
     [told] = desk.json("status")["sessions"]
     assert (told["standing"], told["note"]) == (
         "behind",
-        "newer on the other side; here it was changed a moment ago",
+        "newer on the remote; changed here a moment ago",
     )
     desk.say("other two")
     for file in (desk.sessions / SESSION).iterdir():
         os.utime(file, (time.time() - 60,) * 2)
     [told] = desk.json("status")["sessions"]
-    assert (told["standing"], "a pull keeps what both have" in told["note"]) == ("diverged", True)
+    assert (told["standing"], "a pull keeps both versions" in told["note"]) == ("diverged", True)
 
 
 @pytest.mark.lane("s3")

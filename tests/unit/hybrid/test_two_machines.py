@@ -98,7 +98,7 @@ def test_a_session_that_is_open_here_is_announced_and_left_alone(machine: Make) 
     assert (got.held_back, got.pulled) == (1, 0)
     (held,) = got.sessions
     assert held.session_id == "s"
-    assert "newer on the other side" in held.note
+    assert "newer on the remote" in held.note
     assert one.texts() == ["hello"]
     one.store.release("s")
     assert one.pull().pulled == 1

@@ -143,7 +143,7 @@ def test_a_head_with_a_number_that_cannot_be_is_damaged_and_says_whose_it_is(tol
     assert "damaged" in error.message
     assert error.session == "one"
     assert error.hint is not None
-    assert "push this session again" in error.hint
+    assert "push the session again" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def relabelled(block: Block) -> Block:
 def test_a_block_that_is_another_one_when_it_is_asked_for_again_is_refused(tmp_path: Path) -> None:
     server = MemoryServer()
     part, _ = crowded(server)
-    with Spool(str(tmp_path)) as spool, pytest.raises(Corrupt, match="each time it is asked for"):
+    with Spool(str(tmp_path)) as spool, pytest.raises(Corrupt, match="each time it is fetched"):
         fetch(Fickle(server, relabelled), SPACE, part, (), 0, spool)
 
 
@@ -416,7 +416,7 @@ def test_a_disk_that_is_full_of_what_is_fetched_changes_nothing_here(tmp_path: P
     fs = full(1)
     error = pull(b, server, fs)
     assert isinstance(error, StorageFailed)
-    assert "lay down" in error.message
+    assert "store temporary bytes" in error.message
     assert error.errno == errno.ENOSPC
     assert b.files() == before
     assert pull(b, server, FaultFs(UNSYNCED)) is None

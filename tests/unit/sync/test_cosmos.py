@@ -118,7 +118,7 @@ def test_nothing_is_made_by_using_it() -> None:
         for call in (lambda: remote.put_block("s", "a", b""), remote.list_heads):
             error = refused(call)
             assert not error.retryable
-            assert "is not there" in str(error)
+            assert "does not exist" in str(error)
             assert "sync init" in str(error.hint)
         assert double.store.databases == {}
         remote.close()
@@ -198,7 +198,7 @@ def test_a_wrong_clock_is_told_and_by_how_much(offset: float, said: str) -> None
     with CosmosDouble(clock_offset=offset) as double:
         remote = CosmosRemote(CosmosConfig(double.endpoint, "db", "box"), tenant="me")
         error = refused(lambda: remote.read_head("one"))
-        assert f"the clock here is {said} the service's" in str(error)
+        assert f"the local clock is {said} the service's" in str(error)
         assert not error.retryable
         remote.close()
 

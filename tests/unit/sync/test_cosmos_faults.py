@@ -73,6 +73,6 @@ def test_the_pause_that_is_asked_for_is_in_seconds(told: str, pause: float | Non
 def test_a_refusal_is_put_down_to_the_clock_only_if_it_is_wrong(date: str, told: str | None) -> None:
     for status in (401, 403):
         error = said(status, Date=date)
-        assert (f"the clock here is {told} the service's" in str(error)) is (told is not None)
+        assert (f"the local clock is {told} the service's" in str(error)) is (told is not None)
         assert error.hint
     assert "clock" not in str(said(400, Date=date))

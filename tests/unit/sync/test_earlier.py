@@ -132,7 +132,7 @@ def test_generations_that_a_head_does_not_keep_are_gone(world: World) -> None:
     assert listed[0] == (HISTORY + 3, HISTORY + 3, "present")
     assert listed[-1] == (0, 2, "gone")
     assert len(listed) == HISTORY + 2
-    with pytest.raises(NotFound, match="gone"):
+    with pytest.raises(NotFound, match="was removed"):
         engine.earlier.restore(only(engine), 1)
     engine.earlier.restore(only(engine), 3)
 
@@ -149,7 +149,7 @@ def test_generations_that_gc_removed_are_gone(tmp_path: Path) -> None:
     assert Remover(server.remote(), removed, now=lambda: later).remove().trimmed == 1
     engine = world.devices[0].engine(server.remote())
     assert numbers(found(engine)) == [(1, 1, "present"), (0, 0, "gone")]
-    with pytest.raises(NotFound, match="gone"):
+    with pytest.raises(NotFound, match="was removed"):
         engine.earlier.restore(only(engine), 0)
 
 
@@ -160,7 +160,7 @@ def test_generations_that_an_emptied_store_has_lost_are_gone(world: World, serve
     engine = world.devices[0].engine(emptied.remote())
     engine.push(look=True)
     assert numbers(found(engine)) == [(1, 1, "present"), (0, 0, "gone")]
-    with pytest.raises(NotFound, match="gone"):
+    with pytest.raises(NotFound, match="was removed"):
         engine.earlier.restore(only(engine), 0)
 
 
@@ -176,7 +176,7 @@ def test_a_block_that_is_missing_is_told_before_anything_is_changed(
     _, chain = head.history[0].tips["transcript.jsonl"]
     (lost,) = [one for one in remote.list_blocks(head.space, "", "~").stats if one.id.endswith(chain[:32])]
     remote.delete_block(head.space, lost.id, lost.version)
-    with pytest.raises(NotFound, match="gone"):
+    with pytest.raises(NotFound, match="was removed"):
         engine.earlier.restore(only(engine), 0)
     assert world.devices[0].files() == before
 
@@ -184,7 +184,7 @@ def test_a_block_that_is_missing_is_told_before_anything_is_changed(
 def test_what_is_no_earlier_generation_is_refused(world: World) -> None:
     rewound(world)
     engine = world.devices[0].engine(world.remote())
-    with pytest.raises(Invalid, match="present"):
+    with pytest.raises(Invalid, match="current"):
         engine.earlier.restore(only(engine), 1)
     with pytest.raises(NotFound, match="no generation 7"):
         engine.earlier.restore(only(engine), 7)

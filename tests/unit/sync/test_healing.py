@@ -241,9 +241,9 @@ def test_a_pull_tells_what_is_missing_from_what_is_not_there_yet(place: Place) -
     place.lose(list(place.blocks())[1])
     first = place.pull(place.b)
     assert isinstance(first.error, RemoteError)
-    assert (first.error.retryable, "not there yet" in first.note) == (True, True)
+    assert (first.error.retryable, "not on the remote yet" in first.note) == (True, True)
     passed = LATE.total_seconds() / 2
-    assert "not there yet" in place.pull(place.b).note
+    assert "not on the remote yet" in place.pull(place.b).note
     passed = LATE.total_seconds() + 1
     later = place.pull(place.b)
     assert isinstance(later.error, RemoteError)

@@ -253,7 +253,7 @@ def test_a_healthy_rewind_goes_through_and_is_reported_on_both_with_the_way_back
     pushed, pulled = only(push(world, 0)), only(pull(world, 1))
     assert (pushed.standing, pulled.standing) == (SyncStatus.PUSHED, SyncStatus.PULLED)
     for outcome in (pushed, pulled):
-        assert "taken back" in outcome.note
+        assert "rewound" in outcome.note
         assert outcome.undo is not None
         assert (outcome.undo.file, outcome.undo.generation) == (TRANSCRIPT, 0)
     assert head_of(world).history[-1].gen == 0
@@ -618,7 +618,7 @@ def test_without_the_agreed_version_a_damaged_one_stays_all_the_same(
         must_collect(remote).delete_block(space, stat.id, stat.version)
     outcome = only(push(world, 0))
     assert outcome.standing is SyncStatus.HELD_BACK
-    assert "cannot be read to compare" in outcome.note
+    assert "cannot be read for comparison" in outcome.note
 
 
 @pytest.mark.parametrize("keep", ["mine", "theirs"])

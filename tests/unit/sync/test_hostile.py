@@ -268,7 +268,7 @@ def test_nobody_but_a_person_takes_the_list_of_features_away(tmp_path: Path, rem
     two.engine(FEATURE, remote).pull()
     change(remote, lambda head: msgspec.structs.replace(head, deleted=True))
     (outcome,) = two.engine(FEATURE, remote).pull().outcomes
-    assert (outcome.standing, "only a person" in outcome.note) == (SyncStatus.HELD_BACK, True)
+    assert (outcome.standing, "only the user" in outcome.note) == (SyncStatus.HELD_BACK, True)
     assert (two.features / LIST).read_text() == "active_features: []\n"
     two.engine(FEATURE, remote).push()
     assert device(tmp_path, "three", FEATURE).engine(FEATURE, remote).pull().of(SyncStatus.PULLED)

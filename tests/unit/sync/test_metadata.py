@@ -73,7 +73,7 @@ def test_of_a_field_that_both_changed_the_side_wins_whose_conversation_went_on(
     found = told(laptop)
     assert (found["name"], found["turn_count"], found["desk"], found["laptop"]) == ("of the desk", 3, 1, 1)
     assert outcome.note == (
-        'metadata.json was changed on two devices: name ("of the desk" stands, "of the laptop" gave way)'
+        'metadata.json was changed on two devices: name ("of the desk" is kept, "of the laptop" was overwritten)'
     )
 
 
@@ -85,7 +85,7 @@ def test_where_no_conversation_went_on_the_remote_wins(first: int, world: World)
     outcome = bring_together(world, first)
     assert told(desk)["name"] == ("of the desk", "of the laptop")[first]
     assert (told(desk)["desk"], told(desk)["laptop"]) == (1, 1)
-    assert "gave way" in outcome.note
+    assert "was overwritten" in outcome.note
 
 
 def test_a_long_value_is_reported_shortened_and_a_removed_field_too(world: World) -> None:
@@ -94,7 +94,7 @@ def test_a_long_value_is_reported_shortened_and_a_removed_field_too(world: World
     change(laptop, name="short")
     note = bring_together(world).note
     assert len(note) < 500
-    assert '"short" gave way' in note
+    assert '"short" was overwritten' in note
 
 
 def test_metadata_whose_past_is_forgotten_lose_nothing_and_what_gave_way_is_kept(world: World) -> None:

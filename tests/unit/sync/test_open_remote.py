@@ -67,7 +67,7 @@ def test_an_address_with_a_secret_is_refused_and_not_repeated(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["", "bucket", "ftp://host/x", "memory://", "file:///tmp", "s3:/bucket"])
 def test_what_is_no_address_of_a_remote_is_refused(url: str) -> None:
-    with pytest.raises(Invalid, match="no address of a remote"):
+    with pytest.raises(Invalid, match="not an address of a remote"):
         check_address(url)
 
 
@@ -148,7 +148,7 @@ def test_an_identity_is_found_in_its_file(tmp_path: Path) -> None:
     path.write_text("# nothing\n")
     with pytest.raises(Invalid, match="no age identity"):
         read_identity(str(path))
-    with pytest.raises(NotFound, match="is not here"):
+    with pytest.raises(NotFound, match="does not exist"):
         read_identity(str(tmp_path / "gone.txt"))
 
 

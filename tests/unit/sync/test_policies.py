@@ -251,7 +251,7 @@ def test_a_person_decides_about_the_list(keep: str, text: str, tmp_path: Path, s
     push(world, 1)
     (told,) = pull(world, 0).outcomes
     assert (told.standing, told.session_id) == (SyncStatus.HELD_BACK, LIST)
-    assert "a person" in told.note
+    assert "merge both versions" in told.note
     (engine,) = a.engines(world.remote())
     (held,) = engine.status().outcomes
     assert (held.standing, held.note) == (SyncStatus.HELD_BACK, told.note)

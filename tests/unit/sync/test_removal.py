@@ -351,7 +351,7 @@ def test_a_store_that_fails_in_the_middle_leaves_something_to_be_finished(place:
 
 
 def test_what_is_younger_than_an_hour_can_never_be_asked_for(place: Place) -> None:
-    with pytest.raises(Invalid, match="under way"):
+    with pytest.raises(Invalid, match="running push"):
         place.b.remover(place.server.remote(), older=LEAST - timedelta(seconds=1))
 
 

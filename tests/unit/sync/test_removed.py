@@ -85,7 +85,7 @@ def test_what_this_disk_has_changed_is_given_to_nobody(damage: Damage, tmp_path:
     (path,) = files(tmp_path, BLOCK)
     damage(path)
     ((get,),) = (got.values() for got in here.blocks().values())
-    with pytest.raises(Corrupt, match="this disk has other bytes") as caught:
+    with pytest.raises(Corrupt, match="which was removed from the remote, is damaged") as caught:
         get()
     assert caught.value.path is not None
     assert Path(caught.value.path).exists(), "it stays where it is"
@@ -236,7 +236,7 @@ def spoilt(count: int) -> list[SessionaryError]:
 def test_the_command_names_the_files_and_the_remedy() -> None:
     told = list(gc._told(Removal(spoilt=spoilt(2))))
     assert told[:-1] == [
-        "! 2 blocks not put back, though a session may need that",
+        "! 2 blocks not restored, though a session may need them",
         "    block 0 is damaged: /removed/0",
         "    block 1 is damaged: /removed/1",
         "    bring it back",
@@ -260,6 +260,6 @@ def test_a_push_or_pull_that_finishes_a_removal_tells_it_too(
     flip(path)
     places.finish_removal(settings, gone.server.remote(), lambda seconds: None)
     told = capsys.readouterr().err
-    assert "not put back on the remote" in told
+    assert "not restored on the remote" in told
     assert str(path) in told
     assert len(gone.blocks()) == len(gone.before) - 1

@@ -10,9 +10,9 @@ from sessionary.sync.remotes.memory import MemoryServer
 from sessionary.sync.report import Outcome, SyncStatus
 from tests.support.sync_world import Device, World
 
-KEPT = "was taken back on another device from {} to {} bytes, but had gone on here: all lines stay"
-BACK = "has all lines again that were taken back: another device had gone on from them"
-BACK_HERE = "was taken back here from {} to {} bytes, but another device had gone on: all lines are back"
+KEPT = "was rewound on another device from {} to {} bytes, but continued here: all lines are kept"
+BACK = "has all rewound lines again: another device had continued from them"
+BACK_HERE = "was rewound here from {} to {} bytes, but another device had continued: all lines are back"
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_device_that_has_pulled_the_rewind_reports_it_too(tmp_path: Path) -> N
         run(world, at, "pull")
     rewind(world, a)
     run(world, 0, "push")
-    assert "taken back" in run(world, 2, "pull").note
+    assert "rewound" in run(world, 2, "pull").note
     only_append(world, b)
     run(world, 1, "pull")
     run(world, 1, "push")
