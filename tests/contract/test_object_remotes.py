@@ -266,9 +266,9 @@ def test_an_option_that_the_store_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "ä", "a b", "a~"])
 def test_a_name_that_is_none_is_refused(name: str) -> None:
     remote = heads_named()
-    with pytest.raises(Invalid, match="no name of a block or head"):
+    with pytest.raises(Invalid, match="not a valid name of a block or head"):
         remote.read_head(name)
-    with pytest.raises(Invalid, match="no name of a block or head"):
+    with pytest.raises(Invalid, match="not a valid name of a block or head"):
         remote.put_block(name, "a", b"")
 
 

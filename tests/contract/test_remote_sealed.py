@@ -212,7 +212,7 @@ def forged(stored: dict[str, bytes]) -> None:
 def test_a_store_can_neither_change_nor_exchange_nor_make_up_a_block(evil: Any) -> None:
     server, stored = two_blocks()
     evil(stored)
-    with pytest.raises(RemoteError, match="cannot be opened") as caught:
+    with pytest.raises(RemoteError, match="cannot be decrypted") as caught:
         ids(SealedRemote(server.remote(), KEY))
     assert not caught.value.retryable
 
@@ -223,7 +223,7 @@ def test_a_block_cannot_be_passed_off_as_one_of_another_space() -> None:
     remote.put_block("space-2", "a-00000000-f", b"2")
     other = next(found for found in server.tenants["me"].blocks.values() if found is not stored)
     other[next(iter(other))] = stored[min(stored)]
-    with pytest.raises(RemoteError, match="cannot be opened"):
+    with pytest.raises(RemoteError, match="cannot be decrypted"):
         ids(remote, space="space-2")
 
 

@@ -847,7 +847,7 @@ def test_a_kind_of_session_that_this_version_does_not_know_is_told(on_s3: tuple[
         assert (stranger["id"], stranger["standing"]) == ("one", "held_back")
         assert "sessions of the kind 'zed' need a newer version" in stranger["note"]
         assert document["cost"]["requests"] > 0
-    assert "newer Sessionary" in desk.run("pull").out
+    assert "newer version of Sessionary" in desk.run("pull").out
 
 
 ASKING = [

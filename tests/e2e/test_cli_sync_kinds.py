@@ -422,7 +422,7 @@ def test_status_tells_why_a_session_stands_as_it_does(both: Machines) -> None:
     [told] = desk.json("status")["sessions"]
     assert (told["standing"], told["note"]) == (
         "behind",
-        "newer on the remote; changed here a moment ago",
+        "newer on the remote; here it was changed a moment ago",
     )
     desk.say("other two")
     for file in (desk.sessions / SESSION).iterdir():

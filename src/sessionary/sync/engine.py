@@ -544,7 +544,7 @@ class Engine:
         now = self._now().timestamp()
         newest = max((part.changed(now) for part in self._surveyor.survey(ref).values()), default=0.0)
         if self._quiet and newest > now - self._quiet:
-            return "newer on the remote; changed here a moment ago"
+            return "newer on the remote; here it was changed a moment ago"
         return None
 
     # -- status
