@@ -22,7 +22,7 @@ from sessionary.disk import atomic, transaction
 from sessionary.disk.fs import READ, Fs, make_folder, read_at, read_bytes, stat_or_none, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
-from sessionary.errors import StorageFailed
+from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.amplifier.messages import clean_dict
 from sessionary.layouts.amplifier.recovery import BACKUP, LOCK, METADATA, TRANSCRIPT, StoredTranscript
 from sessionary.layouts.amplifier.summary import is_session as holds_session
@@ -45,6 +45,16 @@ def is_session(fs: Fs, folder: str) -> bool:
         return holds_session(fs, folder, fs.listdir(folder))
     except (OSError, ValueError):
         return False
+
+
+def no_session(session_id: str, folder: str) -> NotFound:
+    """The error about a session that does not exist."""
+    return NotFound(
+        f"Session '{session_id}' not found",
+        path=folder,
+        session=session_id,
+        hint="`sessionary list` shows what is there",
+    )
 
 
 def identity_of(found: os.stat_result) -> Identity:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
@@ -22,10 +22,9 @@ from sessionary.disk.flush_policy import check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
-from sessionary.layouts.amplifier import trash
+from sessionary.layouts.amplifier import transactions, trash
 from sessionary.layouts.amplifier.ids import check_id, check_new_id, default_base_dir, is_top_level_session
 from sessionary.layouts.amplifier.messages import redact
-from sessionary.layouts.amplifier.operations import Operations, missing
 from sessionary.layouts.amplifier.recovery import (
     BACKUP,
     CONFIG,
@@ -34,8 +33,14 @@ from sessionary.layouts.amplifier.recovery import (
     read_metadata,
     read_transcript,
 )
-from sessionary.layouts.amplifier.session import Session, is_session, pool_of
+from sessionary.layouts.amplifier.session import Session, is_session, no_session, pool_of
 from sessionary.layouts.amplifier.write_op import OnConflict, Report, Writing, kept_of
+
+if TYPE_CHECKING:
+    from sessionary.layouts.amplifier.forks import ForkResult
+    from sessionary.layouts.amplifier.repairing import Repaired
+    from sessionary.layouts.amplifier.rewinding import Rewound
+    from sessionary.layouts.amplifier.transactions import Restored
 
 BUNDLE_PREFIX = "bundle:"
 _log = logging.getLogger("sessionary.amplifier")
@@ -49,7 +54,7 @@ def extract_session_mode(metadata: Mapping[str, Any]) -> tuple[str | None, None]
     return bundle.removeprefix(BUNDLE_PREFIX), None
 
 
-class SessionStore(Operations):
+class SessionStore:
     """Drop-in replacement for the original amplifier SessionStore.
 
     Args:
@@ -182,7 +187,7 @@ class SessionStore(Operations):
         try:
             session.enter(make=False)
         except FileNotFoundError:
-            raise missing(session_id, session.folder) from None
+            raise no_session(session_id, session.folder) from None
         try:
             writing.tell_recovered()
             return writing.merge_metadata(cleaned)
@@ -246,7 +251,7 @@ class SessionStore(Operations):
         check_id(session_id)
         folder = self._folder_of(session_id)
         if not is_session(self._fs, folder):
-            raise missing(session_id, folder)
+            raise no_session(session_id, folder)
         metadata = read_metadata(self._fs, folder, recovery_time=self._iso())
         self.last_report = Report("get_metadata", session_id, metadata.problems)
         return metadata.value
@@ -278,9 +283,6 @@ class SessionStore(Operations):
         dated.sort(key=lambda pair: -pair[0])
         return [name for _, name in dated]
 
-    def _ids(self) -> list[str]:
-        return self.list_sessions(top_level_only=False)
-
     def find_session(self, partial_id: str, *, top_level_only: bool = True) -> str:
         """The one session whose id is, or begins with, `partial_id`.
 
@@ -306,6 +308,149 @@ class SessionStore(Operations):
         if len(matches) > 1:
             raise _ambiguous(wanted, matches)
         return matches[0]
+
+    # -- operations on a session as a whole
+
+    def rewind(self, session_id: str, turn: int, *, dry_run: bool = False) -> Rewound:
+        """Take a session back to the end of a turn, 0 meaning before the first; see `rewinding.rewind`.
+
+        Durability: as there: the old session or the new one, transcript, metadata and events together.
+
+        Raises:
+            NotFound: no such session, or it has no transcript.
+            Invalid: it has no such turn (ValueError).
+            InvalidId, Locked, StorageFailed: as `save`.
+        """
+        # Here, as in the methods below, since saving and listing do without it.
+        from sessionary.layouts.amplifier.rewinding import rewind
+
+        self.last_report = Report("rewind", session_id)
+        folder = self._existing_folder(session_id)
+        return rewind(folder, turn, dry_run=dry_run, fs=self._fs, now=self._now)
+
+    def repair(
+        self,
+        session_id: str,
+        *,
+        orphans: str = "complete",
+        close_last: bool = False,
+        bad_bytes: str = "replace",
+        dry_run: bool = False,
+    ) -> Repaired:
+        """Put a session right that an agent refuses; see `repairing.repair`.
+
+        Durability: as there: the damaged session or the repaired one.
+
+        Raises:
+            NotFound: no such session, or no transcript.
+            Corrupt: nothing of it can be read.
+            Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``, and
+                `bad_bytes` ``replace`` or ``drop``.
+        """
+        from sessionary.layouts.amplifier.repairing import repair
+
+        self.last_report = Report("repair", session_id)
+        folder = self._existing_folder(session_id)
+        return repair(
+            folder,
+            orphans=orphans,
+            close_last=close_last,
+            bad_bytes=bad_bytes,
+            dry_run=dry_run,
+            fs=self._fs,
+            now=self._now,
+        )
+
+    def restore_backup(
+        self, session_id: str, which: str = "transcript", *, dry_run: bool = False
+    ) -> Restored:
+        """Put the backup of the transcript (or of the ``metadata``) in its place; see `transactions.restore_backup`.
+
+        Durability: as there.
+
+        Raises:
+            NotFound: no such session, or no backup.
+            Corrupt: the backup cannot be read.
+            Invalid, InvalidId, Locked, StorageFailed: as `save`.
+        """
+        self.last_report = Report("restore_backup", session_id)
+        folder = self._existing_folder(session_id)
+        return transactions.restore_backup(folder, which, dry_run=dry_run, fs=self._fs, now=self._now)
+
+    def fork(
+        self,
+        session_id: str,
+        turn: int | None = None,
+        new_session_id: str | None = None,
+        *,
+        include_events: bool = True,
+        handle_orphaned_tools: str = "complete",
+        name: str | None = None,
+    ) -> ForkResult:
+        """Make a new session of the first turns of another; see `forks.fork_session`.
+
+        Durability: as there: the whole fork, or none.
+
+        Raises:
+            NotFound, Invalid, InvalidId, AlreadyExists, Locked, StorageFailed: as there.
+        """
+        from sessionary.layouts.amplifier.forks import fork_session
+
+        report = self.last_report = Report("fork", session_id)
+        result = fork_session(
+            self._existing_folder(session_id),
+            turn=turn,
+            new_session_id=new_session_id,
+            include_events=include_events,
+            handle_orphaned_tools=handle_orphaned_tools,
+            name=name,
+            fs=self._fs,
+            now=self._now,
+        )
+        report.problems = result.problems
+        return result
+
+    def restore_conflict(self, session_id: str) -> str:
+        """Put the version that a save displaced last back in its place; returns the file that held it.
+
+        The version that stood there is kept as a conflict in turn, so that calling again swaps back.
+
+        Durability: as a `save` that replaces.
+
+        Raises:
+            NotFound: no such session, or nothing was displaced.
+            InvalidId, Locked, StorageFailed: as `save`.
+        """
+        report = self.last_report = Report("restore_conflict", session_id)
+        folder = self._existing_folder(session_id)
+        file, report.conflicts = transactions.restore_conflict(folder, fs=self._fs, now=self._now)
+        report.replaced = True
+        return file
+
+    def undo(self, session_id: str | None = None) -> str:
+        """Take back the last rewind, repair, restore, undo or deletion, of any session or of that one; returns its id.
+
+        What was taken back is in ``last_report.undone``; None there if a session came back from the trash.
+
+        Durability: as of what is undone; see `transactions.undo`.
+
+        Raises:
+            NotFound: there is nothing to undo.
+            AlreadyExists: a session of the id that would come back from the trash was made since.
+            InvalidId, Locked, StorageFailed: as `save`.
+        """
+        report = self.last_report = Report("undo", session_id or "")
+        trashed = trash.newest(self._fs, self._root, session_id)
+        if session_id is not None:
+            check_id(session_id)
+        ids = self.list_sessions(top_level_only=False) if session_id is None else [session_id]
+        done = transactions.newest_entry(self._fs, map(self._folder_of, ids))
+        if done is not None and (trashed is None or trashed[0] < done[0]):
+            report.session = os.path.basename(done[1])
+            report.undone = transactions.undo(done[1], fs=self._fs, now=self._now)
+            return report.session
+        report.session = trash.bring_back(self._fs, self._root, session_id)
+        return report.session
 
     # -- taking away
 
@@ -356,6 +501,16 @@ class SessionStore(Operations):
         self._gone(session)
 
     # -- how it is done
+
+    def _folder_of(self, session_id: str) -> str:
+        return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time
+
+    def _existing_folder(self, session_id: str) -> str:
+        check_id(session_id)
+        folder = self._folder_of(session_id)
+        if not is_session(self._fs, folder):
+            raise no_session(session_id, folder)
+        return folder
 
     def _gone(self, session: Session) -> None:
         self._pool.drop(session.folder)

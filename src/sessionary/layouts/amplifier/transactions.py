@@ -20,7 +20,7 @@ operation is in the kept bytes of the `undo`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -273,6 +273,16 @@ def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list
         if isinstance(error, StorageFailed):
             raise
         raise storage_failed(error, "look into", folder) from error
+
+
+def newest_entry(fs: Fs, folders: Iterable[str]) -> tuple[str, str] | None:
+    """The time and the folder of the newest operation that can be undone in any of these sessions.
+
+    Raises:
+        StorageFailed: a folder cannot be read.
+    """
+    dated = [(found[-1].at, folder) for folder in folders if (found := undo_entries(folder, fs=fs))]
+    return max(dated, default=None)
 
 
 def forget_undo(
