@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from sessionary.errors import Corrupt, NotFound, RemoteError, SessionaryError
 from sessionary.model import SessionRef
+from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import SHORT, decode, place_of
 from sessionary.sync.local_files import LocalPart, Surveyor, match
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, collectable
 from sessionary.sync.report import Report
-from sessionary.sync.restoring import Place
 from sessionary.sync.shown import is_before, is_later
 from sessionary.sync.state import SyncedState
 from sessionary.sync.verifying import BlockFault, Compared, examine, put_right
@@ -72,11 +72,11 @@ class Checked(NamedTuple):
         return all(fault.healed for fault in self.faults)
 
 
-class Checker:
+class Checker(Step):
     """Compares the sessions of one layout with a remote.
 
     Args:
-        place: the sessions and the remote.
+        context: the sessions and the remote.
         surveyor: reads local files.
         pusher: sends what the remote has lost.
         recovered: returns the agreed state of a session, after an interrupted push was resolved.
@@ -86,16 +86,14 @@ class Checker:
 
     def __init__(
         self,
-        place: Place,
+        context: Context,
         surveyor: Surveyor,
         pusher: Callable[[], Pusher],
         recovered: Callable[[str], SyncedState | None],
         here: Callable[[Report], dict[str, SessionRef]],
         alone: Callable[[], AbstractContextManager[Report]],
     ) -> None:
-        self._place = place
-        self._fs, self._remote, self._states = place.fs, place.remote, place.states
-        self._surveyor = surveyor
+        super().__init__(context, surveyor)
         self._new_pusher = pusher
         self._recovered = recovered
         self._here = here
@@ -131,7 +129,7 @@ class Checker:
 
     def _guarded(self, name: str, ref: SessionRef, record: HeadRecord | None, repair: bool) -> Checked:
         try:
-            project = self._place.projects.identity(ref)
+            project = self._projects.identity(ref)
         except NotFound:
             project = ref.project
         try:
@@ -145,7 +143,7 @@ class Checker:
         """Yield the unreadable heads of this layout whose sessions are not here."""
         for name, record in sorted(heads.items()):
             place = place_of(record.data)
-            if name in here or place is None or place.kind != self._place.layout.name:
+            if name in here or place is None or place.kind != self._layout.name:
                 continue
             try:
                 decode(name, record.data)

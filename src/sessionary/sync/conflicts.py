@@ -9,20 +9,21 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
-from sessionary.disk.fs import Fs, stat_or_none
+from sessionary.disk.fs import stat_or_none
 from sessionary.errors import Invalid
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
+from sessionary.sync.context import Step
 from sessionary.sync.diff import compare
 from sessionary.sync.heads import decode
 from sessionary.sync.incoming import Theirs
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.local_files import LocalPart, Surveyor, opened
-from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.local_files import LocalPart, opened
+from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Beside, Outcome, SyncStatus
-from sessionary.sync.rules import Projects, Rules, rule_of
+from sessionary.sync.rules import rule_of
 from sessionary.sync.shown import is_before
-from sessionary.sync.state import States, SyncedState
+from sessionary.sync.state import SyncedState
 
 FOR_USER = "changed on two devices; merge both versions, then run `resolve`"
 
@@ -62,38 +63,11 @@ def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
     return found
 
 
-class Waiting:
+class Waiting(Step):
     """Finds sessions of one layout that wait for the user. Changes nothing, here or on the remote.
 
     The other version is beside the local one only if a pull has put it there.
-
-    Args:
-        fs: the file system.
-        layout: the local sessions.
-        remote: the remote.
-        states: the agreed states.
-        surveyor: reads local files.
-        rules: what is synchronised.
-        projects: shared names of projects.
     """
-
-    def __init__(
-        self,
-        fs: Fs,
-        layout: SyncLayout,
-        remote: Remote,
-        states: States,
-        surveyor: Surveyor,
-        rules: Rules,
-        projects: Projects,
-    ) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._remote = remote
-        self._states = states
-        self._surveyor = surveyor
-        self._rules = rules
-        self._projects = projects
 
     def is_for_user(self, ref: SessionRef) -> bool:
         """As the function of the same name."""

@@ -29,6 +29,7 @@ from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
 from sessionary.sync.conflicts import Waiting, is_for_user, versions_beside
+from sessionary.sync.context import Context, InUse
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
 from sessionary.sync.heads import Head, decode, encode, head_name
@@ -38,11 +39,11 @@ from sessionary.sync.holes import explained
 from sessionary.sync.links import is_link
 from sessionary.sync.local_files import Surveyor
 from sessionary.sync.owners import settle_owners
-from sessionary.sync.pulling import InUse, Puller, open_here
+from sessionary.sync.pulling import Puller, open_here
 from sessionary.sync.pushing import Pusher
 from sessionary.sync.remote import HeadRecord, Remote, heads_of
 from sessionary.sync.report import Hold, Outcome, Report, SyncStatus, is_text, no_text, outcome_of
-from sessionary.sync.restoring import Earlier, Place
+from sessionary.sync.restoring import Earlier
 from sessionary.sync.retry import Cost, RetryingRemote
 from sessionary.sync.rules import Projects, Rules, SameNames
 from sessionary.sync.shown import Shown, at_least, is_before, is_later, is_same, is_whole, shown, standing_of
@@ -108,10 +109,6 @@ class Engine:
         self.projects = projects or SameNames()
         self._in_use = in_use
         self._surveyor = Surveyor(fs, layout, self.rules, self.states.copies)
-        self._waiting = Waiting(
-            fs, layout, self.remote, self.states, self._surveyor, self.rules, self.projects
-        )
-        self._held_back = HeldBack(fs, layout, self.remote, self.states, self.rules, self._surveyor, now)
         self._quiet = quiet
         self._allow_many_deletions = allow_many_deletions
         self._patience = patience
@@ -119,6 +116,22 @@ class Engine:
         self._fs = fs
         self._now = now
         self._block = min(block, BLOCK)
+        self._waiting = Waiting(self._context, self._surveyor)
+        self._held_back = HeldBack(self._context, self._surveyor)
+
+    @property
+    def _context(self) -> Context:
+        return Context(
+            self._fs,
+            self.layout,
+            self.remote,
+            self.states,
+            self.rules,
+            self.projects,
+            self._in_use,
+            self._now,
+            self._block,
+        )
 
     # -- operations
 
@@ -253,14 +266,14 @@ class Engine:
     @property
     def earlier(self) -> Earlier:
         """Earlier versions of sessions that the remote still has."""
-        place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
-        return Earlier(place, self._in_use, self._now, self._patience)
+        return Earlier(self._context, self._patience)
 
     @property
     def checker(self) -> Checker:
         """Checks and repairs the remote copies of local sessions."""
-        place = Place(self._fs, self.layout, self.remote, self.states, self.projects)
-        return Checker(place, self._surveyor, self._pusher, self._recovered, self._here, self._working)
+        return Checker(
+            self._context, self._surveyor, self._pusher, self._recovered, self._here, self._working
+        )
 
     def forget_rebound(self) -> None:
         """Forget the agreed state of sessions whose folder was bound to another project since.
@@ -396,20 +409,10 @@ class Engine:
         return self.states.agreed(name)
 
     def _puller(self) -> Puller:
-        return Puller(self._fs, self.layout, self.remote, self.states, self.rules, self._now, self._in_use)
+        return Puller(self._context)
 
     def _pusher(self) -> Pusher:
-        return Pusher(
-            self._fs,
-            self.layout,
-            self.remote,
-            self.states,
-            self.rules,
-            self.projects,
-            self.states.device(),
-            self._now,
-            self._block,
-        )
+        return Pusher(self._context)
 
     # -- push
 

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-
-from sessionary.disk.fs import Fs, stat_or_none
-from sessionary.layouts.sync import SyncLayout
+from sessionary.disk.fs import stat_or_none
 from sessionary.model import SessionRef
 from sessionary.sync import bundles
-from sessionary.sync.guard import Guard
+from sessionary.sync.context import Step
 from sessionary.sync.heads import Head, decode, kind_of
 from sessionary.sync.holds import holds_of
-from sessionary.sync.local_files import Surveyor, match
-from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.local_files import match
+from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Hold
-from sessionary.sync.rules import Rules
-from sessionary.sync.state import Held, States, SyncedState
+from sessionary.sync.state import Held, SyncedState
 
 
-class HeldBack:
-    """Finds damaged versions of the sessions of one layout.
-
-    Args:
-        fs: the file system.
-        layout: the local sessions.
-        remote: the source of agreed versions.
-        states: the agreed states.
-        rules: which files are synchronised.
-        surveyor: reads local files.
-        now: the clock.
-    """
-
-    def __init__(
-        self,
-        fs: Fs,
-        layout: SyncLayout,
-        remote: Remote,
-        states: States,
-        rules: Rules,
-        surveyor: Surveyor,
-        now: Callable[[], datetime],
-    ) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._states = states
-        self._rules = rules
-        self._surveyor = surveyor
-        self._guard = Guard(fs, layout, remote, states, now)
+class HeldBack(Step):
+    """Finds damaged versions of the sessions of one layout."""
 
     def is_possible(self, agreed: SyncedState | None) -> bool:
         """True if a version of the session was held back at the last synchronisation."""

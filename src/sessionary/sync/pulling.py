@@ -10,42 +10,39 @@ interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, is_there, stat_or_none
+from sessionary.disk.fs import is_there, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import AlreadyExists, Locked
-from sessionary.layouts.sync import Policy, SyncLayout
+from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import activity, age_cleanup, rewinds
 from sessionary.sync.apply import Writer
 from sessionary.sync.blocks import Piece
 from sessionary.sync.conflicts import FOR_USER
+from sessionary.sync.context import Context, Step
 from sessionary.sync.diff import Comparison, Verdict, compare, fetch_rest, moved
-from sessionary.sync.guard import THEIRS, Guard, Judged
+from sessionary.sync.guard import THEIRS, Judged
 from sessionary.sync.heads import Head
 from sessionary.sync.holds import holds_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import Placer, refuse_strangers
-from sessionary.sync.local_files import LocalPart, Surveyor, begins_with, tip
+from sessionary.sync.local_files import LocalPart, begins_with, tip
 from sessionary.sync.merging import instant
 from sessionary.sync.owners import settle_owners
-from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
-from sessionary.sync.rules import Rules, rule_of
-from sessionary.sync.state import Held, Moving, States, SyncedState, digest, sibling_id
+from sessionary.sync.state import Held, Moving, SyncedState, digest, sibling_id
 from sessionary.sync.verify_blocks import named
 
 TRIES = 3
 SIBLINGS = 100
 """Number of siblings for the same bytes of a session, if other sessions have taken their names."""
-
-InUse = Callable[[SessionRef], str | bool | None]
-"""Returns whether a running agent has a session open, or the reason in a sentence."""
 
 
 def open_here(why: str | bool) -> str:
@@ -53,30 +50,12 @@ def open_here(why: str | bool) -> str:
     return f"newer on the remote; here {why if isinstance(why, str) else 'it is open in a running agent'}"
 
 
-class Puller:
+class Puller(Step):
     """Pulls single sessions."""
 
-    def __init__(
-        self,
-        fs: Fs,
-        layout: SyncLayout,
-        remote: Remote,
-        states: States,
-        rules: Rules,
-        now: Callable[[], datetime],
-        in_use: InUse = lambda ref: None,
-    ) -> None:
-        self._fs = fs
-        self._in_use = in_use
-        self._layout = layout
-        self._remote = remote
-        self._states = states
-        self._rules = rules
-        self._now = now
-        self._rule = rule_of(layout)
-        self._surveyor = Surveyor(fs, layout, rules, states.copies)
-        self._placer = Placer(fs, layout)
-        self._guard = Guard(fs, layout, remote, states, now)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._placer = Placer(context.fs, context.layout)
 
     def pull(
         self, record: HeadRecord, head: Head, ref: SessionRef, device: str, *, keep: str | None = None

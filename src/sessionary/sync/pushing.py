@@ -12,33 +12,32 @@ or of a lagging replica. In both cases the agreed state is put again. The swap d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import UTC
 from typing import NamedTuple
 
 import msgspec
 
-from sessionary.disk.fs import Fs, stat_or_none
+from sessionary.disk.fs import stat_or_none
 from sessionary.errors import RemoteError, SessionaryError
 from sessionary.layouts import ledger_owner
 from sessionary.layouts.base import PartKind
-from sessionary.layouts.sync import Policy, SyncLayout
+from sessionary.layouts.sync import Policy
 from sessionary.model import SessionRef
 from sessionary.sync import activity, rewinds, verify_blocks
-from sessionary.sync.blocks import BLOCK, FORMAT, Piece
+from sessionary.sync.blocks import FORMAT, Piece
 from sessionary.sync.conflicts import FOR_USER
+from sessionary.sync.context import Context, Step
 from sessionary.sync.diff import Comparison, Verdict, compare, moved
-from sessionary.sync.guard import Guard
 from sessionary.sync.heads import Head, PartHead, decode, encode, head_name, is_older
 from sessionary.sync.holds import holds_of, marks_of, taken_back, with_holds, with_undo
 from sessionary.sync.install import refuse_strangers
-from sessionary.sync.local_files import LocalPart, Matched, Surveyor, match, settled
+from sessionary.sync.local_files import LocalPart, Matched, match, settled
 from sessionary.sync.owners import settle_owners
-from sessionary.sync.remote import HeadRecord, Remote
+from sessionary.sync.remote import HeadRecord
 from sessionary.sync.report import Outcome, SyncStatus, Undo, outcome_of
-from sessionary.sync.rules import Projects, Rules, rule_of
 from sessionary.sync.shown import Shown
-from sessionary.sync.state import Held, States, SyncedState
+from sessionary.sync.state import Held, SyncedState
 from sessionary.sync.upload_plan import Claims, Draft, Stamp, cut_anew, draft_all, next_head, versions_kept
 
 TRIES = 4
@@ -67,33 +66,12 @@ class _Basis(NamedTuple):
         return self.agreed.etag or None
 
 
-class Pusher:
+class Pusher(Step):
     """Pushes single sessions."""
 
-    def __init__(
-        self,
-        fs: Fs,
-        layout: SyncLayout,
-        remote: Remote,
-        states: States,
-        rules: Rules,
-        projects: Projects,
-        device: str,
-        now: Callable[[], datetime],
-        block: int = BLOCK,
-    ) -> None:
-        self._fs = fs
-        self._layout = layout
-        self._remote = remote
-        self._states = states
-        self._rules = rules
-        self._projects = projects
-        self._device = device
-        self._now = now
-        self._block = block
-        self._surveyor = Surveyor(fs, layout, rules, states.copies)
-        self._rule = rule_of(layout)
-        self._guard = Guard(fs, layout, remote, states, now)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._device = context.states.device()
 
     def parents_first(self, here: Mapping[str, SessionRef]) -> Iterator[tuple[str, SessionRef]]:
         """Yield the sessions so that a new one comes after its parent, whose blocks it shares."""

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
 from sessionary.disk import atomic
-from sessionary.disk.fs import Fs, read_bytes, stat_or_none
+from sessionary.disk.fs import read_bytes, stat_or_none
 from sessionary.disk.spooled_file import Spool
 from sessionary.errors import Invalid, Locked, NotFound, RemoteError
 from sessionary.layouts.base import PartKind
 from sessionary.layouts.sync import Policy, SyncLayout
 from sessionary.model import SessionRef
 from sessionary.sync.blocks import block_id, id_range, part_key
+from sessionary.sync.context import Context, Step
 from sessionary.sync.heads import Head, PartHead, Past, decode, head_name, kind_of
 from sessionary.sync.incoming import MISSING, Theirs, fetch_version
 from sessionary.sync.install import refuse_strangers
 from sessionary.sync.links import Links
 from sessionary.sync.remote import Remote, blocks_of, collectable, stats_of
-from sessionary.sync.rules import Projects
-from sessionary.sync.state import States
 
 KEPT = "before"
 """The version that a restore replaced is kept as ``<file>.before-<time>``."""
@@ -77,37 +74,16 @@ class Restored(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The sessions of one layout, local and on the remote."""
-
-    fs: Fs
-    layout: SyncLayout
-    remote: Remote
-    states: States
-    projects: Projects
-
-
-class Earlier:
+class Earlier(Step):
     """Earlier versions of the sessions of one layout.
 
     Args:
-        place: the sessions.
-        in_use: as of the engine.
-        now: the clock.
+        context: the sessions.
         patience: seconds to wait for another synchronisation of this machine.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        in_use: Callable[[SessionRef], str | bool | None],
-        now: Callable[[], datetime],
-        patience: float,
-    ) -> None:
-        self._place = place
-        self._in_use = in_use
-        self._now = now
+    def __init__(self, context: Context, patience: float) -> None:
+        super().__init__(context)
         self._patience = patience
 
     def generations(self, ref: SessionRef) -> list[Generation]:
@@ -122,7 +98,7 @@ class Earlier:
         head = self._head(ref)
         lost = [past.gen for past in head.history if not self._is_there(head, past)]
         history = tuple(past for past in head.history if past.gen not in lost)
-        return generations(self._place.layout, msgspec.structs.replace(head, history=history))
+        return generations(self._layout, msgspec.structs.replace(head, history=history))
 
     def _is_there(self, head: Head, past: Past) -> bool:
         return all(
@@ -132,8 +108,8 @@ class Earlier:
         )
 
     def _has_block(self, space: str, key: str, number: int, chain: str) -> bool:
-        store, ids = collectable(self._place.remote), id_range(key, number, number + 1)
-        found = blocks_of(self._place.remote, space, *ids) if store is None else stats_of(store, space, *ids)
+        store, ids = collectable(self._remote), id_range(key, number, number + 1)
+        found = blocks_of(self._remote, space, *ids) if store is None else stats_of(store, space, *ids)
         return block_id(key, number, chain) in (block.id for block in found)
 
     def restore(self, ref: SessionRef, generation: int) -> list[Restored]:
@@ -151,10 +127,9 @@ class Earlier:
             RemoteError, Corrupt: the remote cannot be read, and nothing was changed.
             StorageFailed: a file cannot be written; some files may be restored, and each current version is kept.
         """
-        place = self._place
-        with self._alone(ref), place.states.spool() as spool:
-            files = versions(place.layout, place.remote, self._head(ref), generation, spool)
-            with place.layout.lock(ref):
+        with self._alone(ref), self._states.spool() as spool:
+            files = versions(self._layout, self._remote, self._head(ref), generation, spool)
+            with self._layout.lock(ref):
                 return [self._replace(ref, name, theirs.all(None)) for name, theirs in sorted(files.items())]
 
     def restore_kept(self, ref: SessionRef, kept: str) -> list[Restored]:
@@ -170,7 +145,7 @@ class Earlier:
             NotFound: the file does not exist.
             Locked, StorageFailed: as `restore`.
         """
-        fs, layout = self._place.fs, self._place.layout
+        fs, layout = self._fs, self._layout
         match = _KEPT_NAME.fullmatch(os.path.basename(kept))
         name = None if match is None else _part_named(layout, ref, match[1])
         folder = os.path.dirname(layout.path_of(ref, name or ""))
@@ -188,8 +163,8 @@ class Earlier:
     @contextmanager
     def _alone(self, ref: SessionRef) -> Iterator[None]:
         """Exclude other synchronisations of this machine, agents in the session, and links out of the store."""
-        Links(self._place.fs, self._place.layout).refuse(ref)
-        lock = self._place.states.lock()
+        Links(self._fs, self._layout).refuse(ref)
+        lock = self._states.lock()
         try:
             with lock.held(self._patience, note="sync"):
                 if why := self._in_use(ref):
@@ -205,9 +180,9 @@ class Earlier:
             lock.close()
 
     def _head(self, ref: SessionRef) -> Head:
-        layout = self._place.layout
-        name = head_name(layout.name, self._place.projects.identity(ref), ref.session_id)
-        record = self._place.remote.read_head(name)
+        layout = self._layout
+        name = head_name(layout.name, self._projects.identity(ref), ref.session_id)
+        record = self._remote.read_head(name)
         if record is None:
             raise NotFound(
                 f"{ref.session_id} was never pushed, so the remote has no earlier version of it",
@@ -219,8 +194,8 @@ class Earlier:
         return head
 
     def _replace(self, ref: SessionRef, name: str, data: Iterable[bytes]) -> Restored:
-        fs, path = self._place.fs, self._place.layout.path_of(ref, name)
-        Links(fs, self._place.layout).refuse_file(ref, path)
+        fs, path = self._fs, self._layout.path_of(ref, name)
+        Links(fs, self._layout).refuse_file(ref, path)
         there = stat_or_none(fs, path) is not None
         kept = atomic.quarantine(path, KEPT, fs=fs, now=self._now()) if there else None
         atomic.replace(path, data, fs=fs)
