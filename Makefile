@@ -13,7 +13,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv servers demo test check static fmt bench soak coverage docs release clean
+.PHONY: help venv servers demo test check static types fmt bench soak coverage docs release clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ coverage: $(STAMP)  ## run all tests under coverage; fails below the floor in py
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-check: static test  ## everything that a change must pass
+check: static types test  ## everything that a change must pass
 
 static: $(STAMP)  ## format, lint, types, import contracts, generated documents
 	$(BIN)/ruff format --check $(CODE)
@@ -59,6 +59,10 @@ static: $(STAMP)  ## format, lint, types, import contracts, generated documents
 	$(BIN)/python -m scripts.gen_errors_docs --check
 	$(BIN)/python -m scripts.gen_screens --check
 	$(BIN)/python -m scripts.gen_picture --check
+
+types: $(STAMP)  ## pyright: the package, and that every public name has a known type
+	$(BIN)/pyright
+	$(BIN)/python -m scripts.public_types
 
 fmt: $(STAMP)  ## format the code and repair what ruff can
 	$(BIN)/ruff check --fix $(CODE)

@@ -68,9 +68,9 @@ class SessionaryError(Exception):
         super().__init__(message)
         self.message = message
         self.operation = operation
-        self.path = None if path is None else os.fspath(path)
+        self.path: str | None = None if path is None else os.fspath(path)
         self.session = session
-        self.at = at or datetime.now(UTC)
+        self.at: datetime = at or datetime.now(UTC)
         self.details: dict[str, Any] = dict(details or {})
         self.hint = hint
         self.error_context: dict[str, Any] | None = None

@@ -59,7 +59,7 @@ def test_the_patterns_of_the_hooks_match_files_of_the_repository() -> None:
 
 def test_the_workflow_runs_make_targets_that_exist() -> None:
     lines = [step["run"] for job in jobs().values() for step in job["steps"] if "run" in step]
-    assert {"make static", "make test", "make demo", "make coverage"} <= set(lines)
+    assert {"make static", "make types", "make test", "make demo", "make coverage"} <= set(lines)
     for line in lines:
         assert re.fullmatch(r"make [a-z]+", line)
         assert line.removeprefix("make ") in make_targets(), line

@@ -64,7 +64,7 @@ class Catalog:
     """
 
     def __init__(self, folder: str | None) -> None:
-        self.path = None if folder is None else os.path.join(folder, FILE)
+        self.path: str | None = None if folder is None else os.path.join(folder, FILE)
 
     def summaries(self, layout: Layout) -> Iterator[Summary]:
         """The summary of every session of a layout, in no order; reads only those that changed.

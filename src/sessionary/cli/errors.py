@@ -75,7 +75,7 @@ def _print(error: SessionaryError, as_json: bool) -> int:
 
 def _document(error: SessionaryError) -> dict[str, Any]:
     """The error as in docs/cli-json.md, with absolute paths."""
-    document = error.as_dict() | {"exit_code": error.exit_code}
+    document: dict[str, Any] = {**error.as_dict(), "exit_code": error.exit_code}
     context = document.get("error_context")
     if document.get("path"):
         document["path"] = os.path.abspath(document["path"])

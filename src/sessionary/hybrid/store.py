@@ -238,14 +238,15 @@ class HybridSessionStore(SessionStore):
 
     # -- methods of SessionStore that also notify background sync
 
-    save = _writes(SessionStore.save)
-    append = _writes(SessionStore.append)
-    update_metadata = _writes(SessionStore.update_metadata)
-    save_config_snapshot = _writes(SessionStore.save_config_snapshot)
-    rewind = _writes(SessionStore.rewind)
-    repair = _writes(SessionStore.repair)
-    restore_backup = _writes(SessionStore.restore_backup)
-    restore_conflict = _writes(SessionStore.restore_conflict)
+    if not TYPE_CHECKING:  # type checkers see the methods of SessionStore, whose types are the same
+        save = _writes(SessionStore.save)
+        append = _writes(SessionStore.append)
+        update_metadata = _writes(SessionStore.update_metadata)
+        save_config_snapshot = _writes(SessionStore.save_config_snapshot)
+        rewind = _writes(SessionStore.rewind)
+        repair = _writes(SessionStore.repair)
+        restore_backup = _writes(SessionStore.restore_backup)
+        restore_conflict = _writes(SessionStore.restore_conflict)
 
     def fork(self, *arguments: Any, **options: Any) -> ForkResult:
         result = super().fork(*arguments, **options)

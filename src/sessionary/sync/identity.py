@@ -93,7 +93,7 @@ class Repositories:
         self._prefer = dict(prefer or {})
         self._fs = fs
         self._patience = patience
-        self.bindings = bindings or Bindings(fs=fs)
+        self.bindings: Bindings = bindings or Bindings(fs=fs)
         self._names: dict[str, Named | None] = {}
         self._known: dict[str, str | NotFound] = {}
 

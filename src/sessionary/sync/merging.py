@@ -85,7 +85,9 @@ def _by_bytes(lines: list[_Line]) -> dict[bytes, list[_Line]]:
 
 
 def _one_for_each_key(rule: Rule, common: Sequence[bytes], lines: list[_Line]) -> Merged:
-    seen = Counter(key for raw in common if (key := _time_and_key(rule, raw)[1]) is not None)
+    seen: Counter[str | None] = Counter(
+        key for raw in common if (key := _time_and_key(rule, raw)[1]) is not None
+    )
     kept, doubled = [], []
     for line in lines:
         if line.key is not None and seen[line.key]:

@@ -296,6 +296,7 @@ class Puller(Step):
         shared: bool,
     ) -> tuple[SessionRef, bool]:
         """Return the sibling for the local version, and True if it exists from an earlier time."""
+        sibling = ref
         for number in range(1, SIBLINGS):
             new_id = sibling_id(name, whose, tips if number == 1 else f"{tips} {number}")
             sibling = self._layout.place(ref.project, new_id)

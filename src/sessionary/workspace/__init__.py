@@ -83,10 +83,10 @@ class Workspace:
         root: Path | None = None,
         own_homes: bool | None = None,
     ) -> None:
-        self.home = Path(os.path.expanduser(HOME if home is None else home)).absolute()
+        self.home: Path = Path(os.path.expanduser(HOME if home is None else home)).absolute()
         own_homes = home is None if own_homes is None else own_homes
         self._fs = fs
-        self.catalog = Catalog(cache or cache_folder())
+        self.catalog: Catalog = Catalog(cache or cache_folder())
         self._root = root or (Path.cwd() if home is None else self.home)
         self.layouts: Sequence[Layout] = (
             AmplifierLayout(self.home, fs),

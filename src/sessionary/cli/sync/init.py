@@ -174,7 +174,7 @@ def _make_key(path: str) -> bool:
     if stat_or_none(OS_FS, path) is not None:
         return False
     try:
-        from pyrage import x25519
+        from pyrage import x25519  # pyright: ignore[reportAttributeAccessIssue] - a compiled module without types
     except ImportError as error:
         raise Unsupported(
             "encryption needs the package pyrage", hint="pip install 'sessionary[encryption]'"

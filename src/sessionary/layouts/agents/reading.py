@@ -16,7 +16,7 @@ from stat import S_ISREG
 from typing import ClassVar, NamedTuple
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
-from sessionary.errors import NotFound, StorageFailed
+from sessionary.errors import StorageFailed
 from sessionary.layouts.base import Capability, Part, PartKind
 from sessionary.layouts.clock import changed_at, is_ahead
 from sessionary.layouts.fingerprints import fingerprint_of
@@ -117,8 +117,6 @@ class AgentLayout:
                     facts[item.name] = item
         except FileNotFoundError:
             raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
-        except NotFound:
-            raise
         except OSError as error:
             failed = error if isinstance(error, StorageFailed) else storage_failed(error, "read", ref.folder)
             problems, size, changed = [_unreadable(ref, failed)], 0, 0.0

@@ -90,10 +90,11 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
     """
     fd = fs.open(path, READ)
     try:
-        for _ in range(LOOKS):
-            conversation, torn = _read(fs, fd, path, strict, thorough)
+        conversation, torn = _read(fs, fd, path, strict, thorough)
+        for _ in range(1, LOOKS):
             if not torn or fs.fstat(fd).st_size == conversation.found.st_size:
                 break
+            conversation, torn = _read(fs, fd, path, strict, thorough)
         return conversation
     finally:
         fs.close(fd)

@@ -145,7 +145,7 @@ class EventReader:
         *,
         passed: Callable[[int], object] | None = None,
     ) -> None:
-        self.path = _log_path(fs, expanded(path))
+        self.path: str = _log_path(fs, expanded(path))
         self._fs = fs
         self._passed = passed
         self._problems: dict[tuple[int, str], Problem] = {}

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from sessionary.codec import encode_line, sanitize
-from sessionary.disk.flush_policy import COMMITTER, check_durability
+from sessionary.disk.flush_policy import COMMITTER, Durability, check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, storage_failed
 from sessionary.disk.journal import Journal, Tail
 from sessionary.disk.lock import FileLock
@@ -41,8 +41,8 @@ class EventsLog:
 
     def __init__(self, session_dir: str | os.PathLike[str], *, durability: str = "batch") -> None:
         folder = os.path.realpath(expanded(session_dir))
-        self.session_id = os.path.basename(folder)
-        self.durability = check_durability(durability)
+        self.session_id: str = os.path.basename(folder)
+        self.durability: Durability = check_durability(durability)
         self._folder = folder
         self._ears = ears_of(os.path.dirname(folder))
         self._bind(OS_FS, partial(datetime.now, UTC))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic, mounts
-from sessionary.disk.flush_policy import check_durability
+from sessionary.disk.flush_policy import Durability, check_durability
 from sessionary.disk.fs import OS_FS, Fs, expanded
 from sessionary.errors import AmbiguousId, Invalid, NotFound, SessionaryError
 from sessionary.layouts import cleaned_up
@@ -80,9 +80,9 @@ class SessionStore:
     ) -> None:
         if on_conflict not in ("keep_both", "raise"):
             raise Invalid(f"on_conflict is {on_conflict!r}", hint="use 'keep_both' or 'raise'")
-        self.base_dir = default_base_dir() if base_dir is None else Path(expanded(base_dir))
-        self.durability = check_durability(durability)
-        self.on_conflict = on_conflict
+        self.base_dir: Path = default_base_dir() if base_dir is None else Path(expanded(base_dir))
+        self.durability: Durability = check_durability(durability)
+        self.on_conflict: OnConflict = on_conflict
         self.last_report = Report()
         self._root = os.path.realpath(self.base_dir)
         self._inside = os.path.join(self._root, "")
@@ -537,7 +537,8 @@ class SessionStore:
         return self._pool.get(self._existing_folder(session_id), self._fs, self._now)
 
     def _writing(self, operation: str, session: Session) -> Writing:
-        report = self.last_report = Report(operation, session.session_id)
+        report = Report(operation, session.session_id)
+        self.last_report: Report = report
         if not self._asked_mount:
             self._asked_mount = True
             self._tell_weakness(report)

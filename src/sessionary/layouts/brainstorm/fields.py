@@ -212,6 +212,7 @@ def _inside(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, s
         faults.add(
             "word_as_flag", keys, f"is the text {value!r}", "write true or false instead", Severity.note
         )
+        return
     if rule.table is None:
         return
     if rule.kind == "map":

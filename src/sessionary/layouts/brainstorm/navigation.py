@@ -187,7 +187,7 @@ def _change_phase(session: Session, phase: str) -> None:
 
 def sum_up_transition(session: Session, summary: Mapping[str, Any]) -> None:
     """Note in a progressive session what there was at the middle of it; a session becomes progressive by that."""
-    state = session.get("progressive_state")
+    state: Any = session.get("progressive_state")
     if state is None:
         state = session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
         _change_phase(session, session["phase"])

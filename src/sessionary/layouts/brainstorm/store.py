@@ -36,7 +36,7 @@ class BrainstormStore:
     """
 
     def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
-        self.folder = os.path.join(os.path.abspath(expanded(root)), *FOLDER.split("/"))
+        self.folder: str = os.path.join(os.path.abspath(expanded(root)), *FOLDER.split("/"))
         self._files = SessionFiles(self.folder, OS_FS, timeout)
 
     @classmethod

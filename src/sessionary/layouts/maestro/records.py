@@ -15,12 +15,12 @@ from enum import Enum
 from itertools import product
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from sessionary.errors import SchemaError
 from sessionary.layouts.maestro.times import is_stamp, iso, parse_time, stamp_of, utc_now
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NOTHING: Final = cast("Mapping[str, Any]", MappingProxyType({}))
 
 
 class SessionStatus(Enum):

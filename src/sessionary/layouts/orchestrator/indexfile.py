@@ -61,7 +61,7 @@ def parse_index(data: bytes | None, path: str) -> IndexFile:
     found = _CANONICAL.fullmatch(data)
     if found is not None:
         names = ("feature_id", "started_at", "last_active", "status")
-        rows = [
+        rows: list[Row] = [
             dict(zip(names, map(bytes.decode, row), strict=True)) for row in _ROWS.findall(data, len(KEY) + 2)
         ]
         return _of_rows(data, {KEY: rows}, rows, path)

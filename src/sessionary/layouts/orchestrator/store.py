@@ -46,7 +46,7 @@ class FeatureStore:
         require_ack: str | os.PathLike[str] | None = None,
     ) -> None:
         place = Path(expanded(root))
-        self.home = place if place.name == names.HOME else place / names.HOME
+        self.home: Path = place if place.name == names.HOME else place / names.HOME
         self._context = Context(
             OS_FS,
             self.home,

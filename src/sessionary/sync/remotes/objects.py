@@ -432,7 +432,7 @@ class _Stat(BlockStat):
     __slots__ = ()
 
     @property
-    def age(self) -> float | None:
+    def age(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Seconds since the put. Some stores have whole seconds, so one second is subtracted.
 
         Raises:
