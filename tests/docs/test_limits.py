@@ -21,7 +21,8 @@ def value_of(constant: str) -> float:
         return found.total_seconds()
     if isinstance(found, str):
         return float(found.removesuffix("s"))
-    return float(found) / (1e9 if constant.endswith("_NS") else 1)
+    scale = {"_NS": 1e9, "_MS": 1e3}
+    return float(found) / scale.get(constant[-3:], 1)
 
 
 def _is_module(name: str) -> bool:
