@@ -83,7 +83,7 @@ class SessionStore:
         self.base_dir: Path = default_base_dir() if base_dir is None else Path(expanded(base_dir))
         self.durability: Durability = check_durability(durability)
         self.on_conflict: OnConflict = on_conflict
-        self.last_report = Report()
+        self.last_report: Report = Report()
         self._root = os.path.realpath(self.base_dir)
         self._inside = os.path.join(self._root, "")
         self._fs: Fs = OS_FS
@@ -538,7 +538,7 @@ class SessionStore:
 
     def _writing(self, operation: str, session: Session) -> Writing:
         report = Report(operation, session.session_id)
-        self.last_report: Report = report
+        self.last_report = report
         if not self._asked_mount:
             self._asked_mount = True
             self._tell_weakness(report)
