@@ -93,7 +93,7 @@ class TestBrainstorm(LayoutTests):
         said = [entry.record.value["content"] for entry in layout.entries(ref)]
         assert [text for text in said if text.startswith("Answer")] == ["Answer 1", "Answer 2"]
         assert "another answer" in said
-        assert sum("given up for a branch" in text for text in said) == 2
+        assert sum("superseded by a branch" in text for text in said) == 2
         assert (layout.summary(ref).messages, layout.summary(ref).turns) == (len(said), 3)
 
     def test_a_replaced_file_is_read_from_its_start(self, tmp_path: Path) -> None:

@@ -435,7 +435,7 @@ def test_an_ended_session_makes_room_and_is_kept(run: Run, store: BrainstormStor
 def test_a_launch_cleans_up(run: Run, store: BrainstormStore) -> None:
     store.create("old", now=LONG_AGO)
     store.finish("old", now=LONG_AGO)
-    assert "old is old and in .trash/ now" in run("start", "a").err
+    assert "old is old and was moved to .trash/" in run("start", "a").err
     assert not Path(store.path("old")).exists()
 
 

@@ -685,7 +685,7 @@ def test_the_demo_keeps_its_promises(machines: tuple[Machine, Machine]) -> None:
     shown = machines[0].run("demo")
     assert shown.code == 0
     assert "A push is killed 4 times" in shown.out
-    assert "No line lost, none doubled." in shown.out
+    assert "No line is lost, none is doubled." in shown.out
 
 
 def test_the_demo_needs_no_database(tmp_path: Path) -> None:
@@ -695,8 +695,8 @@ def test_the_demo_needs_no_database(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Two machines, and between them a store in the memory of this process")
-    assert "No line lost, none doubled." in done.stdout
+    assert done.stdout.startswith("Two machines, with a store in memory between them")
+    assert "No line is lost, none is doubled." in done.stdout
 
 
 @pytest.mark.lane("s3")

@@ -324,7 +324,7 @@ def test_a_session_of_the_older_kind_is_refused_by_name(tmp_path: Path, run: Run
     (folder / "session.json").write_text('{"id": "older", "root_task": "x", "subtasks": [], "status": "new"}')
     code, out, err = run("show", "older")
     assert (code, out) == (12, "")
-    assert "older kind" in err
+    assert "older format" in err
     assert "\nlegacy_session: older/session.json" in run("list").err
 
 
@@ -543,7 +543,7 @@ def test_a_session_is_closed_once_and_not_before_its_children(store: WorkStore, 
     assert run("close", "aaaa").code == 0
     assert store.load(ROOT_ID).status == "completed"
     again = run("close", ROOT_ID)
-    assert (again.code, "closed already" in again.err) == (12, True)
+    assert (again.code, "already closed" in again.err) == (12, True)
 
 
 # sub-work

@@ -214,7 +214,7 @@ def test_a_log_that_went_back_stops_until_it_is_restored_or_accepted(
     assert run("work", "consume", session).code == 0
     (ROOT / session / "log.jsonl").unlink()
     code, out, err = run("work", "consume", session)
-    assert (code, out, "has gone back" in err) == (15, "", True)
+    assert (code, out, "has lost lines" in err) == (15, "", True)
     assert f"work ledger {command} {session}" in err
     assert "ledger_went_back" in run("work", "status", session).err
     settled = run("work", "ledger", command, session, "--json").json

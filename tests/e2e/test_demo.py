@@ -41,7 +41,7 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
         assert int(saved) <= int(found) <= int(saved) + int(under_way)
     inside = sum(1 for row in rows if int(row[3]))
     torn = [int(row[4].removesuffix(" bytes").replace(",", "")) for row in rows if row[4] != "-"]
-    said = f"{inside} of {len(rows)} kills hit a save before it had returned; {len(torn)} tore a line in two."
+    said = f"{inside} of {len(rows)} kills hit a save before it had returned; {len(torn)} truncated a line."
     assert inside > 0
     assert said in done.stdout
     (home,) = tmp_path.iterdir()
@@ -63,10 +63,10 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     hits = re.search(r"`search .*`: (\d+) hits", done.stdout)
     assert hits
     assert (
-        int(hits[1]) == count // TURN == sum(b"compiled everything anew" in line for line in stored[:count])
+        int(hits[1]) == count // TURN == sum(b"compiled everything again" in line for line in stored[:count])
     )
     log = (home / "docs" / "sessions" / "demo" / "log.jsonl").read_bytes().count(b"\n")
-    assert f"{log} messages are there, {log} lines in the log.\n" in done.stdout
+    assert f"{log} messages, {log} lines in the log.\n" in done.stdout
     for command in ("list", "show", "search", "check", "repair", "undo"):
         assert f"sessionary {command}" in done.stdout
 
@@ -75,7 +75,7 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
 def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with scratch_folder(tmp_path, keep=False) as folder:
         told = list(demonstrate(folder, kills=1, seed=1))
-    assert "   The next save writes it back; the damaged file is kept as *.corrupt-<time>." in told
+    assert "   The next save repairs the file; the damaged one is kept as *.corrupt-<time>." in told
     assert list(tmp_path.iterdir()) == []
 
 
@@ -105,8 +105,8 @@ def heal_what_check_should_find(session: Path) -> None:
     [
         (lose_the_last_lines, "messages were acknowledged, and"),
         (change_a_word, "message 0 is not what was written"),
-        (lose_the_backup_of_what_is_damaged, "came back, or not the same ones"),
-        (heal_what_check_should_find, "`check` does not see the damage"),
+        (lose_the_backup_of_what_is_damaged, "were recovered, or other ones"),
+        (heal_what_check_should_find, "`check` does not find the damage"),
     ],
 )
 def test_a_planted_fault_is_noticed(meddle: Callable[[Path], None], complaint: str, tmp_path: Path) -> None:
@@ -124,18 +124,16 @@ def stage(tmp_path: Path) -> Stage:
 
 def test_the_later_acts_tell_what_they_did(stage: Stage) -> None:
     told = "\n".join([*searched(stage), *forked_and_rewound(stage), *died_in_a_call(stage)])
-    assert '`search "compiled EVERYTHING anew"`: 2 hits' in told
-    assert "`fork --turn 1`: a new session of 4 messages; the old one is as it was." in told
-    assert "`rewind 1`: 1 turn went, 4 messages; the metadata says so too." in told
-    assert (
-        f"All 10 messages that could be read are as they were; {len(TORN) + 1} bytes are set aside." in told
-    )
+    assert '`search "compiled EVERYTHING again"`: 2 hits' in told
+    assert "`fork --turn 1`: a new session of 4 messages; the old one is unchanged." in told
+    assert "`rewind 1`: 1 turn removed, 4 messages; the metadata is updated." in told
+    assert f"All 10 readable messages are unchanged; {len(TORN) + 1} bytes are set aside." in told
 
 
 def test_a_search_that_misses_an_answer_is_noticed(stage: Stage) -> None:
     path = stage.transcript
-    path.write_bytes(path.read_bytes().replace(b"everything anew", b"nothing anew", 1))
-    with pytest.raises(BrokenPromise, match="2 answers hold the words, and 1 messages were found"):
+    path.write_bytes(path.read_bytes().replace(b"everything again", b"nothing again", 1))
+    with pytest.raises(BrokenPromise, match="2 answers contain the words, but 1 messages were found"):
         list(searched(stage))
 
 
@@ -143,7 +141,7 @@ def test_a_search_that_misses_an_answer_is_noticed(stage: Stage) -> None:
     ("act", "meddle", "complaint"),
     [
         (forked_and_rewound, change_a_word, "or the parent has changed"),
-        (died_in_a_call, change_a_word, "a line that was well is not what it was"),
+        (died_in_a_call, change_a_word, "an undamaged line has changed"),
         (died_in_a_call, lose_the_last_lines, "something is still wrong|a line that was well"),
     ],
 )

@@ -17,16 +17,12 @@ def test_it_tells_what_it_did_and_the_facts_agree(tmp_path: Path) -> None:
     told = list(demonstrate_mailbox(tmp_path / "s", kills=2, seed=3))
     rows = [match.groups() for line in told if (match := ROW.match(line))]
     assert [row[1] for row in rows] == ["producer", "consumer"] * 2
-    end = re.match(
-        r"   One more consumer, to the end: (\d+) messages are there, (\d+) lines in the log.", told[-3]
-    )
+    end = re.match(r"   A last consumer runs to the end: (\d+) messages, (\d+) lines in the log.", told[-3])
     assert end
     assert end[1] == end[2] == str((tmp_path / "s" / "log.jsonl").read_bytes().count(b"\n"))
     assert int(rows[-1][3]) <= int(end[1])
     assert [int(row[4]) for row in rows] == [0, 2, 2, 4]  # each consumer applied two before its last one
-    assert (
-        told[-2] == f"   All {rows[-1][3]} that a producer was told of are among them; none is applied twice."
-    )
+    assert told[-2] == f"   All {rows[-1][3]} acknowledged messages are among them; none is applied twice."
 
 
 def lose_a_message(session: Path) -> None:

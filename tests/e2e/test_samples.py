@@ -134,7 +134,7 @@ def test_the_unfinished_save_is_named_with_what_it_holds(read: Read, aged: Calla
     _, document = read("check", str(aged(expected()["s6"]["dir"])))
     (problem,) = (problem for problem in document["problems"] if problem["code"] == "orphan_temp")
     assert problem["severity"] == "hides_data"
-    assert "21 whole messages, where the transcript has 20" in problem["message"]
+    assert "21 complete messages; the transcript has 20" in problem["message"]
 
 
 # Files damaged in every way

@@ -4,7 +4,7 @@ A sweep that finds nothing proves something only if it would have found a bug. E
 shipped by well-known programs; a kit that misses one of them is broken.
 
 The writer keeps two files, as a session does: ``log.jsonl``, which grows by whole lines, and
-``state.json``, which is replaced whole. Its reader drops a torn last line.
+``state.json``, which is replaced whole. Its reader drops a truncated last line.
 """
 
 from __future__ import annotations

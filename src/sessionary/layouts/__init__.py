@@ -1,1 +1,1 @@
-"""What is on disk, what is legal there, how a broken one is told."""
+"""Layouts: the formats of session stores, their rules, and their checks."""

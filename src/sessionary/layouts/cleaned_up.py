@@ -1,12 +1,12 @@
-"""Sessions that a clean-up by age took from this device, and from this device only.
+"""Sessions removed by an age-based clean-up, on this device only.
 
-A session that a person deletes is deleted on all devices; one that is merely old here may be in use elsewhere. After a
-clean-up both look alike: the session is gone. So the clean-up leaves a note, one small file for each session, beside
-the sessions: `.cleaned-up/<id>`. It says when the session was active last, by which a synchronisation can tell whether
-another device has gone on with it since.
+A session that a user deletes is deleted on all devices; one that is merely old here may be in use elsewhere.
+Both look alike after a clean-up: the session is missing. So the clean-up leaves a marker, one small file for
+each session, beside the sessions: `.cleaned-up/<id>`. It holds the time of the last activity, so that a
+synchronisation can determine whether another device has continued the session since.
 
-The note comes before the move and outlives the trash. A deletion by a person, an undo and a pull that brings the
-session back remove it.
+The marker is written before the move and outlives the trash. A deletion by the user, an undo, and a pull that
+restores the session remove it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NOTES = ".cleaned-up"
 
 
 def note(fs: Fs, root: str, session_id: str, active: datetime, now: datetime) -> None:
-    """Note that a session is about to be cleaned up.
+    """Record that a session is about to be cleaned up.
 
     Args:
         fs: the file system.
-        root: the folder in which the session lies.
+        root: the folder that contains the session.
         session_id: its id.
-        active: when it was active last.
+        active: the time of its last activity.
         now: the time.
 
-    Durability: on return the note survives a power cut.
+    Durability: on return the marker survives a power cut.
 
     Raises:
         StorageFailed: it could not be written; the session must stay.
@@ -41,15 +41,15 @@ def note(fs: Fs, root: str, session_id: str, active: datetime, now: datetime) ->
         make_dirs(fs, folder)
     except OSError as error:
         raise storage_failed(error, "make", folder) from error
-    forget(fs, root, session_id)  # that of an earlier clean-up, after which the session came back
+    forget(fs, root, session_id)  # the marker of an earlier clean-up, after which the session was restored
     document = encode_line({"at": _text(now), "active": _text(active)}) + b"\n"
     atomic.create(os.path.join(folder, session_id), document, fs=fs)
 
 
 def forget(fs: Fs, root: str, session_id: str) -> None:
-    """The session is here again, or was deleted on purpose.
+    """Remove the marker: the session exists again, or was deleted on purpose.
 
-    Durability: on return the note is gone after a power cut, too.
+    Durability: on return the marker is gone after a power cut, too.
 
     Raises:
         StorageFailed: it could not be removed.
@@ -68,7 +68,7 @@ def noted(fs: Fs, root: str) -> list[str]:
     """The ids of the sessions of a folder that were cleaned up.
 
     Raises:
-        StorageFailed: the notes cannot be looked into.
+        StorageFailed: the markers cannot be read.
     """
     folder = os.path.join(root, NOTES)
     try:
@@ -76,16 +76,17 @@ def noted(fs: Fs, root: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        raise storage_failed(error, "read", folder) from error
 
 
 def last_activity(fs: Fs, root: str, session_id: str) -> datetime | None:
-    """When a session that was cleaned up here was active last; None if it was not cleaned up.
+    """The last activity of a session that was cleaned up here; None if it was not.
 
-    A note that cannot be read counts: the session was never active then, so that any news of it brings it back.
+    A marker that cannot be read counts as activity in the distant past, so that any change elsewhere restores
+    the session.
 
     Raises:
-        StorageFailed: the system does not tell.
+        StorageFailed: the marker cannot be checked.
     """
     data = read_bytes(fs, os.path.join(root, NOTES, session_id))
     if data is None:
@@ -99,10 +100,10 @@ def last_activity(fs: Fs, root: str, session_id: str) -> datetime | None:
 
 
 def move(fs: Fs, source: str, target: str) -> None:
-    """Take the notes of one folder of sessions to another, to which its sessions were moved.
+    """Move the markers of one folder of sessions to another, to which its sessions were moved.
 
     Raises:
-        StorageFailed: one could not be moved; the next call moves the rest.
+        StorageFailed: a marker could not be moved; the next call moves the rest.
     """
     folder, names = os.path.join(source, NOTES), noted(fs, source)
     for name in names:
@@ -113,7 +114,7 @@ def move(fs: Fs, source: str, target: str) -> None:
         try:
             fs.rmdir(folder)
         except OSError:
-            pass  # the target has a note of its own about one of these sessions
+            pass  # the target has a marker of its own for one of these sessions
 
 
 def _text(moment: datetime) -> str:

@@ -38,12 +38,12 @@ def believed(time: datetime | None, now: datetime | None = None) -> datetime:
 
 
 FUTURE_TIME = "future_time"
-FUTURE_REMEDY = "none needed, once the clock that set it is right; until then another time orders the lists"
+FUTURE_REMEDY = "none needed once the clock is right; until then another time is used"
 
 
 def ahead_message(what: str, time: datetime) -> str:
     """What to report of a time after the clock."""
-    return f"{what} is of {time.isoformat(sep=' ', timespec='seconds')}, which is after the clock"
+    return f"{what} has the time {time.isoformat(sep=' ', timespec='seconds')}, which is in the future"
 
 
 def future_note(what: str, time: datetime | None, path: str, now: datetime | None = None) -> list[Problem]:

@@ -1,7 +1,8 @@
 """Files that file synchronisers leave in the folder of a session: conflict copies, and placeholders.
 
-Where two devices change a file, a synchroniser keeps one version under its name and the other beside it, under a name
-made from it: a *conflict copy*. Where it frees the space of a file, it leaves an empty *placeholder* with its name.
+If two devices change a file, a synchroniser keeps one version under its name and the other beside it, under a
+name derived from it: a *conflict copy*. If it frees the space of a file, it leaves an empty *placeholder*
+with its name.
 
     transcript.sync-conflict-20250131-120000-ABCDEFG.jsonl   Syncthing
     transcript (Ada's conflicted copy 2025-01-31).jsonl      Dropbox, Nextcloud
@@ -9,7 +10,7 @@ made from it: a *conflict copy*. Where it frees the space of a file, it leaves a
     transcript-LAPTOP.jsonl                                  OneDrive, with the name of the device
     .transcript.jsonl.icloud                                 the placeholder of iCloud Drive
 
-Nothing here writes. `sync.conflict_copies` brings conflict copies in.
+Nothing here writes. `sync.conflict_copies` merges conflict copies.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Copy(NamedTuple):
     """A conflict copy.
 
     Attributes:
-        name: the name of the file.
-        original: the name of the file that it is a version of.
-        label: what the synchroniser has put into the name; the same for all files that it copied at once.
+        name: its file name.
+        original: the file name of its original.
+        label: what the synchroniser added to the name; the same for all files that it copied at once.
     """
 
     name: str
@@ -57,10 +58,10 @@ class Copy(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What a conflict copy holds beside its original.
+    """The content of a conflict copy compared with its original.
 
     Attributes:
-        more: the lines, or the fields of a document, that the original has not; 0 if it has all of them.
+        more: number of lines, or fields of a document, that the original lacks; 0 if it has all.
         extends: True if the copy begins with all of the original.
     """
 
@@ -69,13 +70,13 @@ class Compared(NamedTuple):
 
 
 def copy_of(name: str, originals: Collection[str] | None = None, *, devices: bool = True) -> Copy | None:
-    """The conflict copy that a file of that name is; None if it is none.
+    """Parse a file name as that of a conflict copy; None if it is not one.
 
     Args:
         name: the name of the file.
         originals: the names of files that can have copies; None for any.
-        devices: take a name that ends in the name of a device for that of a copy, too. Only where `originals` are
-            given, and never where the user chooses the names of files.
+        devices: also accept a name that ends in a device name. Only if `originals` are given, and never where
+        the user chooses file names.
     """
     found = _MARKED.fullmatch(name)
     if found is not None:
@@ -90,7 +91,7 @@ def copy_of(name: str, originals: Collection[str] | None = None, *, devices: boo
 
 
 def copies_in(names: Iterable[str], originals: Collection[str], *, devices: bool = True) -> list[Copy]:
-    """The conflict copies of these files among the names of a folder, in the order of the names; see `copy_of`."""
+    """The conflict copies of these files among the names in a folder, in the order of the names; see `copy_of`."""
     found = (copy_of(name, originals, devices=devices) for name in sorted(names))
     return [copy for copy in found if copy is not None]
 
@@ -101,9 +102,9 @@ def placeholders_in(names: Collection[str], originals: Collection[str]) -> list[
 
 
 def compare(fs: Fs, original: str, copy: str) -> Compared:
-    """What a conflict copy holds that the file at `original` has not. A missing original holds nothing.
+    """Compare a conflict copy with the file at `original`. A missing original is empty.
 
-    JSON Lines are compared by lines, documents by their fields at the top; what cannot be read as one by lines, too.
+    JSON Lines are compared by lines, documents by their top-level fields; unreadable documents by lines, too.
 
     Raises:
         OSError: one of them cannot be read.
@@ -117,7 +118,7 @@ def compare(fs: Fs, original: str, copy: str) -> Compared:
 
 
 def compare_lines(original: Iterable[bytes], copy: Iterable[bytes]) -> Compared:
-    """As `compare`, of lines without newlines. Blank lines count for nothing. Keeps a hash of each line."""
+    """As `compare`, for lines without newlines. Blank lines are ignored. Memory: a hash of each line."""
     order = [hash(line) for line in original if line.strip()]
     had, more, at, begins = set(order), 0, 0, True
     for line in copy:
@@ -134,7 +135,7 @@ def compare_lines(original: Iterable[bytes], copy: Iterable[bytes]) -> Compared:
 def problems(
     fs: Fs, folder: str, names: Collection[str], originals: Collection[str], session: str
 ) -> Iterator[Problem]:
-    """What to report of conflict copies and placeholders in the folder of a session.
+    """The problems for conflict copies and placeholders in the folder of a session.
 
     Args:
         fs: the file system.
@@ -150,7 +151,7 @@ def problems(
 
 
 def copy_problem(fs: Fs, path: str, original: str, session: str) -> Problem:
-    """What to report of one conflict copy."""
+    """The problem for one conflict copy."""
     name = original.rpartition("/")[2]
     try:
         compared = compare(fs, original, path)
@@ -160,17 +161,17 @@ def copy_problem(fs: Fs, path: str, original: str, session: str) -> Problem:
             CONFLICT_COPY, Severity.hides_data, path, None, None, message, "check its owner and mode"
         )
     if not compared.more:
-        message = f"a synchroniser's copy of {name}, which has all that it holds"
+        message = f"a synchroniser's copy of {name} that adds nothing to it"
         return Problem(CONFLICT_COPY, Severity.note, path, None, None, message, "delete it")
     unit = "line" if path.endswith(".jsonl") else "field"
     count = f"{compared.more:,} {unit}{'s' * (compared.more > 1)}"
-    message = f"a synchroniser's copy of {name} holds {count} that {name} lacks"
-    remedy = f"`sessionary repair {shlex.quote(session)}` brings them in"
+    message = f"a synchroniser's copy of {name} has {count} missing from {name}"
+    remedy = f"`sessionary repair {shlex.quote(session)}` merges them"
     return Problem(CONFLICT_COPY, Severity.hides_data, path, None, None, message, remedy)
 
 
 def is_there(fs: Fs, path: str) -> bool:
-    """True if there is a file of that name, also one that cannot be read."""
+    """True if a file of that name exists, even if it cannot be read."""
     try:
         fs.lstat(path)
     except OSError:
@@ -179,14 +180,14 @@ def is_there(fs: Fs, path: str) -> bool:
 
 
 def not_downloaded(path: str, name: str) -> Problem:
-    """What to report of a placeholder."""
-    message = f"{name} is not on this device: iCloud Drive has left a placeholder for it"
+    """The problem for a placeholder."""
+    message = f"{name} is not on this device: iCloud Drive has left a placeholder"
     remedy = "download it: open its folder in the Finder, or run `brctl download` on the folder"
     return Problem(NOT_DOWNLOADED, Severity.hides_data, path, None, None, message, remedy)
 
 
 def _lines(fs: Fs, path: str) -> Iterator[bytes]:
-    from sessionary.disk.journal import lines_of  # here, as a list that meets no copy needs no journal
+    from sessionary.disk.journal import lines_of  # imported here: only needed for a copy
 
     try:
         yield from lines_of(fs, path)
@@ -195,7 +196,7 @@ def _lines(fs: Fs, path: str) -> Iterator[bytes]:
 
 
 def _document(fs: Fs, path: str) -> dict[str, object] | None:
-    """The fields of a document; None if it cannot be read as one."""
+    """The fields of a document; None if it cannot be read."""
     data = read_bytes(fs, path)
     if data is None:
         return {}

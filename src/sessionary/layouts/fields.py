@@ -1,7 +1,7 @@
-"""Two versions of one document, brought together field by field. Pure.
+"""Three-way merge of two versions of a document, field by field. Pure.
 
-Three documents are at hand: the one that both sides had last, and what either has made of it. What only one side has
-changed stands. Of a field that both have changed one value stands, and the other is reported.
+The inputs are the common base and both versions. A field that only one side has changed gets that value. Of a
+field that both have changed, one value wins, and the other is reported.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Overruled(NamedTuple):
     """A field that both sides have changed.
 
     Attributes:
-        field: its name, with dots where it lies in another one.
-        stands: the value that stands; None where the field was removed.
-        gave_way: the value of the other side; None where it had removed the field.
+        field: its name, with dots for nested fields.
+        stands: the value that won; None if the field was removed.
+        gave_way: the value that lost; None if that side removed the field.
     """
 
     field: str
@@ -27,11 +27,11 @@ class Overruled(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """Both versions of a document in one.
+    """The merged document.
 
     Attributes:
         data: the document.
-        ours_led: True if our value stands of what both sides have changed.
+        ours_led: True if our values won.
         overruled: the fields that both have changed.
     """
 
@@ -41,7 +41,7 @@ class Merged(NamedTuple):
 
 
 def same(one: Any, other: Any) -> bool:
-    """True if two JSON values are written alike: Python takes 1, 1.0 and True for equal."""
+    """True if two JSON values are written alike: Python treats 1, 1.0 and True as equal."""
     if type(one) is not type(other) or one != other:
         return False
     if type(one) is dict:
@@ -54,12 +54,12 @@ def same(one: Any, other: Any) -> bool:
 def merge_fields(
     base: Mapping[str, Any], leading: Mapping[str, Any], other: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The leading version, with what only the other one has changed; new fields of that stand at the end.
+    """The leading version, with changes that only the other one has; new fields of that come last.
 
-    Args:
-        base: what both had last; empty if that is not known, and then no field counts as removed.
+    base: the common base; empty if unknown, and then no field counts as removed.
+        leading: the version whose values win.
         leading: the version whose value stands of what both have changed.
-        other: the other one.
+        other: the other version.
     """
     merged = dict(leading)
     for key in [*leading, *(key for key in other if key not in leading)]:
@@ -80,14 +80,14 @@ def overruled(
     within: Collection[str] = (),
     united: Collection[str] = (),
 ) -> Iterator[Overruled]:
-    """The fields of the version that does not lead which it has changed and whose value does not stand.
+    """The fields that the other version has changed and whose values lost.
 
     Args:
-        base: what both had last.
+        base: the common base.
         other: the version that does not lead.
-        merged: what became of both.
-        ignore: fields that nobody sets, such as the time of the last change.
-        within: fields that are objects and were brought together key by key.
+        merged: the result of the merge.
+        ignore: fields that are set automatically, such as the time of the last change.
+        within: fields that are objects and were merged key by key.
         united: fields that are lists and hold the items of both.
     """
     for key in [*other, *(key for key in base if key not in other)]:

@@ -1,4 +1,4 @@
-"""Fingerprints: whether a session is still as it was when it was read, from names and stats alone."""
+"""Fingerprints: detect from names and stats alone whether a session changed since it was read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessionary.disk.fs import Fs
 from sessionary.layouts.base import MTIME_GRACE
 
 UNKNOWN = b""
-"""The fingerprint of a session that may change unseen; equal to none that is stored."""
+"""The fingerprint of a session that may change undetected; equal to no stored one."""
 
 _pack = struct.Struct("=QQqqq").pack
 
@@ -27,23 +27,23 @@ def fingerprint_of(
     passing: Callable[[str], object] = lambda name: False,
     salt: str = "",
 ) -> bytes:
-    """The fingerprint of a file, or of a folder with all below it.
+    """The fingerprint of a file, or of a folder with everything below it.
 
-    It covers name, inode, size, mtime and ctime of each file: the ctime alone shows a file that was changed and given
-    its old time back, or that may no longer be read.
+    It covers name, inode, size, mtime and ctime of each file: only the ctime reveals a file that was changed
+    and given its old time back, or whose permissions changed.
 
     Args:
         fs: the file system.
         path: the file or folder. One that is missing has the fingerprint of a missing file.
-        now: seconds since 1970, before anything is read of the session.
-        settled: seconds for which all of it must have been left alone; within one tick of a file system's clock a
-            second change leaves no trace.
-        wanted: whether a path below the folder counts; of a folder that does not, nothing below it does.
-        passing: whether a report depends on the age of a file of that name, so that nothing can be said of the folder.
-        salt: what else the result of reading depends on.
+        now: seconds since 1970, taken before anything of the session is read.
+        settled: seconds for which everything must have been unchanged; within one tick of a file system's
+        clock a second change is undetectable.
+        wanted: whether a path below the folder counts; an unwanted folder is not searched.
+        passing: whether a report depends on the age of a file of that name, so that the folder has no fingerprint.
+        salt: further input of the result.
 
     Returns:
-        16 bytes, or `UNKNOWN` if a later change could go unseen.
+        16 bytes, or `UNKNOWN` if a later change could be undetectable.
     """
     state = [salt.encode("utf-8", "surrogatepass")]
     waiting, newest = [("", path)], 0.0
@@ -64,7 +64,7 @@ def fingerprint_of(
         except FileNotFoundError:
             state.append(b"-")
         except (OSError, struct.error):
-            return UNKNOWN  # who asks decides whether it can be read
+            return UNKNOWN  # the caller determines whether it can be read
         state.append(os.fsencode(name))
     if newest >= now - settled:
         return UNKNOWN

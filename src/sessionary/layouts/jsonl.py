@@ -52,19 +52,19 @@ def windows(fs: Fs, fd: int, start: int, size: int, length: int = WINDOW) -> Ite
 
 
 def window(fs: Fs, fd: int, byte: int, size: int, length: int) -> tuple[bytes, bool]:
-    """The bytes at an offset up to a newline or the end of the file, and whether it is the end.
+    """The bytes from an offset to a newline or the end of the file, and whether it is the end.
 
     Args:
         fs: the file system.
         fd: the file.
         byte: the offset at which a line begins.
-        size: how long the file was a moment ago; what has been added since is read as well.
-        length: how many bytes to take at most, unless a line is longer.
+        size: the size of the file a moment ago; data added since is read as well.
+        length: maximum number of bytes, unless a line is longer.
     """
     wanted = min(length, size - byte + 1) if byte <= size else length
     while True:
         data = fs.pread(fd, wanted, byte)
-        if len(data) < min(wanted, size - byte):  # some file systems hand out little at a time
+        if len(data) < min(wanted, size - byte):  # some file systems return short reads
             data += read_at(fs, fd, wanted - len(data), byte + len(data))
         if len(data) < wanted:
             return data, True

@@ -1,15 +1,15 @@
-"""The mailbox of a work session: messages come as files, and each is applied exactly once.
+"""The mailbox of a work session: messages are files, and each is applied exactly once.
 
-following    a line file that others append to, read as it grows
-ledger       what was applied: the log of the session, in which one line is effect and acknowledgment
-attempts     what was not: failures, dead letters, files that are no messages
-folders      which messages wait, for one stat per folder
-claims       one message, one process
-box          all of these for one consumer
-round        one pass over the messages that wait
-watching     waking up when something comes
-mailbox      the face: `Mailbox`
-inbox        the loop of a worker: `run_inbox`
+- `tail`: follows a line file that others append to.
+- `ledger`: the applied messages: the log of the session, in which one line is effect and acknowledgment.
+- `attempts`: failed attempts, dead letters, invalid message files.
+- `folders`: finds pending messages at one stat per folder.
+- `message_lock`: one message, one process.
+- `consumer`: the state of one consumer.
+- `delivery`: one pass over the pending messages.
+- `watching`: wakes up when something arrives.
+- `mailbox`: the interface, `Mailbox`.
+- `inbox`: the loop of a worker, `run_inbox`.
 
 docs/howto/mailbox.md has the protocol, docs/formats/mailbox.md the files.
 """

@@ -1,17 +1,17 @@
-"""What did not go well for a consumer: attempts that failed, messages given up, files that are no messages.
+"""Failures of a consumer: failed attempts, dead letters, invalid message files.
 
-It lies in a file of its own, ``attempts.<consumer>.jsonl``, because only what was applied may be in the log. Each
-line is an event and says `what` it is:
+They are stored in a file of their own, ``attempts.<consumer>.jsonl``, because the log holds only what was
+applied. Each line is an event, named by `what`:
 
-started   a handler is about to be called, and this must never be done again (``at_most_once`` only)
+started   a handler is about to be called, and must never be called again (``at_most_once`` only)
 failed    a handler raised
-dead      the message is given up: it failed too often, or nobody knows how its only attempt ended
-revived   somebody wants it tried again; its attempts count from zero
-bad       the file is no message and will not become one
+dead      the message was given up: it failed too often, or the outcome of its only attempt is unknown
+revived   a user wants it retried; its attempts count from zero
+bad       the file is not a message and will not become one
 bad_line  a line of the log cannot be read
 
-Losing the last of these lines costs an attempt too many, never a message; only `started` has to be on the disk
-before anything else happens.
+Losing the last of these lines costs an extra attempt, never a message; only `started` must be on disk before
+anything else happens.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LONGEST_ERROR = 2000
 
 
 class Mark(NamedTuple):
-    """A version of a file: whoever repairs it changes one of these. Earlier versions noted no ctime (0)."""
+    """The version of a file: a repair changes one of these. Earlier versions stored no ctime (0)."""
 
     size: int
     mtime_ns: int
     ctime_ns: int = 0
 
     def is_of(self, other: Mark | None) -> bool:
-        """True if this, as it was noted, is the version `other` of the file."""
+        """True if this stored version equals the version `other` of the file."""
         if other is None or (self.size, self.mtime_ns) != (other.size, other.mtime_ns):
             return False
         return self.ctime_ns in (0, other.ctime_ns)
@@ -49,9 +49,9 @@ class DeadLetter(NamedTuple):
 
     Attributes:
         breadcrumb_id: its id.
-        file: ``<depth>/<name>``, where it still lies.
-        attempts: how often a handler was called for it.
-        error: what the last one raised, in words.
+        file: ``<depth>/<name>``, its current path.
+        attempts: number of calls of a handler for it.
+        error: the error of the last one, as text.
         at: when it was given up, ISO 8601.
     """
 
@@ -63,17 +63,17 @@ class DeadLetter(NamedTuple):
 
 
 class Attempts:
-    """What is known of the messages that one consumer could not apply.
+    """The messages that one consumer could not apply.
 
     Attributes:
         path: the file.
-        failed: how often a handler has failed, by id.
+        failed: number of failures of a handler, by id.
         started: ids whose only attempt has begun.
         dead: the dead letters by id.
-        dead_files: where they lie, as ``<depth>/<name>``.
-        bad: the version of each file that is no message, by ``<depth>/<name>``.
-        bad_lines: the lines of the log that cannot be read and were told, by number and offset.
-        revivals: how many dead letters were revived: each is to be looked for again.
+        dead_files: their paths, as ``<depth>/<name>``.
+        bad: the version of each invalid message file, by ``<depth>/<name>``.
+        bad_lines: the unreadable lines of the log that were reported, by number and offset.
+        revivals: number of revived dead letters: each has to be found again.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Attempts:
         self._unflushed = False
 
     def refresh(self) -> bool:
-        """Read what has been appended since the last time; True if there was anything.
+        """Read new lines; True if there were any.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -111,40 +111,40 @@ class Attempts:
         return changed or before != self._followed.restarts
 
     def fail(self, breadcrumb_id: str, file: str, error: BaseException) -> int:
-        """A handler has raised; returns how often that was the case now. Not flushed; see `flush`."""
+        """Record a failure of a handler; return the number of failures. Not flushed; see `flush`."""
         count = self.failed.get(breadcrumb_id, 0) + 1
         self._add("failed", id=breadcrumb_id, file=file, attempt=count, error=in_words(error))
         return self.failed.get(breadcrumb_id, count)
 
     def give_up(self, breadcrumb_id: str, file: str, attempts: int, error: str) -> None:
-        """The message becomes a dead letter. Not flushed; see `flush`."""
+        """Record a dead letter. Not flushed; see `flush`."""
         self._add("dead", id=breadcrumb_id, file=file, attempts=attempts, error=error)
 
     def start(self, breadcrumb_id: str, file: str) -> None:
-        """The only attempt begins.
+        """Record the start of the only attempt.
 
         Durability: when this returns, no later consumer that delivers at most once calls a handler for this message.
 
         Raises:
-            Locked, StorageFailed: it may not be called now either.
+            Locked, StorageFailed: the handler must not be called now.
         """
         self._add("started", id=breadcrumb_id, file=file)
         self.flush()
 
     def revive(self, breadcrumb_id: str) -> None:
-        """A dead letter is to be tried again. Not flushed; see `flush`."""
+        """Record that a dead letter is to be retried. Not flushed; see `flush`."""
         self._add("revived", id=breadcrumb_id)
 
     def mark_bad(self, file: str, mark: Mark, error: str) -> None:
-        """The file is no message. Not flushed; see `flush`."""
+        """Record an invalid message file. Not flushed; see `flush`."""
         self._add("bad", file=file, **mark._asdict(), error=error)
 
     def mark_line(self, line: int, byte: int) -> None:
-        """A line of the log cannot be read, and that is told now. Not flushed; see `flush`."""
+        """Record that an unreadable line of the log is reported now. Not flushed; see `flush`."""
         self._add("bad_line", line=line, byte=byte)
 
     def flush(self) -> None:
-        """Make all of it durable.
+        """Flush all records.
 
         Raises:
             StorageFailed: as `Journal.flush`.
@@ -154,7 +154,7 @@ class Attempts:
             self._unflushed = False
 
     def close(self) -> None:
-        """Give the descriptor back; the next line opens the file again."""
+        """Close the file; the next line opens it again."""
         self._journal.close()
 
     def _add(self, what: str, **fields: Any) -> None:
@@ -171,7 +171,7 @@ class Attempts:
         try:
             event = decode(raw)
         except Undecodable:
-            return  # at worst an attempt too many
+            return  # at worst one extra attempt
         if not isinstance(event, dict):
             return
         if event.get("what") == "bad":
@@ -192,7 +192,8 @@ class Attempts:
     def _take_event(self, known: str, event: dict[str, Any]) -> None:
         match event.get("what"):
             case "failed":
-                # Counted, not read: two processes may have failed at the same time and both written "attempt 1".
+                # Counted, not read: two processes may have failed at the same time and both have written
+                # "attempt 1".
                 self.failed[known] = self.failed.get(known, 0) + 1
             case "started":
                 self.started.add(known)
@@ -211,5 +212,5 @@ class Attempts:
 
 
 def in_words(error: BaseException) -> str:
-    """An exception in a line, not longer than anybody reads."""
+    """An exception as one line of limited length."""
     return f"{type(error).__name__}: {error}"[:LONGEST_ERROR]

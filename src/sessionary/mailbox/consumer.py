@@ -1,9 +1,8 @@
-"""Everything that one consumer of one session has open: locks, ledger, attempts, folders.
+"""The state of one consumer of one session: locks, ledger, attempts, folders.
 
-Two locks are told apart by how long they are held. The lock of the consumer (`.mailbox.<consumer>.lock`) is held for
-as long as handlers run, which may be minutes; it says who works: one process alone, or any number that claim message
-by message. The lock of the session (`.lock`) is held for the microseconds of an append, as by every other writer of
-the session.
+There are two locks. The lock of the consumer (`.mailbox.<consumer>.lock`) is held while handlers run, which
+may take minutes: exclusively by one process, or shared by several that lock message by message. The lock of
+the session (`.lock`) is held for the microseconds of an append, as by every other writer of the session.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _CONSUMER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def check_consumer(name: str) -> str:
-    """The name, if it can be part of a file name.
+    """Return the name, if it can be part of a file name.
 
     Raises:
-        InvalidId: it cannot.
+        InvalidId: it cannot be.
     """
     if not _CONSUMER.fullmatch(name):
         raise InvalidId(
@@ -48,15 +47,16 @@ def check_consumer(name: str) -> str:
 
 
 class Box:
-    """What one consumer of one session knows and has open.
+    """The state of one consumer of one session.
 
     Attributes:
-        named: the session and the consumer, as a command line names them.
-        met: when each message that others had during the last round was first met as theirs, by its path (monotonic).
+        named: the session and the consumer, as on a command line.
+        met: when each message that another process held during the last round was first seen as held, by its
+        path (monotonic).
 
     Raises:
-        InvalidId: the consumer's name cannot be one.
-        NotFound: there is no such folder.
+        InvalidId: the consumer's name is not valid.
+        NotFound: the folder does not exist.
     """
 
     def __init__(
@@ -98,53 +98,51 @@ class Box:
         self._known = (0, 0)
 
     def refresh(self) -> None:
-        """Learn what has come since the last time: messages, and what others have done with them.
+        """Read new messages, and what other processes have done with them.
 
         Raises:
             NotFound, StorageFailed: as `learn`.
         """
         self.learn()
         known = (self.ledger.restarts, self.attempts.revivals)
-        if known != self._known:  # what was done with may not be so any more
+        if known != self._known:  # earlier results may be void
             self._known = known
             self.folders.forget()
         self.folders.refresh(self.ledger.names)
 
     def learn(self) -> None:
-        """Read what others have written about messages that we know.
+        """Read what other processes have written about known messages.
 
         Raises:
             NotFound: the session has been moved or removed since the mailbox was opened.
-            StorageFailed: something cannot be read.
+            StorageFailed: a file cannot be read.
         """
         self.ledger.refresh()
         self.attempts.refresh()
-        if (
-            not self.ledger.is_there
-        ):  # as nearly never: else an empty mailbox would be told of a session that is gone
+        if not self.ledger.is_there:  # rare: else a removed session would look like an empty mailbox
             self._check_folder()
 
     def refuse_older_ledger(self) -> None:
-        """Refuse to go on with a ledger that no longer has what it had.
+        """Refuse a ledger that has lost lines.
 
         Raises:
-            Conflict: it has gone back.
+            Conflict: it has lost lines.
         """
         if self.copy is not None:
             self.copy.check(self.named)
 
     def ledger_problems(self) -> list[Problem]:
-        """What is wrong with the ledger."""
+        """The problems of the ledger."""
         missing = self.copy.missing() if self.copy is not None else ()
         if not missing:
             return self.ledger.problems
         return [*self.ledger.problems, ledger_went_back(self.ledger.path, len(missing), self.named)]
 
     def new_damage(self) -> list[Problem]:
-        """The lines of the ledger that cannot be read and that this consumer has not been told of yet.
+        """The unreadable lines of the ledger that were not yet reported to this consumer.
 
         Raises:
-            Locked, StorageFailed: that it is told now could not be written down.
+            Locked, StorageFailed: that they are reported could not be recorded.
         """
         fresh = []
         for problem in self.ledger.problems:
@@ -155,31 +153,32 @@ class Box:
         return fresh
 
     def wants(self, place: Place) -> bool:
-        """False if a message was given up, or the file is known to be no message and has not changed since.
+        """False if the message is a dead letter, or the file is known as invalid and has not changed since.
 
         Raises:
-            StorageFailed: the system does not tell.
+            StorageFailed: the file cannot be checked.
         """
         attempts = self.attempts
-        if not (attempts.dead_files or attempts.bad):  # as nearly always
+        if not (attempts.dead_files or attempts.bad):  # the usual case
             return True
         if place.file in attempts.dead_files and not self.folders.is_contested(place):
             self.folders.ignore(place)
             return False
-        # A file that is finished in place leaves no trace in its folder, so each look asks for its own size and time.
+        # A file that is completed in place does not change its folder, so each pass checks its own size and
+        # time.
         return not (place.file in attempts.bad and self._is_still_bad(place))
 
     def waiting(self) -> int:
-        """How many files wait, without those that are known to be no messages.
+        """Number of pending files, without those known as invalid.
 
         Raises:
-            StorageFailed: the system does not tell.
+            StorageFailed: a file cannot be checked.
         """
         known = filter(None, map(self.folders.queued, self.attempts.bad))
         return self.folders.waiting - sum(map(self._is_still_bad, known))
 
     def look_again(self) -> bool:
-        """True if more messages have come since the last time.
+        """True if new messages have arrived.
 
         Raises:
             StorageFailed: a folder cannot be read.
@@ -187,13 +186,13 @@ class Box:
         return self.folders.refresh(self.ledger.names)
 
     def read(self, place: Place, fd: int | None = None) -> Crumb | None:
-        """What the file in a place holds; None if there is nothing to do with it.
+        """Read the file in a place; None if nothing has to be done with it.
 
-        That is a file which is gone, and a message which was applied or given up under another name. `fd` is the file,
-        if it is open already.
+        That is the case for a removed file, and for a message that was applied or given up under another
+        name. `fd` is the open file, if there is one.
         """
         file = CrumbFile(place.name, place.depth, place.path)
-        clock = self._clock  # the usual one is asked by whoever needs the time
+        clock = self._clock  # the default clock is read on demand
         crumb = read_crumb(self.fs, file, now=clock and clock().timestamp(), fd=fd)
         if crumb.missing:
             self.folders.leave(place)
@@ -206,7 +205,7 @@ class Box:
         return crumb
 
     def close(self) -> None:
-        """Give all descriptors back; the next use opens them again."""
+        """Close all files; the next use opens them again."""
         self.ledger.close()
         if self.copy is not None:
             self.copy.close()
@@ -220,18 +219,18 @@ class Box:
 
     def _check_folder(self) -> None:
         if stat_or_none(self.fs, self.folder) is None:
-            raise not_found(self.folder, f"There is no session in {self.folder}")
+            raise not_found(self.folder, f"No session in {self.folder}")
 
     def _is_still_bad(self, place: Place) -> bool:
         return self.attempts.bad[place.file].is_of(mark_of(self.fs, place))
 
 
 def concerns(name: str) -> bool:
-    """Whether a name that comes to one of the folders may be, or lead to, a message."""
+    """True if a new name in one of the folders may be, or lead to, a message."""
     return is_crumb_name(name) or depth_of(name) is not None or name == BREADCRUMBS
 
 
 def mark_of(fs: Fs, place: Place) -> Mark | None:
-    """The version of a file; None if there is none."""
+    """The version of a file; None if it does not exist."""
     found = stat_or_none(fs, place.path)
     return None if found is None else Mark(found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,4 +1,4 @@
-"""Every consumer that a session has had, as their files name them, and how each of them stands."""
+"""All consumers of a session, found by their files, and their states."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _OF_LEDGER = frozenset({"bad_ledger_line", "ledger_went_back"})
 def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
     """The names of the consumers of a session, ``work`` first.
 
-    They have left a log or an attempt in its folder, or a copy of a log in the state of the user: where a log has gone
-    back to before its first line, nothing in the folder names its consumer.
+    They have left a log or an attempt in its folder, or a copy of a log in the state of the user: if a log
+    has lost all its lines, nothing in the folder names its consumer.
 
     Raises:
-        StorageFailed: the folder cannot be looked into.
+        StorageFailed: the folder cannot be read.
     """
     try:
         names = fs.listdir(folder)
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        raise storage_failed(error, "read", folder) from error
     names += _copied().get(os.path.realpath(folder), ())
     found = {match[1] for name in names if (match := _FILE.fullmatch(name)) and copy_of(name) is None}
     if LOG in names:
@@ -45,7 +45,7 @@ def consumers_of(folder: str, fs: Fs = OS_FS) -> list[str]:
 
 
 def _copied() -> dict[str, list[str]]:
-    """The names of the logs that have copies, by the folder in which they lie."""
+    """The names of the logs with copies, by their folder."""
     state = state_folder()
     if state is None or (found := stat_or_none(OS_FS, os.path.join(state, FOLDER))) is None:
         return {}
@@ -54,7 +54,7 @@ def _copied() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1)
 def _copied_at(state: str, *version: int) -> dict[str, list[str]]:
-    """The same, for a version of the folder of copies: `check` asks for each session, and there may be many copies."""
+    """The same, cached for a version of the folder of copies: `check` asks for each session, and there may be many."""
     logs: dict[str, list[str]] = {}
     for path in copied(state):
         folder, name = os.path.split(path)
@@ -63,23 +63,23 @@ def _copied_at(state: str, *version: int) -> dict[str, list[str]]:
 
 
 def statuses_of(folder: str) -> list[Status]:
-    """How each consumer of a session stands; ``work``, which applies to its log, also if it has not begun.
+    """The state of each consumer of a session, always including ``work``, which applies to the session's log.
 
     Raises:
-        NotFound: there is no such folder.
-        StorageFailed: something cannot be read.
+        NotFound: the folder does not exist.
+        StorageFailed: a file cannot be read.
     """
     return [status_of(folder, name) for name in consumers_of(folder) or [WORK]]
 
 
 def status_of(folder: str, consumer: str) -> Status:
-    """How one consumer of a session stands; see `Mailbox.status`."""
+    """The state of one consumer of a session; see `Mailbox.status`."""
     with Mailbox(folder, consumer) as box:
         return box.status()
 
 
 def ledger_problems(folder: str) -> Iterator[Problem]:
-    """What is wrong with the logs of a session. A folder that cannot be looked into has none: its readers report it."""
+    """The problems of the logs of a session. None for an unreadable folder, which its readers report."""
     names: list[str] = []
     with suppress(StorageFailed):
         names = consumers_of(folder)
@@ -97,10 +97,10 @@ def _unreadable(folder: str, error: StorageFailed) -> Problem:
 
 
 def mailbox_problems(folder: str) -> Iterator[Problem]:
-    """What is wrong with the mailbox of a session, but for the messages themselves: dead letters, damaged logs.
+    """The problems of the mailbox of a session, except those of message files: dead letters, damaged logs.
 
     Raises:
-        StorageFailed: something cannot be read.
+        StorageFailed: a file cannot be read.
     """
     for name in consumers_of(folder):
         try:
@@ -116,11 +116,11 @@ def mailbox_problems(folder: str) -> Iterator[Problem]:
 
 
 def _not_recovered(folder: str) -> Iterator[Problem]:
-    """What `work ledger restore` could not read of a log, as long as the log as it was is kept."""
+    """What `work ledger restore` could not recover of a log, as long as the old log is kept."""
     try:
         names = sorted(name for name in OS_FS.listdir(folder) if ".jsonl.corrupt-" in name)
     except OSError:
-        return  # the layout tells of a folder that cannot be looked into
+        return  # the layout reports an unreadable folder
     for name in names:
         path = os.path.join(folder, name)
         with suppress(StorageFailed):
@@ -128,6 +128,6 @@ def _not_recovered(folder: str) -> Iterator[Problem]:
             lost = [problem.line for problem in found if problem.severity > Severity.hides_data]
             if lost:
                 lines = ", ".join(f"{line:,}" for line in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
-                words = f"a repair could not bring back all bytes of line{'s' * (len(lost) > 1)} {lines} of the old log"
-                remedy = "none is known; the old log is kept there"
+                words = f"a repair could not recover all bytes of line{'s' * (len(lost) > 1)} {lines} of the old log"
+                remedy = "none; the old log is kept there"
                 yield Problem("not_recovered", Severity.note, path, None, None, words, remedy)

@@ -1,15 +1,15 @@
-"""One call of `consume`: the messages in order, each to the handler, its result to the ledger.
+"""One call of `consume`: each message in order to the handler, each result to the ledger.
 
-Results are written in batches, because a flush takes longer than most handlers and one of them makes any number of
-lines durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so a slow handler has each of
-its results written at once, and a crash repeats little. Until its first batch is written, a round also takes what has
-come meanwhile, if its turn is not over: the more messages share a flush, the less it costs. Nothing counts as applied
-before its flush has returned.
+Results are written in batches, because a flush takes longer than most handlers and makes any number of lines
+durable. A batch ends with its 64th line, or when its first has waited for 50 ms: so the results of a slow
+handler are written at once, and a crash repeats little. Until its first batch is written, a round also takes
+messages that arrive meanwhile: the more messages share a flush, the less it costs. A message counts as
+applied only after its flush.
 
-Under load it pays to wait. While messages keep coming, a batch waits 8 ms at a time for more of them. Of several
-processes that consume at once, one that meets a message of another waits as long before it tries the next ones: until
-then the other has mostly written down all that it has. One that it has had for longer is with a slow handler, which
-nobody waits for.
+Under load it pays to wait. While messages keep arriving, a batch waits 8 ms at a time for more. If several
+processes consume at once, one that meets a message locked by another waits as long before it tries the next
+ones: by then the other has usually written its results. A message that was locked for longer is with a slow
+handler, and is not waited for.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from sessionary.model import Problem
 LINES = 64
 SECONDS = 0.05
 PAUSE = 0.008
-"""Seconds to wait for others, if there are any: producers who go on, or a consumer who is about to flush."""
+"""Seconds to wait for more messages, or for another consumer that is about to flush."""
 SLOW = 2 * SECONDS
-"""Seconds after which whoever still has a message is not about to write it down: its handler is at work."""
+"""Seconds after which a process that still holds a message is not about to write it: its handler is running."""
 
 Handler = Callable[[Breadcrumb], Mapping[str, Any] | None]
 Delivery = Literal["at_least_once", "at_most_once"]
 _DELIVERIES = get_args(Delivery)
-INTERRUPTED = "its only attempt was interrupted, and how far it came is unknown"
+INTERRUPTED = "its only attempt was interrupted, with an unknown outcome"
 
 
 class Failure(NamedTuple):
@@ -49,8 +49,8 @@ class Failure(NamedTuple):
     Attributes:
         breadcrumb_id: the message.
         file: ``<depth>/<name>``.
-        attempt: the how manieth attempt it was.
-        error: what it raised, with its traceback.
+        attempt: the attempt number, from 1.
+        error: the exception, with its traceback.
     """
 
     breadcrumb_id: str
@@ -60,22 +60,22 @@ class Failure(NamedTuple):
 
 
 def check_delivery(word: str) -> Delivery:
-    """Raises Invalid unless `word` is one of the two."""
+    """Raise Invalid unless `word` is one of the two values."""
     for known in _DELIVERIES:
         if word == known:
             return known  # type: ignore[no-any-return]
-    raise Invalid(f"delivery is {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
+    raise Invalid(f"invalid delivery {word!r}", operation="consume", hint=f"use one of {_DELIVERIES}")
 
 
 class Round:
-    """One pass over the messages that wait.
+    """One pass over the pending messages.
 
     Attributes:
-        applied: messages applied and durable.
-        unwritten: files that may still be being written.
-        problems: what is to be told.
-        unread: files that may not be read now: every round looks at them again, and finds the same.
-        failures: what handlers raised.
+        applied: number of messages applied and durable.
+        unwritten: files that may still be incomplete.
+        problems: problems to report.
+        unread: files that cannot be read now: every round checks them again.
+        failures: exceptions of handlers.
     """
 
     def __init__(self, box: Box, handler: Handler, delivery: Delivery, max_attempts: int) -> None:
@@ -92,7 +92,7 @@ class Round:
         self._batch: list[Entry] = []
         self._committed = False
         self._last: Place | None = None
-        self._tried: set[str] = set()  # one attempt in a round, under however many names a message lies
+        self._tried: set[str] = set()  # one attempt per round, even if a message has several names
         self._claims: list[Claim] = []
         self._met: dict[str, float] = {}
         self._began = 0.0
@@ -100,17 +100,17 @@ class Round:
         self._has_stood_back = False
 
     def run(self, limit: int | None) -> None:
-        """Handle the messages that wait, `limit` of them at most.
+        """Handle the pending messages, at most `limit`.
 
         Raises:
-            Locked, StorageFailed: the ledger could not be written; what was handled since the last batch may be
-                delivered again.
+            Locked, StorageFailed: the ledger could not be written; messages handled since the last batch may
+            be delivered again.
         """
         try:
             self._pass(limit)
             while self._may_grow(limit) and self._more_came():
                 self._pass(limit)
-        finally:  # what was handled is written down, whatever ends the loop: an interrupt too
+        finally:  # results are written whatever ends the loop, even an interrupt
             try:
                 self._commit()
                 self._box.attempts.flush()
@@ -119,7 +119,7 @@ class Round:
                 self._box.met = self._met
 
     def _pass(self, limit: int | None) -> None:
-        # Who comes late, with an older name, waits for the next round.
+        # A late message with an older name waits for the next round.
         for place in self._box.folders.queue(self._last):
             if limit is not None and self._handled >= limit:
                 break
@@ -127,14 +127,14 @@ class Round:
             self._visit(place)
 
     def _may_grow(self, limit: int | None) -> bool:
-        """True while what has come meanwhile may share the flush of the first batch; the rest is for later rounds."""
+        """True while messages that arrive may share the flush of the first batch; the rest is for later rounds."""
         full = limit is not None and self._handled >= limit
         return bool(self._batch) and not (self._committed or self._once or full or self._is_due())
 
     def _more_came(self) -> bool:
-        """Whether there is more for the first batch: it waits for company only while messages keep coming.
+        """Whether to wait for more before the first batch is written: only while messages keep arriving.
 
-        Of a message that came alone, its sender may be waiting for the answer.
+        The sender of a single message may be waiting for the answer.
         """
         if self._box.look_again():
             self._is_busy = True
@@ -158,10 +158,10 @@ class Round:
             self._commit()
 
     def _claim(self, place: Place) -> Claim | None:
-        """The claim, if the message is ours now. Its last owner wrote down what became of it before letting go."""
+        """The lock, if the message is ours now. Its last owner wrote its result before the release."""
         try:
             claim = Claim.take(self._box.fs, place.path)
-        except FileNotFoundError:  # somebody took it away, as `quarantine` does: nobody will apply it
+        except FileNotFoundError:  # it was moved, as by `quarantine`, and will not be applied
             self._box.folders.leave(place)
             return None
         except StorageFailed as error:
@@ -178,7 +178,7 @@ class Round:
         return claim
 
     def _stand_back(self, place: Place) -> None:
-        """Another process has a message: let it write down what it has, once, rather than try all that it claimed."""
+        """Another process holds a message: let it write its results, once, instead of trying all its messages."""
         now = time.monotonic()
         since = self._met[place.path] = self._box.met.get(place.path, now)
         if now - since < SLOW and not (self._batch or self._has_stood_back):
@@ -187,7 +187,7 @@ class Round:
             self._box.learn()
 
     def _deliver(self, place: Place, fd: int | None = None) -> bool:
-        """Read the message and give it to the handler; True if there is something to write down."""
+        """Read the message and call the handler; True if there is something to write."""
         crumb = self._box.read(place, fd)
         if crumb is None:
             return False
@@ -210,7 +210,7 @@ class Round:
         self._handled += 1
         try:
             result = _storable(self._handler(message))
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is an attempt that failed
+        except Exception as error:  # noqa: BLE001 - any exception of a handler is a failed attempt
             self._fail(place, known, error)
             return False
         if not self._batch:
@@ -222,8 +222,8 @@ class Round:
         return len(self._batch) >= LINES or time.monotonic() - self._began >= SECONDS
 
     def _commit(self) -> None:
-        """Write down what was handled; it counts once it is durable."""
-        batch, self._batch = self._batch, []  # one that fails is not written a second time
+        """Write the results; a message counts as applied once they are durable."""
+        batch, self._batch = self._batch, []  # a failed batch is not written again
         if batch:
             self._committed = True
             self.applied += self._box.ledger.append(batch)
@@ -247,26 +247,26 @@ class Round:
         self.problems.append(dead_letter(place.path, attempts, error, self._box.named))
 
     def _set_down(self, place: Place, crumb: Crumb) -> None:
-        """A file that is no message: waited for while it is young or may not be read, told of once when it is not."""
+        """Handle an invalid message file: wait while it is young or unreadable, else report it once."""
         if crumb.unfinished:
             self.unwritten += 1
             return
         if any(found.code == "unreadable_file" for found in crumb.problems):
             self.unread += (
                 crumb.problems
-            )  # its version says nothing: who lets it be read changes neither size nor time
+            )  # its version is useless: a change of permissions changes neither size nor time
             return
-        # Read again after its size and time are taken: a producer may have finished it since it was read, and the
-        # finished file must not be remembered as the bad one.
+        # Read again after its size and time are taken: a producer may have completed it since it was read,
+        # and the complete file must not be recorded as the bad one.
         mark, again = mark_of(self._box.fs, place), self._box.read(place)
         if mark is None or again is None or again != crumb:
-            return  # the next look sees what became of it
+            return  # the next pass checks it again
         self.problems += crumb.problems
         self._box.attempts.mark_bad(place.file, mark, crumb.problems[0].message)
 
 
 def _storable(result: object) -> dict[str, Any] | None:
-    """What a handler returned, as it goes into the log.
+    """The result of a handler, as it is logged.
 
     Raises:
         Invalid: it is neither a dict nor None.

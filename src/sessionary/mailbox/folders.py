@@ -1,20 +1,20 @@
-"""Which messages wait: the folders of a mailbox, looked at as cheaply as it can be done without missing anything.
+"""Find pending messages in the folders of a mailbox, as cheaply as possible without missing any.
 
-A message is a file in a folder that is named by a number, and it is never changed, moved or taken away. So all that
-can happen to such a folder is that names come, and that shows in its times (both count: the mtime can be set back). A
-poll of an idle mailbox asks for these times, one stat for each folder, and lists nothing, however many messages lie
-there.
+A message is a file in a folder that is named by a number, and it is never changed, moved or removed. So such
+a folder only gains names, which changes its times (both count: the mtime can be set back). A poll of an idle
+mailbox reads these times, one stat for each folder, and lists nothing, however many messages there are.
 
-File times advance in ticks. A name that is created in the tick of our listing, but after it, does not change them
-again; so a listing counts only if the folder had been left alone for two seconds before it, and is repeated otherwise.
+File times advance in ticks. A name that is created in the tick of our listing, but after it, does not change
+them again; so a listing is final only if the folder was unchanged for two seconds before it, and is repeated
+otherwise.
 
-What has been listed and is not known to be done with stands in one queue, in order. Whether it is done with is for
-the caller to know; it says so by a name, and the queue never looks into a file. What one call costs follows what has
-changed, not how many wait.
+Listed messages that are not known to be done are in one queue, in order. The caller knows which are done, and
+reports them by name; the queue never reads a file. The cost of a call follows what has changed, not the
+number of pending messages.
 
-A name is that of one message, for all time; only where two devices have made a message under one name, each of these
-is given a name of its own, and the name that both had is free again. It says nothing any more: what lies under it is
-read, whatever was done with it before.
+A name identifies one message for ever; only if two devices have created a message under one name, each of
+these is renamed, and the contested name is free again. Such a name proves nothing any more: its file is
+always read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Place(NamedTuple):
-    """Where a message lies. Places sort as their messages are to be applied: by name, which is a time, then by depth.
+    """The place of a message. Places sort in the order of application: by name, which is a time, then by depth.
 
     Attributes:
         name: the file name.
         depth: the number of the folder.
-        label: the folder as it is written in the ledger: ``0``, or the way to a stray one.
+        label: the folder as written in the ledger: ``0``, or the path of a legacy one.
         path: the file.
     """
 
@@ -49,12 +49,12 @@ class Place(NamedTuple):
 
     @property
     def file(self) -> str:
-        """``<depth>/<name>``, by which the ledger knows the message."""
+        """``<depth>/<name>``, which identifies the message in the ledger."""
         return f"{self.label}/{self.name}"
 
 
 _Waiting = tuple[str, int, str]
-"""A place in the queue: name, depth and label. Most leave it before anybody wants to know more."""
+"""A queued place: name, depth and label. The path is built on demand."""
 
 
 def _key(place: Place) -> _Waiting:
@@ -65,7 +65,7 @@ _UNLISTED = (-1, -1, -1)
 
 
 class _Listed:
-    """A folder, and what it was when its names were read."""
+    """A folder, and its version when its names were read."""
 
     __slots__ = ("_fs", "_now", "_state", "path", "settled")
 
@@ -80,7 +80,7 @@ class _Listed:
         """Names that may be new.
 
         Raises:
-            StorageFailed: it cannot be read. A folder that is not there has no names.
+            StorageFailed: it cannot be read. A missing folder has no names.
         """
         try:
             found = self._fs.stat(self.path)
@@ -101,7 +101,7 @@ class _Listed:
         return names
 
     def forget(self) -> None:
-        """List it again the next time."""
+        """Force a listing at the next call."""
         self._state = _UNLISTED
         self.settled = False
 
@@ -121,19 +121,19 @@ class _Depth(_Listed):
 
 
 class Root(NamedTuple):
-    """A `breadcrumbs` folder, and what its depth folders are called in the ledger beside their number."""
+    """A `breadcrumbs` folder, and the labels of its depth folders in the ledger besides their numbers."""
 
     path: str
     prefix: str = ""
 
 
 class Folders:
-    """The queue of messages that lie in the folders of one mailbox.
+    """The queue of messages in the folders of one mailbox.
 
     Args:
-        roots: the `breadcrumbs` folders; they may not be there yet.
+        roots: the `breadcrumbs` folders; they may not exist yet.
         is_message: whether a name can be that of a message.
-        depth_of: the number that the name of a folder stands for, None if it is no such folder.
+        depth_of: the number in the name of a folder, None if it is not a depth folder.
         fs: the file system.
         now: the time, in seconds since 1970.
     """
@@ -152,24 +152,24 @@ class Folders:
         self._now = now
         self._roots = [(root, _Listed(root.path, fs, now)) for root in roots]
         self._depths: dict[str, _Depth] = {}
-        # Sorted; what the depths do not have as queued any more is passed over.
+        # Sorted; entries that are no longer queued are skipped.
         self._queue: list[_Waiting] = []
         self._first = 0
 
     def paths(self) -> list[str]:
-        """Every folder in which something may happen."""
+        """Every folder that may change."""
         return [root.path for root, _ in self._roots] + [depth.path for depth in self._depths.values()]
 
     @property
     def waiting(self) -> int:
-        """How many files stand in the queue."""
+        """Number of queued files."""
         return sum(len(depth.queued) for depth in self._depths.values())
 
     def refresh(self, done: dict[str, set[str]]) -> bool:
-        """Look for new names; True if the queue has grown.
+        """Read new names; True if the queue has grown.
 
         Args:
-            done: the names that need no place in the queue, by label.
+            done: the names that need not be queued, by label.
 
         Raises:
             StorageFailed: a folder cannot be read.
@@ -189,14 +189,14 @@ class Folders:
         return True
 
     def queue(self, after: Place | None = None) -> Iterator[Place]:
-        """The messages in order, those behind a place, as they stand in the queue when their turn comes."""
+        """The messages in order, those after a place, as queued when their turn comes."""
         while self._queue and self._placed(self._queue[self._first]) is None:
             self._first += 1
             if self._first == len(self._queue):
                 self._queue.clear()
                 self._first = 0
         first = self._first if after is None else max(self._first, bisect_right(self._queue, _key(after)))
-        before = None  # a name that is contested comes again with each listing
+        before = None  # a contested name is listed again each time
         for waiting in self._queue[first:]:
             place = None if waiting == before else self._placed(waiting)
             before = waiting
@@ -204,33 +204,33 @@ class Folders:
                 yield place
 
     def queued(self, file: str) -> Place | None:
-        """The place of a file, by ``<depth>/<name>``, if it stands in the queue."""
+        """The place of a file, by ``<depth>/<name>``, if it is queued."""
         label, _, name = file.rpartition("/")
         depth = self._depths.get(label)
         return None if depth is None else self._placed((name, depth.depth, label))
 
     def is_contested(self, place: Place) -> bool:
-        """True if several messages had the name, so that nothing can be concluded from it."""
+        """True if several messages had the name, so that it proves nothing."""
         return place.name in self._depths[place.label].contested
 
     def done(self, label: str, names: Iterable[str]) -> None:
-        """The messages of these names were applied: they leave the queue."""
+        """Remove the messages with these names, which were applied, from the queue."""
         depth = self._depths.get(label)
         if depth is not None:
             depth.queued.difference_update(names)
 
     def ignore(self, place: Place) -> None:
-        """The message leaves the queue, and does not come back to it with another listing."""
+        """Remove a message from the queue for good."""
         self.done(place.label, (place.name,))
         self._depths[place.label].ignored.add(place.name)
 
     def leave(self, place: Place) -> None:
-        """The file leaves the queue, until another listing shows it."""
+        """Remove a file from the queue until the next listing."""
         self.done(place.label, (place.name,))
         self._queue.remove(_key(place))
 
     def forget(self) -> None:
-        """Begin anew: what was done with may not be so any more."""
+        """Start again: earlier results may be void."""
         self._queue.clear()
         self._first = 0
         for depth in self._depths.values():
@@ -239,7 +239,7 @@ class Folders:
             depth.forget()
 
     def _placed(self, waiting: _Waiting) -> Place | None:
-        """Where a message lies that stands in the queue; None if it is done with."""
+        """The place of a queued message; None if it is done."""
         name, number, label = waiting
         depth = self._depths[label]
         return Place(name, number, label, f"{depth.path}{os.sep}{name}") if name in depth.queued else None

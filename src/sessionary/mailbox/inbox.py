@@ -1,4 +1,4 @@
-"""The loop of a worker: apply what comes to a session until told to stop."""
+"""The loop of a worker: apply the messages of a session until stopped."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def run_inbox(
     shared: bool = False,
     tell: Callable[[Report], object] | None = None,
 ) -> int:
-    """Apply the messages of a session as they come; returns how many were applied.
+    """Apply the messages of a session as they arrive; return the number applied.
 
-    Messages that wait are applied at once, each new one as soon as the system tells of it, and every `interval`
-    seconds it is looked whether something came unannounced. In between the process sleeps.
+    Pending messages are applied at once, new ones as soon as the system notifies of them; every `interval`
+    seconds the folders are polled. In between the process sleeps.
 
     Args:
         session_id: the session: its id, the beginning of its id, or ``latest``.
         apply: as the handler of `Mailbox.consume`.
-        interval: seconds between two looks, not less than 0.1; also the pause before a failed message is tried again.
-        stop: an event, or a function, that ends the loop; without one it ends by an exception alone.
-        base_path: where the sessions lie, by default `docs/sessions` of the current folder.
-        consumer: whose ledger.
-        shared: whether others may work under that name at the same time.
-        tell: is given each report that has something to tell.
+        interval: seconds between two polls, at least 0.1; also the pause before a failed message is retried.
+        stop: an event, or a function, that ends the loop; without one it ends only by an exception.
+        base_path: the folder of the sessions, by default `docs/sessions` of the current folder.
+        consumer: the consumer, and its ledger.
+        shared: whether other processes may work under that name at the same time.
+        tell: called with each report that has problems.
 
-    Durability: as `Mailbox.consume`: what was applied is, and whatever ends the loop ends it between two messages.
+    Durability: as `Mailbox.consume`: applied messages are durable, and the loop always ends between two messages.
 
     Raises:
-        InvalidId: the id, or the name of the consumer, cannot be one.
-        NotFound: there is no such session.
-        AmbiguousId: several sessions begin so.
+        InvalidId: the id, or the name of the consumer, is not valid.
+        NotFound: the session does not exist.
+        AmbiguousId: several sessions match.
         Locked: another process works as this consumer.
         StorageFailed: the disk refused.
     """

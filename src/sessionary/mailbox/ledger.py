@@ -1,13 +1,13 @@
 """The ledger of a consumer: the log of the work session, in which one line is both effect and acknowledgment.
 
-There is no moment between "applied" and "acknowledged", because there is no second write. A line either is in the
-log or is not; whoever comes after a crash reads which, by the ids and names on the lines, and goes on with the rest.
-Nothing else is remembered anywhere: no position, no time of the last message, no mark on the message itself. So a
-message that comes late, with an older stamp or in another folder, is as new as any other.
+There is no moment between "applied" and "acknowledged", because there is no second write. After a crash the
+ids and names on the lines show which messages were applied, and the rest is delivered. There is no other
+state: no position, no time of the last message, no mark on the message itself. So a late message, with an
+older stamp or in another folder, is as new as any other.
 
-Lines are appended under the lock of the session. Whoever holds it reads first what others have appended meanwhile,
-and leaves out what is there already. That, and not the lock of the consumer, is what keeps a message from being
-applied twice in the log.
+Lines are appended under the lock of the session. The holder first reads what others have appended meanwhile,
+and skips what is already there. That, and not the lock of the consumer, prevents a message from being applied
+twice in the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sessionary.model import Problem, Severity
 
 
 class _Applied(msgspec.Struct):
-    """What a line of the log says of a message; the rest of the line is not even decoded."""
+    """The fields of a log line that identify a message; the rest of the line is not decoded."""
 
     breadcrumb_id: str | None = None
     file: str | None = None
@@ -42,7 +42,7 @@ _read_lines = _decoder.decode_lines
 
 
 class Entry(NamedTuple):
-    """One message that was handled and is to be written down.
+    """A handled message, to be logged.
 
     Attributes:
         breadcrumb_id: its id.
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
 
 
 def entry(breadcrumb_id: str, file: str, result: Any, applied_at: datetime) -> Entry:
-    """The entry for a message. `result` is a dict that was sanitised, or None."""
+    """The entry for a message. `result` is a sanitised dict, or None."""
     record = {
         "breadcrumb_id": breadcrumb_id,
         "file": file,
@@ -67,28 +67,28 @@ def entry(breadcrumb_id: str, file: str, result: Any, applied_at: datetime) -> E
 
 
 def stamp(moment: datetime) -> str:
-    """A time as our files have it: ISO 8601, UTC, microseconds."""
+    """A time in the format of our files: ISO 8601, UTC, microseconds."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 class Ledger:
-    """What one consumer has applied.
+    """The messages that one consumer has applied.
 
     Args:
         path: the file.
         lock: the lock of the session, under which lines are appended.
         fs: the file system.
-        now: the time, for the name of torn bytes.
-        applied: is told the names, and the label, of the messages that the ledger turns out to hold.
-        written: is given the entries that this process has appended, once they are durable.
-        named: the session and the consumer, as a command line names them.
+        now: the clock, for the names of truncated bytes.
+        applied: called with the names, and the label, of messages found in the ledger.
+        written: called with the entries that this process has appended, once they are durable.
+        named: the session and the consumer, as on a command line.
 
     Attributes:
         path: the file.
-        ids: the ids of the messages applied.
-        names: their file names, by the label of the folder they lie in.
-        restarts: grows when the file was replaced by another one, so that names may have gone.
-        problems: lines that cannot be read, as long as they are there.
+        ids: the ids of applied messages.
+        names: their file names, by the label of their folder.
+        restarts: incremented when the file was replaced, so that names may be gone.
+        problems: the unreadable lines, as long as they exist.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Ledger:
 
     @property
     def restarts(self) -> int:
-        """How often the file was replaced by another."""
+        """Number of times that the file was replaced."""
         return self._followed.restarts
 
     @property
     def is_there(self) -> bool:
-        """True if there was a log at the last look."""
+        """True if the log existed at the last refresh."""
         return self._followed.found is not None
 
     def holds(self, label: str, name: str) -> bool:
@@ -129,7 +129,7 @@ class Ledger:
         return name in self.names.get(label, ())
 
     def refresh(self) -> bool:
-        """Read what has been appended since the last time; True if there was anything. Takes no lock.
+        """Read new lines; True if there were any. Takes no lock.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -144,14 +144,14 @@ class Ledger:
         return changed or self.restarts != before
 
     def append(self, entries: Sequence[Entry]) -> int:
-        """Write down messages that were handled; returns how many were not there already.
+        """Log handled messages; return how many were not logged yet.
 
-        Durability: when this returns, all of them survive a power cut. If it does not return, a reader finds none
-        of them, or the first few; what is not there is delivered again.
+        Durability: when this returns, all of them survive a power cut. If it does not return, a reader finds
+        none of them, or the first few; the others are delivered again.
 
         Raises:
-            Locked: somebody held the session all the time.
-            StorageFailed: the disk refused; with ``outcome="unknown"`` they may be there or not.
+            Locked: another process held the session for the whole time.
+            StorageFailed: the disk refused; with ``outcome="unknown"`` they may be logged or not.
         """
         self._lock.acquire()
         try:
@@ -159,7 +159,7 @@ class Ledger:
             fresh = [new for new in entries if new.breadcrumb_id not in self.ids]
             self._journal.append(b"".join(new.line for new in fresh), self._followed.found)
             self._remember(fresh)
-            # One that others wrote down under another name is done with under this one too.
+            # A message that another process logged under another name is done under this one too.
             self._add_all(entries)
             state = self._followed.state
         finally:
@@ -170,17 +170,17 @@ class Ledger:
         return len(fresh)
 
     def drop_damage(self, now: datetime) -> int:
-        """Take the lines that cannot be read out of the ledger; returns how many these are.
+        """Remove the unreadable lines from the ledger; return their number.
 
-        A line that can be read with U+FFFD in the place of bytes that are not UTF-8 stays so, unless another line
-        acknowledges the same message. The whole file as it was is kept beside it, as ``<name>.corrupt-<time>``.
+        A line that can be read with U+FFFD in place of invalid UTF-8 is kept so, unless another line
+        acknowledges the same message. The old file is kept as ``<name>.corrupt-<time>``.
 
-        Durability: as `atomic.replace`: cut off, the ledger is the old one or the new one.
+        Durability: as `atomic.replace`: if interrupted, the ledger is the old one or the new one.
 
         Raises:
             Locked, StorageFailed: as `append`.
         """
-        self.append(())  # ends a last line that lacks its newline, or sets half of one aside
+        self.append(())  # ends a last line without newline, or sets half a line aside
         self._lock.acquire()
         try:
             self.refresh()
@@ -201,14 +201,14 @@ class Ledger:
         return len(damaged)
 
     def _readable(self, line: bytes) -> bytes | None:
-        """A damaged line with U+FFFD in the place of its bad bytes; None if that is no record, or is there already."""
+        """A damaged line with U+FFFD in place of its bad bytes; None if that is not a record, or already known."""
         record = replaced(line)
         return None if record is None or record.get("breadcrumb_id") in self.ids else encode_line(record)
 
     def settle(self) -> None:
-        """Make durable what others wrote and perhaps died before they could flush it.
+        """Flush lines of other processes, which may have died before their flush.
 
-        Whoever is told that a message was applied may rely on it, whoever wrote the line.
+        A message reported as applied must be durable, whichever process wrote the line.
 
         Raises:
             Locked, StorageFailed: as `append`.
@@ -217,11 +217,11 @@ class Ledger:
             self.append(())
 
     def close(self) -> None:
-        """Give the descriptor back; the next append opens the file again."""
+        """Close the file; the next append opens it again."""
         self._journal.close()
 
     def _remember(self, fresh: Sequence[Entry]) -> None:
-        """Know what was appended; read it back only if something else came with it."""
+        """Register what was appended; read it back only if other lines came with it."""
         length = sum(len(new.line) for new in fresh)
         if not self._followed.skip(self._journal.stat(), length, len(fresh)):
             self.refresh()
@@ -232,7 +232,7 @@ class Ledger:
         self.problems.clear()
 
     def _take_all(self, piece: Piece) -> None:
-        """Take what was appended: at once where each line is plainly one object, as nearly always."""
+        """Parse appended lines: with a fast path if each is plainly one object, the usual case."""
         count = object_lines(piece.data)
         if count:
             try:
@@ -251,7 +251,7 @@ class Ledger:
         except REFUSED:
             applied = self._decipher(line)
         if applied.breadcrumb_id is None:
-            return  # whatever else somebody wrote into the log of the session
+            return  # other lines in the log of the session
         self._add_all([applied])
 
     def _add_all(self, applied: Sequence[_Applied | Entry]) -> None:
@@ -266,7 +266,7 @@ class Ledger:
             self._applied(label, some)
 
     def _decipher(self, line: Line) -> _Applied:
-        """A line that the fast reader refuses: odd JSON that Python reads, or damage, which is told."""
+        """A line that the fast parser refuses: unusual JSON, or damage, which is reported."""
         try:
             record = decode(line.raw)
         except Undecodable as error:
@@ -285,7 +285,7 @@ def _damaged(path: str, line: Line, why: str, named: str) -> Problem:
         path,
         line.number,
         line.byte,
-        f"a line of the log cannot be read ({why}); if it acknowledged a message, that one is delivered again",
-        f"`sessionary work ledger restore {named}` sets it aside, and puts back what the copy of the log has",
+        f"a line of the log cannot be read ({why}); if it acknowledged a message, that is delivered again",
+        f"`sessionary work ledger restore {named}` sets it aside, and restores it from the copy of the log if possible",
         len(line.raw),
     )

@@ -1,9 +1,9 @@
-"""A copy of what a ledger says, in the user's state folder: it shows when the ledger itself has gone back.
+"""A copy of the ledger in the user's state folder, which reveals when the ledger itself has lost lines.
 
-A session lies in a project, and with it its ledger: a switch of branches, `git stash -u` or a restored backup takes
-lines out of it, and every message of those would be applied a second time. The copy does not go back with it. It is
-written after the ledger is durable, so it never knows of more than was applied here, and it is not flushed: after a
-power cut it may know less, and is brought up again. Where there is no copy, nothing is checked.
+A session is part of a project, and so is its ledger: a switch of branches, `git stash -u` or a restored
+backup removes lines from it, and all their messages would be applied a second time. The copy is not affected.
+It is written after the ledger is durable, so it never has more than was applied here, and it is not flushed:
+after a power cut it may lack lines, and is completed again. Without a copy, nothing is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def copied(state: str, fs: Fs = OS_FS) -> list[str]:
-    """The paths of the ledgers that have a copy here. A copy that cannot be read names none."""
+    """The paths of the ledgers with a copy here. An unreadable copy names none."""
     folder = os.path.join(state, FOLDER)
     try:
         names = fs.listdir(folder)
@@ -41,7 +41,7 @@ def copied(state: str, fs: Fs = OS_FS) -> list[str]:
 
 
 def _ledger_of(path: str, fs: Fs) -> str | None:
-    """The ledger of which a file is the copy, by its first line."""
+    """The ledger of a copy, from its first line."""
     try:
         fd = fs.open(path, READ)
         try:
@@ -61,7 +61,7 @@ class LedgerCopy:
     Args:
         state: our folder in the state of the user.
         ledger: the ledger.
-        lock: the lock of the session: two processes may add to the copy.
+        lock: the lock of the session: two processes may append to the copy.
         fs: the file system.
 
     Attributes:
@@ -79,7 +79,7 @@ class LedgerCopy:
         self._checked = -1
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Write down what the ledger has durably. A copy that cannot be written is done without."""
+        """Copy the durable lines of the ledger. A failure is ignored."""
         lines = b"".join(new.line for new in entries if new.breadcrumb_id not in self._known.ids)
         if not lines:
             return
@@ -97,7 +97,7 @@ class LedgerCopy:
             _log.debug("no copy of the ledger is kept: %s", error)
 
     def missing(self) -> set[str]:
-        """The ids of messages that were applied here and that the ledger no longer has.
+        """The ids of messages that were applied here and are missing in the ledger.
 
         Raises:
             StorageFailed: the ledger cannot be read.
@@ -108,15 +108,15 @@ class LedgerCopy:
             _log.debug("the copy of the ledger cannot be read: %s", error)
             return set()
         if missing := self._known.ids - self._ledger.ids:
-            self._ledger.refresh()  # behind the copy: another process may have applied them since it was read
+            self._ledger.refresh()  # after the copy was read: another process may have applied them since
             missing = self._known.ids - self._ledger.ids
         return missing
 
     def check(self, named: str) -> None:
-        """Refuse a ledger that knows less than its copy. One that knows more is copied; once for each state of it.
+        """Refuse a ledger that has less than its copy. One that has more is copied; once for each version of it.
 
         Raises:
-            Conflict: it has gone back.
+            Conflict: it has lost lines.
             StorageFailed: the ledger cannot be read.
         """
         if self._checked == self._ledger.restarts:
@@ -136,7 +136,7 @@ class LedgerCopy:
         self._checked = self._ledger.restarts
 
     def lost(self) -> list[Entry]:
-        """The entries that the ledger no longer has, to be appended to it.
+        """The entries that are missing in the ledger, to be appended to it.
 
         Raises:
             StorageFailed: the copy cannot be read.
@@ -145,7 +145,7 @@ class LedgerCopy:
         return list(_entries_without(self._fs, self.path, self._ledger.ids))
 
     def accept(self, now: datetime) -> None:
-        """Begin a new copy with what the ledger has. The old one is kept beside it.
+        """Start a new copy with the content of the ledger. The old one is kept beside it.
 
         Raises:
             StorageFailed: the disk refused.
@@ -158,17 +158,17 @@ class LedgerCopy:
         self._bring_up()
 
     def close(self) -> None:
-        """Give the descriptor back; the next line opens the file again."""
+        """Close the file; the next line opens it again."""
         self._journal.close()
 
     def _bring_up(self) -> None:
-        """Copy the lines that have come to the ledger by another way: from another device, or before a crash."""
+        """Copy lines that reached the ledger otherwise: from another device, or before a crash."""
         if self._ledger.ids - self._known.ids:
             self.add(_entries_without(self._fs, self._ledger.path, self._known.ids))
 
 
 def _entries_without(fs: Fs, path: str, known: set[str]) -> Iterator[Entry]:
-    """The lines of a ledger that acknowledge messages which are not known."""
+    """The lines of a ledger that acknowledge unknown messages."""
     follower = Follower(path, fs, unended=True)
     if not follower.changed():
         return

@@ -1,8 +1,8 @@
-"""Messages that lie where the original puts them: those of a nested session in a folder of its id at the top.
+"""Messages of nested sessions in the places that Maestro uses: a folder of the session's id at the top.
 
-The original nests the document of a child into its parent, but writes breadcrumbs to `<root>/<child>/breadcrumbs`, and
-a grandchild it puts into `<root>/<child>/<grandchild>`, where the child itself is not. Both exist in real trees, so a
-mailbox looks into both places.
+Maestro nests the document of a child in its parent, but writes breadcrumbs to `<root>/<child>/breadcrumbs`,
+and puts a grandchild into `<root>/<child>/<grandchild>`, where the child itself is not. Both exist in real
+trees, so a mailbox reads both places.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sessionary.mailbox.folders import Root
 
 
 def roots_of(folder: str, top: str) -> list[Root]:
-    """The `breadcrumbs` folders of the session in a folder: its own, and where it is nested the stray one.
+    """The `breadcrumbs` folders of the session in a folder: its own, and the legacy one if it is nested.
 
-    `top` is the folder that holds all sessions of its tree.
+    `top` is the folder that contains all sessions of its tree.
     """
     own = os.path.join(folder, BREADCRUMBS)
     stray = os.path.join(top, os.path.basename(folder), BREADCRUMBS)

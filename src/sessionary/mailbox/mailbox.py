@@ -1,7 +1,7 @@
-"""The mailbox of a work session: every message applied exactly once, whatever crashes.
+"""The mailbox of a work session: every message is applied exactly once, despite crashes.
 
-Producers leave messages as files in the folders of the session and never touch them again. A consumer applies each
-one to its log. Nobody tells the other anything but by these files, so any number of both may come and go.
+Producers write messages as files to the folders of the session and never change them. A consumer applies each
+one to its log. They communicate only by these files, so any number of both can run at any time.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ INTERVAL = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one call of `consume` did.
+    """The result of one call of `consume`.
 
     Attributes:
-        applied: messages that are in the log now and were not before, durably.
-        pending: messages that wait: those behind the limit, those whose handler raised, those that others have
-            claimed, and what has come meanwhile.
-        problems: what is to be told: failed attempts, dead letters; once for each consumer, files that are no messages
-            and damage in the log; and once for each `Mailbox`, files that may not be read.
+        applied: number of messages newly logged, durably.
+        pending: number of messages left: those beyond the limit, failed ones, those held by other processes,
+        and new arrivals.
+        problems: failed attempts, dead letters; once for each consumer, invalid message files and damage in
+        the log; and once for each `Mailbox`, unreadable files.
         failures: the exceptions of the handler.
-        unwritten: files whose producers may still be writing.
-        bad: files that are no messages, as ``<depth>/<name>``, those too that an earlier call has told of.
-        damaged: lines of the log that cannot be read, those too that an earlier call has told of.
+        unwritten: number of files that may be incomplete.
+        bad: invalid message files, as ``<depth>/<name>``, including those reported by an earlier call.
+        damaged: number of unreadable lines of the log, including those reported by an earlier call.
     """
 
     applied: int
@@ -62,18 +62,18 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a consumer stands.
+    """The state of a consumer.
 
     Attributes:
         consumer: its name.
-        applied: messages in its log.
-        pending: messages that wait.
-        unwritten: files whose producers may still be writing.
-        failing: how often the handler has failed, by the id of a message that waits.
+        applied: number of messages in its log.
+        pending: number of pending messages.
+        unwritten: number of files that may be incomplete.
+        failing: number of failures, by the id of a pending message.
         dead: messages that were given up.
-        bad: files that are no messages, as ``<depth>/<name>``.
-        worker: who consumes at this moment, as far as the system tells; empty if nobody does.
-        problems: what is wrong with files and log.
+        bad: invalid message files, as ``<depth>/<name>``.
+        worker: the process that is consuming now, as far as known; empty if there is none.
+        problems: problems of files and log.
     """
 
     consumer: str
@@ -88,20 +88,20 @@ class Status:
 
 
 class Mailbox:
-    """The messages of one work session, as one consumer sees them.
+    """The messages of one work session, for one consumer.
 
     Args:
         session_dir: the folder of the session, with `session.json` and `breadcrumbs/` in it.
-        consumer: whose ledger; ``work`` is the log of the session itself, ``log.jsonl``.
-        shared: whether several processes may consume under this name at once. Each claims message by message, and
-            nothing is promised of the order in which these are applied.
+        consumer: the consumer; ``work`` has the log of the session itself, ``log.jsonl``, as its ledger.
+        shared: whether several processes may consume under this name at once. Each locks message by message,
+        and the order of application is not guaranteed.
 
-    Not for several threads: give each its own.
+    Not thread-safe: use one for each thread.
 
     Raises:
-        InvalidId: the consumer's name cannot be one.
-        NotFound: there is no such folder.
-        StorageFailed: the document of the session, which says where its messages may lie, cannot be read.
+        InvalidId: the consumer's name is not valid.
+        NotFound: the folder does not exist.
+        StorageFailed: the document of the session, which determines its message folders, cannot be read.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Mailbox:
         now: Callable[[], datetime] | None = None,
         state: str | None = None,
     ) -> Self:
-        """A mailbox over another file system seam or clock: for proofs and doubles.
+        """A mailbox over another file system or clock, for tests.
 
         Without `state`, our folder in the user's state, no copy of the ledger is kept.
         """
@@ -140,38 +140,38 @@ class Mailbox:
         max_attempts: int = ATTEMPTS,
         take_over: bool = False,
     ) -> Report:
-        """Give each message that waits to the handler, in order, and write what it returns into the log.
+        """Call the handler for each pending message, in order, and log what it returns.
 
-        The handler gets a `Breadcrumb` and returns a dict or None. If it raises, the message stays pending and is
-        tried again by the next call, `max_attempts` times in all; those behind it are applied meanwhile. Its
-        effects on anything but the log may be repeated by a crash: ``breadcrumb_id`` is the key by which the other
-        side can tell. With ``delivery="at_most_once"`` nothing is ever repeated, and what a crash cuts off is given
-        up.
+        The handler gets a `Breadcrumb` and returns a dict or None. If it raises, the message stays pending
+        and the next call retries it, `max_attempts` times in all; later messages are applied meanwhile. After
+        a crash its effects outside of the log may be repeated: ``breadcrumb_id`` is the key for
+        deduplication. With ``delivery="at_most_once"`` nothing is repeated, and a message interrupted by a
+        crash is given up.
 
         Args:
             handler: called with one breadcrumb.
-            limit: handle at most so many messages.
+            limit: maximum number of messages.
             timeout: seconds to wait for another process of this consumer to finish.
-            delivery: ``at_least_once`` or ``at_most_once``: what a crash does to a message that is being handled.
-            max_attempts: after so many failures a message becomes a dead letter.
-            take_over: consume here from now on, though another device does so far. What it applies before it hears of
-                that is applied twice; see docs/formats/sync.md.
+            delivery: ``at_least_once`` or ``at_most_once``: the effect of a crash on a message that is being handled.
+            max_attempts: number of failures after which a message becomes a dead letter.
+            take_over: consume on this device from now on, in place of another one. What that one applies
+            before it learns of this is applied twice; see docs/formats/sync.md.
 
-        Durability: what counts as applied survives a power cut, and is in the log exactly once. If the call does
-        not return, some of the messages are applied, each whole, and the others are delivered again.
+        Durability: applied messages survive a power cut, and are in the log exactly once. If the call does
+        not return, some of the messages are applied completely, and the others are delivered again.
 
         Raises:
-            Invalid: an argument makes no sense.
-            Conflict: another device consumes this mailbox, and this one is not to take over; or the ledger has gone
-                back, and what it no longer has would be applied again (see `restore_ledger` and `accept_ledger`).
-            Locked: another process of this consumer worked all the time.
-            NotFound: the session has been moved or removed; what was handled and not written down yet is delivered
-                again by whoever opens it where it lies now.
-            StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or not, and
-                the next call finds out.
+            Invalid: an argument is not valid.
+            Conflict: another device consumes this mailbox, and `take_over` is False; or the ledger has lost
+            lines, whose messages would be applied again (see `restore_ledger` and `accept_ledger`).
+            Locked: another process of this consumer worked for the whole time.
+            NotFound: the session has been moved or removed; messages that were handled but not logged yet are
+            delivered again in its new place.
+            StorageFailed: the disk refused; with ``outcome="unknown"`` the last messages may be applied or
+            not, which the next call determines.
         """
         if max_attempts < 1 or (limit is not None and limit < 0):
-            raise Invalid("limit and max_attempts count messages and attempts", operation="consume")
+            raise Invalid("limit and max_attempts must be positive", operation="consume")
         turn = Round(self._box, handler, check_delivery(delivery), max_attempts)
         if take_over:
             ledger_owner.take_over(self._box.ledger.path, self._box.fs)
@@ -196,9 +196,9 @@ class Mailbox:
         )
 
     def pending(self) -> list[Breadcrumb]:
-        """The messages that are not applied yet, in order. Takes no lock and changes nothing.
+        """The pending messages, in order. Takes no lock and changes nothing.
 
-        What cannot be read is not among them; `status` tells of it.
+        Unreadable ones are not included; `status` reports them.
 
         Raises:
             NotFound: the session has been moved or removed.
@@ -207,7 +207,7 @@ class Mailbox:
         return [crumb.breadcrumb for _, crumb in self._peek() if crumb.breadcrumb is not None]
 
     def status(self) -> Status:
-        """How this consumer stands. Takes no lock and changes nothing.
+        """The state of this consumer. Takes no lock and changes nothing.
 
         Raises:
             NotFound: the session has been moved or removed.
@@ -234,7 +234,7 @@ class Mailbox:
         )
 
     def ledger_problems(self) -> list[Problem]:
-        """What is wrong with the log of this consumer. Takes no lock and changes nothing; looks at no message.
+        """The problems of the log of this consumer. Takes no lock and changes nothing; reads no message.
 
         Raises:
             NotFound: the session has been moved or removed.
@@ -244,11 +244,11 @@ class Mailbox:
         return list(self._box.ledger_problems())
 
     def watch(self, *, interval: float = INTERVAL, stop: Stop = None) -> Generator[Breadcrumb, None, None]:
-        """The messages that wait, and then each new one as it comes, each once. Nothing is applied by this.
+        """Yield the pending messages, and then each new one as it arrives, each once. Applies nothing.
 
         Args:
-            interval: seconds after which to look even if the system has told of nothing: on file systems that do
-                not tell, and where the messages come from another host, this is how late they are.
+            interval: seconds between polls, for file systems without notifications and messages from other
+            hosts: the maximum delay there.
             stop: an event, or a function, that ends it.
 
         Raises:
@@ -275,7 +275,7 @@ class Mailbox:
         max_attempts: int = ATTEMPTS,
         take_over: bool = False,
     ) -> int:
-        """Consume whatever comes until told to stop; returns how many messages were applied. See `run_inbox`.
+        """Consume messages until stopped; return the number applied. See `run_inbox`.
 
         `timeout`, `delivery`, `max_attempts` and `take_over` are those of `consume`.
         """
@@ -290,14 +290,14 @@ class Mailbox:
         return applied
 
     def _wake_ups(self, interval: float, stop: Stop) -> Iterator[None]:
-        """Once at the beginning, whenever something may have come, and after each interval."""
+        """Yield at the start, whenever something may have arrived, and after each interval."""
         box = self._box
         waking = waker(box.fs, box.folder, concerns)
         try:
             while not is_set(stop):
-                # What lies in a folder is looked at after it is watched: what comes later will wake us.
+                # A folder is read after it is watched: later changes wake us.
                 if waking.watch([box.folder, *box.folders.paths()]):
-                    box.refresh()  # a folder that has just come may have folders in it
+                    box.refresh()  # a new folder may already contain folders
                     continue
                 yield
                 if not waking.watch([box.folder, *box.folders.paths()]):
@@ -306,9 +306,9 @@ class Mailbox:
             waking.close()
 
     def revive(self, *breadcrumb_ids: str) -> list[str]:
-        """Let dead letters be tried again, all of them if none is named; returns their ids.
+        """Retry dead letters, all of them if none is named; return their ids.
 
-        Durability: when this returns, they are pending whatever happens.
+        Durability: when this returns, they stay pending.
 
         Raises:
             NotFound: the session has been moved or removed.
@@ -323,31 +323,32 @@ class Mailbox:
         return chosen
 
     def quarantine(self) -> list[str]:
-        """Move the files that were reported as no messages to `breadcrumbs/error/`; returns their new paths.
+        """Move the files that were reported as invalid to `breadcrumbs/error/`; return their new paths.
 
         Durability: each move survives a power cut when this returns, and is whole at every moment.
 
         Raises:
             NotFound: the session has been moved or removed.
-            Locked: the consumer is at work, or somebody held the session all the time.
+            Locked: the consumer is running, or another process held the session for the whole time.
             StorageFailed: the disk refused; some may have been moved.
         """
-        # The lock of the session, too: another consumer may move the same file, or another one to the same name.
+        # The lock of the session, too: another consumer may move the same file, or another one to the same
+        # name.
         with self._box.lock.held(TIMEOUT), self._box.session_lock.held(TIMEOUT):
             self._box.learn()
             return [moved for place in self._bad() if (moved := self._set_aside(place)) is not None]
 
     def restore_ledger(self) -> int:
-        """Put back into the ledger what was applied here and is no longer in it; returns how many messages that are.
+        """Restore lines that were applied here and are missing in the ledger; return the number of messages.
 
-        So it is after a switch of branches, a stash or a restored backup. The lines come from the copy in the user's
-        state folder.
+        They can be missing after a switch of branches, a stash or a restored backup. The lines come from the
+        copy in the user's state folder.
 
-        Durability: when this returns, these messages count as applied whatever happens. Cut off, some of them do.
+        Durability: when this returns, these messages stay applied. If interrupted, some of them do.
 
         Raises:
             NotFound: the session has been moved or removed.
-            Locked: the consumer is at work, or somebody held the session all the time.
+            Locked: the consumer is running, or another process held the session for the whole time.
             StorageFailed: the disk refused.
         """
         with self._box.lock.held(TIMEOUT):
@@ -356,16 +357,16 @@ class Mailbox:
             return 0 if copy is None else self._box.ledger.append(copy.lost())
 
     def set_damage_aside(self) -> int:
-        """Take the lines that cannot be read out of the ledger; returns how many these are.
+        """Remove the unreadable lines from the ledger; return their number.
 
-        The ledger as it was is kept beside it. First of all call `restore_ledger`: a message that only such a line
+        The old ledger is kept beside it. Call `restore_ledger` first: a message that only such a line
         acknowledges is delivered again.
 
-        Durability: when this returns, it survives a power cut; until then the ledger is as it was.
+        Durability: when this returns, it survives a power cut; until then the ledger is unchanged.
 
         Raises:
             NotFound: the session has been moved or removed.
-            Locked: the consumer is at work, or somebody held the session all the time.
+            Locked: the consumer is running, or another process held the session for the whole time.
             StorageFailed: the disk refused.
         """
         with self._box.lock.held(TIMEOUT):
@@ -373,14 +374,14 @@ class Mailbox:
             return self._box.ledger.drop_damage(self._box.now()) if self._box.ledger.problems else 0
 
     def accept_ledger(self) -> int:
-        """Take the ledger as it is; returns how many messages are applied again because it no longer has them.
+        """Accept the ledger as it is; return the number of messages that are applied again because they are missing.
 
-        Durability: none; after a power cut the ledger may have to be accepted again. The old copy is kept beside the
-        new one.
+        Durability: none; after a power cut the ledger may have to be accepted again. The old copy is kept
+        beside the new one.
 
         Raises:
             NotFound: the session has been moved or removed.
-            Locked: the consumer is at work.
+            Locked: the consumer is running.
             StorageFailed: the disk refused.
         """
         with self._box.lock.held(TIMEOUT):
@@ -392,7 +393,7 @@ class Mailbox:
             return len(missing)
 
     def close(self) -> None:
-        """Give the descriptors back. The mailbox can be used again, and closed again."""
+        """Close all files. The mailbox can be used again, and closed again."""
         self._box.close()
 
     def __enter__(self) -> Self:
@@ -404,7 +405,7 @@ class Mailbox:
         self.close()
 
     def _peek(self) -> Iterator[tuple[Place, Crumb]]:
-        """What lies in the places of the queue, in order: messages, each once, and what is none."""
+        """The content of the queued places, in order: messages, each once, and invalid files."""
         self._box.refresh()
         seen: set[str] = set()
         for place in self._box.folders.queue():
@@ -415,7 +416,7 @@ class Mailbox:
                 yield place, crumb
 
     def _bad(self) -> list[Place]:
-        """The files that were reported and are still as they were then."""
+        """The files that were reported and have not changed since."""
         places = [self._place(file) for file in self._box.attempts.bad]
         marks = self._box.attempts.bad
         return [place for place in places if marks[place.file].is_of(mark_of(self._box.fs, place))]
@@ -426,7 +427,7 @@ class Mailbox:
         return Place(name, depth_of(os.path.basename(label)) or 0, label, path)
 
     def _set_aside(self, place: Place) -> str | None:
-        """Move a file away; None if its producer has finished it since it was judged: then it stays where it is."""
+        """Move a file; None if its producer has completed it since it was judged: then it stays."""
         folder = os.path.join(self._box.folder, BREADCRUMBS, ERRORS)
         number = 1
         while True:
@@ -444,14 +445,14 @@ class Mailbox:
             return target
 
     def _untold(self, lasting: list[Problem]) -> list[Problem]:
-        """What this object has not told of yet, of what every call finds again."""
+        """Problems that this object has not reported yet, among those that every call finds."""
         fresh = [found for found in lasting if found not in self._told]
         self._told.update(fresh)
         return fresh
 
 
 def state_folder() -> str | None:
-    """Our folder in the state of the user, where the copies of ledgers lie; None if there is no place for it."""
+    """Our folder in the state of the user, for copies of ledgers; None if there is none."""
     return xdg_folder("XDG_STATE_HOME", "~/.local/state")
 
 

@@ -1,7 +1,7 @@
-"""A claim: one message, one process, for as long as it takes.
+"""The lock on one message, held by one process while it handles the message.
 
-It is a kernel lock on the message file itself. That file is never replaced, so nothing else can be meant by it; the
-lock goes with its process, so no claim has to be timed out, and a handler may take as long as it likes.
+It is a kernel lock on the message file itself. That file is never replaced, so the lock is unambiguous; the
+kernel releases it with its process, so no timeout is needed, and a handler may take any time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from contextlib import suppress
 
 from sessionary.disk.fs import EXCLUSIVE, READ, UNLOCK, Fs, storage_failed
 
-_claims: set[Claim] = set()  # those that are held
+_claims: set[Claim] = set()  # held by this process
 
 
 class Claim:
-    """The claim on one message file, until it is let go.
+    """A lock on one message file.
 
     Attributes:
         fd: the file, open for reading.
@@ -28,10 +28,10 @@ class Claim:
 
     @classmethod
     def take(cls, fs: Fs, path: str) -> Claim | None:
-        """Claim a message; None if another process has it.
+        """Lock a message; None if another process holds it.
 
         Raises:
-            FileNotFoundError: the file is gone.
+            FileNotFoundError: the file was removed.
             StorageFailed: the file cannot be opened, or its file system has no locks.
         """
         try:
@@ -50,9 +50,9 @@ class Claim:
         return claim
 
     def let_go(self) -> None:
-        """Give it back. Doing so twice is harmless.
+        """Release it. Idempotent.
 
-        Closing alone would not do: a child that a handler has forked shares the lock until it comes to close its copy.
+        Closing alone is not enough: a child forked by a handler shares the lock until it closes its copy.
         """
         fd, self.fd = self.fd, -1
         if fd >= 0:
@@ -62,7 +62,7 @@ class Claim:
             self._fs.close(fd)
 
     def forget(self) -> None:
-        """Close the descriptor and leave the lock alone: another has it, or, in a forked child, the parent."""
+        """Close the descriptor without a release: the lock belongs to another process, or to the parent."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             _claims.discard(self)
@@ -70,7 +70,7 @@ class Claim:
 
 
 def _after_fork_in_child() -> None:
-    # A child that a handler forks would keep the claims of its parent for as long as it lives.
+    # A child forked by a handler would keep the locks of its parent for its whole life.
     for claim in list(_claims):
         claim.forget()
 

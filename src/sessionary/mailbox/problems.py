@@ -1,4 +1,4 @@
-"""Delivery problems. What is wrong with a file, the layout tells."""
+"""Delivery problems. The layout reports problems of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORK = "work"
 
 
 def handler_failed(place: Place, error: str, attempt: int, most: int) -> Problem:
-    """A handler raised, and the message stays."""
+    """A failed attempt; the message stays pending."""
     return Problem(
         "handler_failed",
         Severity.note,
@@ -23,12 +23,12 @@ def handler_failed(place: Place, error: str, attempt: int, most: int) -> Problem
         None,
         None,
         f"attempt {attempt} of {most} failed: {error}",
-        "nothing: the message is pending, and is tried again",
+        "none needed: the message is pending, and is tried again",
     )
 
 
 def dead_letter(path: str, attempts: int, error: str, named: str) -> Problem:
-    """A message that was given up. `named`: the session and its consumer, as `words_for` gives them."""
+    """A message that was given up. `named`: the session and its consumer, as from `words_for`."""
     return Problem(
         "dead_letter",
         Severity.hides_data,
@@ -36,12 +36,12 @@ def dead_letter(path: str, attempts: int, error: str, named: str) -> Problem:
         None,
         None,
         f"given up after {attempts} {'attempt' if attempts == 1 else 'attempts'}: {error}",
-        f"find out why, then let it be tried again: `sessionary work revive {named}`",
+        f"fix the cause, then retry: `sessionary work revive {named}`",
     )
 
 
 def ledger_went_back(path: str, missing: int, named: str) -> Problem:
-    """The ledger no longer has what it had. `named`: as for `dead_letter`."""
+    """A ledger that has lost lines. `named`: as for `dead_letter`."""
     what = "a message that was" if missing == 1 else f"{missing:,} messages that were"
     return Problem(
         "ledger_went_back",
@@ -49,14 +49,14 @@ def ledger_went_back(path: str, missing: int, named: str) -> Problem:
         path,
         None,
         None,
-        f"the log has gone back: it no longer has {what} applied here",
-        f"`sessionary work ledger restore {named}` puts the lines back;"
-        f" `sessionary work ledger accept {named}` has these messages applied again",
+        f"the log has lost lines: it lacks {what} applied here",
+        f"`sessionary work ledger restore {named}` restores the lines;"
+        f" `sessionary work ledger accept {named}` applies these messages again",
     )
 
 
 def words_for(folder: str, consumer: str, root: str) -> str:
-    """The session in a folder and a consumer, as a command line names them; with the root, unless it is the usual."""
+    """The session in a folder and a consumer, as on a command line; with the root, unless it is the default."""
     words = [os.path.basename(folder)]
     if consumer != WORK:
         words += ["--consumer", consumer]
@@ -66,6 +66,6 @@ def words_for(folder: str, consumer: str, root: str) -> str:
 
 
 def _usual_root() -> str | None:
-    with suppress(OSError):  # the current folder may be gone
+    with suppress(OSError):  # the current folder may have been removed
         return os.path.realpath(default_root())
     return None

@@ -1,12 +1,12 @@
-"""A line file that others append to, followed: each look costs one stat, and reads only what is new.
+"""Follow a line file that others append to: each check costs one stat, and reads only new lines.
 
-The two records of a consumer (what it has applied, what has failed) are such files. Their writers hold the lock of
-the session and never change a line once it is ended, so a reader without a lock needs to know only how far it has
-come, and in which file: a flush that failed makes a writer replace the file, and a restore may put back an older one.
+The two records of a consumer (applied and failed messages) are such files. Their writers hold the lock of the
+session and never change a complete line, so a reader without a lock only needs its position and the identity
+of the file: a failed flush makes a writer replace the file, and a restore may put back an older one.
 
-The last line may lack its newline. If it is a whole object, the next writer will end it and keep it, so whoever
-ignored it would write the same record a second time. With `unended` it is told, and told again once it is ended;
-without, only then. Half an object is no JSON, and means nothing.
+The last line may lack its newline. If it is a whole object, the next writer ends and keeps it, so a reader
+that ignored it would write the same record twice. With `unended` such a line is returned, and returned again
+once it is ended; without, only then. Half an object is not JSON, and is ignored.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from sessionary.disk.fs import OS_FS, READ, Fs, require_regular, stat_or_none, s
 BLOCK = 1 << 22
 
 State = tuple[int, int, int, int, int]
-"""Device, inode, size, mtime and ctime: equal as long as nothing was written. Half a line that is cut off may give way
-to a whole one of its length, so the size alone would not do; whoever changes a file may set its old mtime again."""
+"""Device, inode, size, mtime and ctime: equal as long as nothing was written. A truncated half line may be replaced
+by a whole one of the same length, so the size is not enough; a writer may restore the old mtime."""
 NOTHING: State = (0, 0, 0, 0, 0)
 _CUT_OFF: State = (-1, -1, -1, -1, -1)
-"""While lines are taken: whoever is interrupted in that, or cannot read on, begins anew at the next look."""
+"""Set while lines are processed: after an interruption, or a read error, the next refresh starts from the beginning."""
 
 
 class Piece(NamedTuple):
-    """Some lines as they lie in the file: number and offset of the first one, and the bytes of all of them."""
+    """Some lines of the file: number and offset of the first one, and the bytes of all of them."""
 
     number: int
     byte: int
     data: bytes
 
     def lines(self) -> Iterator[Line]:
-        """The lines one by one, but for blank ones."""
+        """The lines one by one, without blank ones."""
         number, byte = self.number, self.byte
         for raw in self.data.removesuffix(b"\n").split(b"\n"):
             if raw:
@@ -53,13 +53,13 @@ class Line(NamedTuple):
 
 
 class Follower:
-    """How far one reader has come in one line file.
+    """The position of one reader in one line file.
 
     Attributes:
-        path: the file; it may not be there yet.
-        unended: whether a last line without a newline is told as well.
-        state: what the file was at the last look, in short; `found`: in full, None if it was not there.
-        restarts: how often the file has turned out to be another one, or shorter: what was known of it is void then.
+        path: the file; it may not exist yet.
+        unended: whether a last line without a newline is returned as well.
+        state: the version of the file at the last refresh, in short; `found`: in full, None if it did not exist.
+        restarts: number of times that the file was replaced or truncated, which voids what was read before.
     """
 
     def __init__(self, path: str, fs: Fs = OS_FS, *, unended: bool = False) -> None:
@@ -73,10 +73,10 @@ class Follower:
         self._number = 0
 
     def changed(self) -> bool:
-        """Look at the file; True if there may be lines to take.
+        """Check the file; True if there may be new lines.
 
         Raises:
-            StorageFailed: the system does not tell, or it is no regular file.
+            StorageFailed: the file cannot be checked, or is not a regular file.
         """
         self.found = stat_or_none(self._fs, self.path)
         state = _state(self.found)
@@ -86,7 +86,7 @@ class Follower:
             try:
                 require_regular(
                     self.found
-                )  # a pipe would be taken for an empty file: for somebody who has done nothing yet
+                )  # a pipe would look like an empty file, as of a consumer that has not started
             except OSError as error:
                 raise storage_failed(error, "read", self.path) from error
         if state[:2] != self.state[:2] or state[2] < self._offset:
@@ -96,7 +96,7 @@ class Follower:
         return state != NOTHING
 
     def lines(self) -> Iterator[Line]:
-        """The lines behind the last one taken, as far as the last look saw them. Blank ones are left out.
+        """The lines after the last one returned, up to the state of the last refresh. Blank ones are left out.
 
         Raises:
             StorageFailed: the file cannot be read.
@@ -119,7 +119,7 @@ class Follower:
             raise storage_failed(error, "read", self.path) from error
         try:
             found = self._fs.fstat(fd)
-            if (found.st_dev, found.st_ino) == seen[:2]:  # else replaced since: the next look will see it
+            if (found.st_dev, found.st_ino) == seen[:2]:  # else replaced since: the next refresh detects it
                 yield from self._pieces_of(fd, seen[2])
         except OSError as error:
             raise storage_failed(error, "read", self.path) from error
@@ -128,12 +128,12 @@ class Follower:
         self.state = seen
 
     def skip(self, found: os.stat_result, length: int, count: int) -> bool:
-        """Pass over lines that the caller has just appended itself; False if there is anything else to read.
+        """Skip lines that the caller has just appended itself; False if there is anything else to read.
 
         Args:
-            found: what the file is now.
+            found: the current stat of the file.
             length: the bytes of the lines.
-            count: how many they are.
+            count: their number.
         """
         state = _state(found)
         if state[:2] != self.state[:2] or self._offset + length != state[2]:

@@ -1,6 +1,6 @@
-"""An act of the demonstration: a brainstorm that goes back, continues and branches, and loses no answer.
+"""An act of the demo: a brainstorm goes back, continues and branches, and loses no answer.
 
-Each step is told after what lies on disk was read again and compared, so a line that is told is a line that held.
+Each line is printed after the files on disk were read again and compared.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ TALK = (
     (38, "How long does a session live?", "A day, then it is renewed"),
     (52, "How is one revoked?", "By a list that every service reads"),
 )
-ANOTHER = "An hour, and nobody has to revoke anything"
+ANOTHER = "An hour, and nothing has to be revoked"
 
 
 def went_back_and_on(project: Path) -> Iterator[str]:
-    """Hold a brainstorm in `project`, a folder of its own, and tell it line by line.
+    """Hold a brainstorm in `project`, a folder of its own, and yield the lines of the demo.
 
     Raises:
-        BrokenPromise: an answer was lost, or `continue` did not lead to where `back` had left.
+        BrokenPromise: an answer was lost, or `continue` did not restore the state before `back`.
     """
     store = BrainstormStore(project)
-    yield "8. A brainstorm is held, goes back and on, and keeps every answer."
+    yield "8. A brainstorm goes back, continues and branches, and keeps every answer."
     yield ""
     _hold(store)
     held = store.load(SLUG)
@@ -55,8 +55,8 @@ def _back_and_on(store: BrainstormStore) -> Iterator[str]:
     for _ in range(2):
         store.continue_(SLUG)
     if _said(store) != before:
-        raise BrokenPromise("a brainstorm that went back and on again is not what it was")
-    yield "   Continued twice: the session is what it was, value by value."
+        raise BrokenPromise("back and continue changed the brainstorm")
+    yield "   Continued twice: all values of the session are as before."
 
 
 def _branch(store: BrainstormStore) -> Iterator[str]:
@@ -68,10 +68,10 @@ def _branch(store: BrainstormStore) -> Iterator[str]:
     if missing:
         raise BrokenPromise(f"an answer was lost: {missing.pop()}")
     given_up = len(store.load(SLUG).superseded)
-    yield f"   Went back once more and answered anew: a branch, and all {len(set(kept))} answers are in the file;"
-    yield f"   {given_up} entries are marked as given up, none is gone."
+    yield f"   Went back again and gave new answers: a branch, and all {len(set(kept))} answers are in the file;"
+    yield f"   {given_up} entries are marked as superseded, none is lost."
 
 
 def _said(store: BrainstormStore) -> dict[str, object]:
-    """The session but for the time of its last change."""
+    """The session without the time of its last change."""
     return {**store.load(SLUG).session, "updated": None}

@@ -1,9 +1,10 @@
-"""The main job, done before your eyes: an agent is killed while it saves, and nothing that it was promised is lost.
+"""The demo of the main job: an agent is killed while it saves, and no acknowledged message is lost.
 
-Nothing is played here. The writer is a process of its own, saving a conversation turn by turn with the store that
-everybody uses. It says through a pipe when it begins a save and when the save has returned, so the one who kills it
-knows what is owed. Half of the kills come at a random moment; the other half wait until the transcript begins to
-grow, which is the middle of the write. What each kill really hit is told as it was found, also where it hit nothing.
+Nothing is simulated. The writer is a process of its own that saves a conversation turn by turn with the
+public store. It reports through a pipe when it begins a save and when the save has returned, so the killing
+process knows what was acknowledged. Half of the kills come at a random moment; the other half wait until the
+transcript begins to grow, which is the middle of the write. The effect of each kill is printed as found, also
+if it hit nothing.
 
 `demo_stage` has the session and its conversation, `demo_surgery` the later acts: search, fork, rewind, undo, repair.
 """
@@ -42,23 +43,23 @@ from sessionary.testing.demo_surgery import died_in_a_call, forked_and_rewound, 
 
 KILLS = 6
 LONGEST_WAIT = 0.04  # seconds from the beginning of a big save to a kill at a random moment
-PATIENCE = 20.0  # seconds until something has surely gone wrong
+PATIENCE = 20.0  # seconds after which something is certainly wrong
 
 
 def demonstrate(
     folder: Path, *, kills: int = KILLS, seed: int | None = None, meddle: Meddle | None = None
 ) -> Iterator[str]:
-    """Do it all in `folder`, a folder of its own, and tell it line by line.
+    """Run the demo in `folder`, a folder of its own, and yield its lines.
 
     Args:
-        folder: where the sessions go: `folder` becomes an amplifier home.
-        kills: how often the writer is killed; up to twice as often, if no kill has torn a line by then.
-        seed: of the random moments.
-        meddle: for the test of this test: called after each kill, and once more after the bit has flipped. What it
-            takes away must be missed.
+        folder: becomes an amplifier home.
+        kills: number of kills; up to twice as many, if none has truncated a line by then.
+        seed: the seed of the random moments.
+        meddle: to test the demo itself: called after each kill, and once more after the bit flip. Data that
+        it removes must be detected.
 
     Raises:
-        BrokenPromise: something was not as promised; what was told before still holds.
+        BrokenPromise: a check failed; the lines before still hold.
     """
     stage = Stage(folder)
     yield from _killed_and_opened_again(stage, kills, random.Random(seed), meddle)
@@ -71,7 +72,7 @@ def demonstrate(
 
 @contextmanager
 def scratch_folder(parent: Path | None, *, keep: bool) -> Iterator[Path]:
-    """A folder of our own in `parent` (default: the system's folder for such), gone afterwards unless `keep`."""
+    """A scratch folder in `parent` (default: the system's temporary folder), removed afterwards unless `keep`."""
     folder = Path(tempfile.mkdtemp(prefix="sessionary-demo-", dir=parent))
     try:
         yield folder
@@ -84,7 +85,7 @@ def scratch_folder(parent: Path | None, *, keep: bool) -> Iterator[Path]:
 
 
 def write_conversation(base_dir: str, turns: int) -> None:
-    """Load the session, go on with it for some turns, and save after each. Says on standard output what it does."""
+    """Load the session, continue it for some turns, and save after each. Reports its steps on standard output."""
     store = SessionStore(base_dir)
     transcript = store.load(SESSION)[0] if store.exists(SESSION) else []
     for _ in range(turns):
@@ -103,11 +104,11 @@ _PROGRAM = "import sys; from sessionary.testing.demo import write_conversation a
 
 
 class Writer:
-    """The writer as the one who kills it sees it.
+    """The writer, as seen by the killing process.
 
     Attributes:
-        saved: messages whose save has returned.
-        saving: messages of the save that is under way; 0 if none is.
+        saved: number of messages whose save has returned.
+        saving: number of messages of the save in progress; 0 if there is none.
     """
 
     def __init__(self, base_dir: Path, turns: int) -> None:
@@ -117,7 +118,7 @@ class Writer:
         self.saving = 0
 
     def wait_for_big_save(self) -> None:
-        """Read what it says until it begins to save a big turn.
+        """Read its reports until it begins to save a big turn.
 
         Raises:
             BrokenPromise: it ended before that.
@@ -127,12 +128,12 @@ class Writer:
                 raise BrokenPromise(f"the writer ended by itself, with code {self.process.wait(PATIENCE)}")
 
     def kill(self) -> None:
-        """End it at once (SIGKILL; on Windows TerminateProcess), and read what it had still said."""
+        """Kill it (SIGKILL; on Windows TerminateProcess), and read its remaining reports."""
         self.process.kill()
         self.finish()
 
     def finish(self) -> int:
-        """Read all that it says and wait for its end. Returns its exit code."""
+        """Read all reports and wait for its end. Returns its exit code."""
         while self._read():
             pass
         assert self.process.stdout is not None
@@ -143,7 +144,7 @@ class Writer:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith(b"\n"):
-            return False  # the end; half a line was never said
+            return False  # the end; half a line is not a report
         word, count = line.split()
         if word == b"saved":
             self.saved, self.saving = int(count), 0
@@ -158,7 +159,7 @@ class Writer:
 def _killed_and_opened_again(
     stage: Stage, kills: int, rng: random.Random, meddle: Meddle | None
 ) -> Iterator[str]:
-    yield "1. An agent saves its conversation turn by turn, and is killed in the middle."
+    yield "1. An agent saves its conversation turn by turn, and is killed in the middle of a save."
     yield ""
     yield _ROW.format("kill", "when", "saved", "under way", "half a line", "opened again")
     owed = inside = torn = done = 0
@@ -174,8 +175,8 @@ def _killed_and_opened_again(
     if not inside:
         raise BrokenPromise(f"none of {done} kills hit a save, so nothing was shown")
     yield ""
-    yield f"   {inside} of {done} kills hit a save before it had returned; {torn} tore a line in two."
-    yield "   Each time, every message whose save had returned was there, word for word."
+    yield f"   {inside} of {done} kills hit a save before it had returned; {torn} truncated a line."
+    yield "   Each time, every message whose save had returned was there, unchanged."
     yield ""
 
 
@@ -184,12 +185,12 @@ _ROW = "   {:<4}  {:<14}  {:>5}  {:>9}  {:>15}  {:>12}"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a kill hit.
+    """The effect of a kill.
 
     Attributes:
-        saved: messages that the writer knew to be saved.
-        saving: messages of the save that never returned; 0 if there was none.
-        torn: bytes of half a line that it left at the end of the file.
+        saved: number of messages that the writer knew to be saved.
+        saving: number of messages of the interrupted save; 0 if there was none.
+        torn: bytes of half a line at the end of the file.
         as_it_grew: True if the kill waited until the file began to grow.
     """
 
@@ -199,7 +200,7 @@ class Hit:
     as_it_grew: bool
 
     def cells(self) -> tuple[str, int, int, str]:
-        """What a row of the table says of it."""
+        """The cells of its row in the table."""
         when = "while it grows" if self.as_it_grew else "at random"
         half = f"{self.torn:,} bytes" if self.torn else "-"
         return when, self.saved, max(self.saving - self.saved, 0), half
@@ -218,15 +219,15 @@ def _kill_once(stage: Stage, owed: int, *, as_it_grows: bool, rng: random.Random
     finally:
         writer.kill()
     after = stage.transcript.read_bytes()
-    # Where the file is as it was, half a line at its end is that of the kill before.
+    # If the file is unchanged, half a line at its end is from the previous kill.
     torn = 0 if after == before else len(after) - (after.rfind(b"\n") + 1)
     return Hit(writer.saved, writer.saving, torn, as_it_grows)
 
 
 def _wait_until_it_grows(path: Path, writer: Writer) -> None:
-    """Look at the size without a pause: a write takes milliseconds, and its middle is what is wanted.
+    """Poll the size without a pause: a write takes milliseconds, and the kill must hit its middle.
 
-    The file may shrink first, when half a line of the kill before is cut off.
+    The file may shrink first, when half a line of the previous kill is truncated.
     """
     size = path.stat().st_size
     end = time.monotonic() + PATIENCE
@@ -237,10 +238,10 @@ def _wait_until_it_grows(path: Path, writer: Writer) -> None:
 
 
 def _what_is_there(stage: Stage, owed: int) -> int:
-    """How many messages the session has, all of them compared with what was written.
+    """Number of messages of the session, after comparing all of them with what was written.
 
     Raises:
-        BrokenPromise: one is missing, or not as it was written.
+        BrokenPromise: a message is missing or changed.
     """
     found, _ = stage.load()
     if len(found) < owed:
@@ -251,11 +252,11 @@ def _what_is_there(stage: Stage, owed: int) -> int:
     return len(found)
 
 
-# -- act two: it goes on
+# -- act two: it continues
 
 
 def _goes_on(stage: Stage) -> Iterator[str]:
-    yield "2. The conversation goes on."
+    yield "2. The conversation continues."
     yield ""
     before = _what_is_there(stage, 0)
     writer = Writer(stage.base_dir, turns=1)
@@ -264,7 +265,7 @@ def _goes_on(stage: Stage) -> Iterator[str]:
         raise BrokenPromise(f"the writer ended with code {code}")
     after = _what_is_there(stage, writer.saved)
     if after <= before:
-        raise BrokenPromise("the conversation did not go on")
+        raise BrokenPromise("the conversation did not continue")
     yield f"   Another turn is saved: {after} messages. A strict reader of the format accepts the file."
     try:
         for line in stage.transcript.read_text(encoding="utf-8").splitlines():
@@ -274,7 +275,7 @@ def _goes_on(stage: Stage) -> Iterator[str]:
     kept = sorted(stage.session.glob("transcript.jsonl.torn-*"))
     if kept:
         size = sum(path.stat().st_size for path in kept)
-        yield f"   The half lines were not thrown away: {size:,} bytes in {count(len(kept), 'file')} *.torn-<time>."
+        yield f"   The truncated lines are kept: {size:,} bytes in {count(len(kept), 'file')} *.torn-<time>."
     yield ""
 
 
@@ -291,17 +292,17 @@ def _damaged_and_recovered(stage: Stage, meddle: Meddle | None) -> Iterator[str]
         meddle(stage.session)
     yield f"   The damage: line {line}, byte {byte:,} of {len(damaged):,}."
     problem = _found_by_check(stage, line, byte)
-    yield f"   `check` finds it: {problem.code}, line {problem.line}, from byte {problem.byte:,} on."
+    yield f"   `check` finds it: {problem.code}, line {problem.line}, byte {problem.byte:,}."
     found, problems = stage.load()
     if found != whole or "filled_from_backup" not in {told.code for told in problems}:
-        raise BrokenPromise(f"of {len(whole)} messages, {len(found)} came back, or not the same ones")
-    yield f"   The session is opened: the backup fills the gap, all {len(found)} messages are there."
+        raise BrokenPromise(f"of {len(whole)} messages, {len(found)} were recovered, or other ones")
+    yield f"   The session is loaded: the backup fills the gap, all {len(found)} messages are there."
     yield from _written_back(stage, whole, damaged)
     yield ""
 
 
 def _flip_a_bit(stage: Stage) -> tuple[int, int]:
-    """Flip one bit of a message in the middle of what the backup holds; its line and its offset."""
+    """Flip one bit of a message in the middle of the part that the backup has; return its line and its offset."""
     data = bytearray(stage.transcript.read_bytes())
     held = (stage.session / "transcript.jsonl.backup").read_bytes().count(b"\n")
     line = held // 2 + 1
@@ -319,7 +320,7 @@ def _found_by_check(stage: Stage, line: int, byte: int) -> Problem:
     for problem in found:
         if problem.line == line and problem.byte is not None and 0 <= byte - problem.byte < problem.span:
             return problem
-    raise BrokenPromise(f"`check` does not see the damage; it says {[problem.code for problem in found]}")
+    raise BrokenPromise(f"`check` does not find the damage; it reports {[problem.code for problem in found]}")
 
 
 def _written_back(stage: Stage, whole: list[dict[str, Any]], damaged: bytes) -> Iterator[str]:
@@ -330,5 +331,5 @@ def _written_back(stage: Stage, whole: list[dict[str, Any]], damaged: bytes) -> 
     if kept != [damaged]:
         raise BrokenPromise("the damaged file was not kept aside")
     if stage.load()[0] != whole or stage.check():
-        raise BrokenPromise("the save did not write the session back whole")
-    yield "   The next save writes it back; the damaged file is kept as *.corrupt-<time>."
+        raise BrokenPromise("the save did not restore the complete session")
+    yield "   The next save repairs the file; the damaged one is kept as *.corrupt-<time>."

@@ -1,7 +1,7 @@
-"""The stage of the demonstration: the session that it plays with, and the conversation in it.
+"""The session and the conversation of the demo.
 
-A message is a function of its number. So what a reader gets can be compared with what was written, word by word,
-by somebody who was not there.
+A message is a function of its number, so what a reader gets can be compared with what was written, without
+knowing the writer.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ BIG_EVERY = (
 BIG = 3 << 20
 
 Meddle = Callable[[Path], None]
-"""Does something to the session's folder behind the store's back."""
+"""Changes the session's folder without the store."""
 
 
 class BrokenPromise(AssertionError):
-    """Something was not as promised."""
+    """A check of the demo failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where it all happens."""
+    """The folder of the demo."""
 
     home: Path
 
     @property
     def base_dir(self) -> Path:
-        """What the store is given."""
+        """The folder for the store."""
         return self.home / "projects" / PROJECT / "sessions"
 
     @property
@@ -53,24 +53,24 @@ class Stage:
         return self.session / "transcript.jsonl"
 
     def load(self) -> tuple[list[dict[str, Any]], list[Problem]]:
-        """The conversation as whoever resumes it gets it, and what there was to say about it."""
+        """The loaded conversation, and the report of the load."""
         messages, _, report = SessionStore(self.base_dir).load_with_report(SESSION)
         return messages, report.problems
 
     @property
     def ref(self) -> SessionRef:
-        """The session as commands know it."""
+        """The session, for commands."""
         (found,) = [ref for ref in AmplifierLayout(self.home).discover() if ref.session_id == SESSION]
         return found
 
     def check(self) -> list[Problem]:
-        """What `sessionary check` finds, notes left out."""
+        """The findings of `sessionary check`, without notes."""
         found = AmplifierLayout(self.home).check(self.ref)
         return [problem for problem in found if problem.severity > Severity.note]
 
 
 def message(number: int) -> dict[str, Any]:
-    """The message of that number, always the same; without a time, which the store gives it."""
+    """The message with that number, always the same; without a time, which the store adds."""
     turn, part = divmod(number, TURN)
     if part == 0:
         return {"role": "user", "content": f"Question {turn}: why did step {turn} of the build take so long?"}
@@ -83,7 +83,7 @@ def message(number: int) -> dict[str, Any]:
         line = f"[step {turn}] compiling… ok\n"
         times = BIG // len(line) if is_big(turn) else 20
         return {"role": "tool", "tool_call_id": call, "name": "bash", "content": line * times}
-    return {"role": "assistant", "content": f"Step {turn} compiled everything anew: its cache was gone."}
+    return {"role": "assistant", "content": f"Step {turn} compiled everything again: its cache was missing."}
 
 
 def is_big(turn: int) -> bool:
@@ -92,7 +92,7 @@ def is_big(turn: int) -> bool:
 
 
 def metadata(turns: int) -> dict[str, Any]:
-    """What the agent writes beside the conversation."""
+    """The metadata of the agent."""
     return {
         "session_id": SESSION,
         "created": "2025-01-31T12:00:00.000Z",

@@ -1,6 +1,6 @@
-"""An act of the demonstration: the state of a feature is destroyed, and rebuilt from its history.
+"""An act of the demo: the state of a feature is destroyed, and rebuilt from its history.
 
-What is rebuilt is compared with what was there, field by field, and the ruin must still lie beside it.
+The rebuilt state is compared with the old one, field by field, and the damaged file must be kept.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ PHASES: list[dict[str, Any]] = [
 
 
 def rebuilt_from_history(project: Path) -> Iterator[str]:
-    """Work on a feature in `project`, a folder of its own, destroy its state, and tell it line by line.
+    """Work on a feature in `project`, a folder of its own, destroy its state, and yield the lines of the demo.
 
     Raises:
-        BrokenPromise: what was rebuilt is not what there was, or the destroyed bytes are gone.
+        BrokenPromise: the rebuilt state differs from the old one, or the destroyed bytes were not kept.
     """
     store = FeatureStore(project)
     yield "9. The state of a feature is destroyed, and rebuilt from its history."
@@ -45,10 +45,10 @@ def rebuilt_from_history(project: Path) -> Iterator[str]:
     done = store.repair(FEATURE)
     yield from (f"   Repaired: {action}." for action in done.actions)
     if store.load(FEATURE) != before:
-        raise BrokenPromise(f"the rebuilt state is {store.load(FEATURE)}, and it was {before}")
+        raise BrokenPromise(f"the rebuilt state is {store.load(FEATURE)}, but it was {before}")
     if [path.read_bytes() for path in state.parent.glob("state.yaml.corrupt-*")] != [RUIN]:
         raise BrokenPromise("the bytes of the destroyed state were not kept")
-    yield "   The same task, model and times as before, to the microsecond; the ruin is kept beside it."
+    yield "   Task, model and times are as before, to the microsecond; the damaged file is kept."
     yield ""
 
 
@@ -62,11 +62,11 @@ def _work(store: FeatureStore) -> None:
 
 
 def _refuses(store: FeatureStore) -> Iterator[str]:
-    """An update of what nobody can read must be refused, and must not write over it."""
+    """An update of an unreadable state must be refused, and must not overwrite it."""
     try:
         store.update(FEATURE, model_in_use="sonnet")
     except Corrupt:
         if (store.home / FEATURE / "state.yaml").read_bytes() == RUIN:
-            yield "   Destroyed: an update is refused, and nothing is written over."
+            yield "   Destroyed: an update is refused, and overwrites nothing."
             return
-    raise BrokenPromise("an update went over a state that nobody can read")
+    raise BrokenPromise("an update overwrote an unreadable state")

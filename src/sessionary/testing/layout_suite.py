@@ -1,14 +1,14 @@
-"""The suite that every `Layout` must pass.
+"""The test suite for every `Layout`.
 
-A subclass says how to make the layout, and how to put a session there **without** it: what the layout reads was then
-put there by the test itself, so that a mistake in reading cannot hide behind the same mistake in writing::
+A subclass creates the layout, and stores sessions **without** it, so that a mistake in reading cannot be
+hidden by the same mistake in writing::
 
     class TestMyLayout(LayoutTests):
         def layout(self, home, fs): ...
         def put_session(self, home, session_id, records, parent=None): ...
         def conversation(self, home, session_id): ...
 
-A layout whose conversation is not one file of the records themselves says so by the methods below these three.
+A layout whose conversation is not one file of the records also overrides the methods after these three.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HOUR = 3_600_000_000_000  # nanoseconds
 
 
 class CountingFs(WrappedFs):
-    """Counts what is opened, and how often each state-changing call is made."""
+    """Counts opened files, and each state-changing call."""
 
     def __init__(self, inner: Fs = OS_FS) -> None:
         super().__init__(inner)
@@ -67,7 +67,7 @@ class CountingFs(WrappedFs):
 
 
 class LongAgoFs(CountingFs):
-    """Shows every file as if it had last been touched an hour earlier, so that it counts as left alone."""
+    """Shows every file as last changed an hour ago, so that it counts as settled."""
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         found = super().call(name, *arguments, **options)
@@ -77,14 +77,14 @@ class LongAgoFs(CountingFs):
 
 
 def with_times(found: os.stat_result, mtime_ns: int, ctime_ns: int) -> os.stat_result:
-    """The same stat with other times of content and inode."""
+    """The same stat with other mtime and ctime."""
     seconds = {"st_atime": found.st_atime, "st_mtime": mtime_ns / 1e9, "st_ctime": ctime_ns / 1e9}
     exact = {"st_atime_ns": found.st_atime_ns, "st_mtime_ns": mtime_ns, "st_ctime_ns": ctime_ns}
     return os.stat_result(tuple(found), {**seconds, **exact})
 
 
 def record(number: int, role: str = "user") -> dict[str, Any]:
-    """One message with a key that no layout knows."""
+    """One message with a key unknown to all layouts."""
     return {
         "role": role,
         "content": f"message {number}",
@@ -94,7 +94,7 @@ def record(number: int, role: str = "user") -> dict[str, Any]:
 
 
 def _needs(capability: Capability, layout: Layout) -> None:
-    """Skip a test of what a layout does not claim; pytest knows the exception."""
+    """Skip a test of a capability that the layout does not have; pytest knows the exception."""
     if capability not in layout.capabilities:
         raise SkipTest(f"the layout {layout.name} does not have the capability {capability.name}")
 
@@ -110,18 +110,18 @@ class LayoutTests(ABC):
     def put_session(
         self, home: Path, session_id: str, records: list[dict[str, Any]], parent: str | None = None
     ) -> None:
-        """Make a healthy session of these records, going around the layout."""
+        """Create a healthy session of these records, without the layout."""
 
     @abstractmethod
     def conversation(self, home: Path, session_id: str) -> Path:
-        """The file of a session that holds its records."""
+        """The file of a session with its records."""
 
     def folder(self, home: Path, session_id: str) -> Path:
         """The folder of a session."""
         return self.conversation(home, session_id).parent
 
     def add(self, home: Path, session_id: str, more: dict[str, Any]) -> None:
-        """Put a further record at the end of a session, going around the layout."""
+        """Append a record to a session, without the layout."""
         with open(self.conversation(home, session_id), "ab") as file:
             file.write(json.dumps(more).encode() + b"\n")
 
@@ -131,13 +131,13 @@ class LayoutTests(ABC):
         return {name for name in names if not name.startswith(".")}
 
     def stored(self, value: dict[str, Any]) -> dict[str, Any]:
-        """The record as it was put there, from what the layout read."""
+        """The stored record, from what the layout read."""
         return value
 
     # -- helpers
 
     def refs(self, home: Path, fs: Fs = OS_FS) -> dict[str, SessionRef]:
-        """What the layout discovers, by id."""
+        """The discovered sessions, by id."""
         found = list(self.layout(home, fs).discover())
         by_id = {ref.session_id: ref for ref in found}
         assert len(by_id) == len(found), "a session was discovered twice"
@@ -324,7 +324,7 @@ class LayoutTests(ABC):
             listed = {summary.ref.session_id: summary for summary in summaries(layout)}
             assert listed["one"].health == "ok"
             told = [*layout.check(ref), *(listed["two"].problems if "two" in listed else ())]
-            assert any(problem.path == part.path for problem in told), f"nobody tells of {part.name}"
+            assert any(problem.path == part.path for problem in told), f"no problem reports {part.name}"
             with suppress(StorageFailed):
                 list(layout.entries(ref))
             os.unlink(part.path)

@@ -1,9 +1,9 @@
-"""The mailbox, killed before your eyes: producers in the middle of a message, a consumer in the middle of applying one.
+"""The demo of the mailbox: producers are killed while they write a message, consumers while they apply one.
 
-Nothing is played. Producer and consumer are processes of their own that do what everybody does, and say through a
-pipe what they have been promised. The producers are killed while a message of megabytes is being written; the
-consumers while their handler holds a message, which is the moment at which other queues lose it or apply it twice.
-In the end every message that a producer was told of is in the log once, and nothing is there twice.
+Nothing is simulated. Producer and consumer are processes of their own that use the public interface, and
+report through a pipe what was acknowledged. The producers are killed while a message of megabytes is being
+written; the consumers while their handler has a message, which is the moment at which other queues lose it or
+apply it twice. At the end every acknowledged message is in the log exactly once.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ PATIENCE = 20.0
 
 
 class MailboxBroken(BrokenPromise):
-    """Something was lost, or applied twice."""
+    """A message was lost, or applied twice."""
 
 
 Meddle = Callable[[Path], None]
-"""Does something to the session's folder behind everybody's back."""
+"""Changes the session's folder without the mailbox."""
 
 
 def demonstrate_mailbox(
     session: Path, *, kills: int = KILLS, seed: int | None = None, meddle: Meddle | None = None
 ) -> Iterator[str]:
-    """Do it all in the folder `session`, which is made, and tell it line by line.
+    """Run the demo in the folder `session`, which is created, and yield its lines.
 
     Args:
         session: becomes the folder of a work session.
-        kills: how often a producer is killed, and how often a consumer.
-        seed: of the random moments.
-        meddle: for the test of this test: called before the count. What it does must be noticed.
+        kills: number of kills of a producer, and of a consumer.
+        seed: the seed of the random moments.
+        meddle: to test the demo itself: called before the count. What it does must be detected.
 
     Raises:
-        MailboxBroken: something was lost or doubled; what was told before still holds.
+        MailboxBroken: a message was lost or applied twice; the lines before still hold.
     """
     session.mkdir(parents=True)
     rng = random.Random(seed)
-    yield "7. Messages are left in a mailbox, and applied; both sides are killed in the middle."
+    yield "7. Messages are posted to a mailbox and applied; producers and consumers are killed in the middle."
     yield ""
-    yield _ROW.format("kill", "who", "in the middle of", "told of", "in the log")
+    yield _ROW.format("kill", "process", "in the middle of", "posted", "in the log")
     owed: set[str] = set()
     inside = 0
     for number in range(kills):
@@ -73,8 +73,8 @@ def demonstrate_mailbox(
     _check(owed, there, _log(session))
     yield ""
     yield f"   {inside} of {kills} producers were killed before their write had returned, each consumer in its handler."
-    yield f"   One more consumer, to the end: {len(there)} messages are there, {len(there)} lines in the log."
-    yield f"   All {len(owed)} that a producer was told of are among them; none is applied twice."
+    yield f"   A last consumer runs to the end: {len(there)} messages, {len(there)} lines in the log."
+    yield f"   All {len(owed)} acknowledged messages are among them; none is applied twice."
     yield ""
 
 
@@ -82,12 +82,12 @@ _ROW = "   {:<4}  {:<8}  {:<18}  {:>7}  {:>10}"
 
 
 def apply(crumb: Breadcrumb) -> dict[str, int]:
-    """What the consumer does with a message."""
+    """The consumer's handler."""
     return {"characters": len(crumb.prompt)}
 
 
 def produce(session: str) -> None:
-    """Leave messages, small and large by turns, until somebody ends it. Says on standard output what it does."""
+    """Post messages, small and large by turns, until killed. Reports its steps on standard output."""
     number = 0
     while True:
         text = "x" * (BIG if number % 2 else 100)
@@ -99,7 +99,7 @@ def produce(session: str) -> None:
 
 
 def consume_and_hang(session: str) -> None:
-    """Apply two messages; with the third stay in the handler until somebody ends it."""
+    """Apply two messages; with the third stay in the handler until killed."""
 
     def hang(crumb: Breadcrumb) -> None:
         _tell(f"applying {crumb.breadcrumb_id}")
@@ -126,9 +126,9 @@ def _start(what: str, session: Path) -> subprocess.Popen[bytes]:
 
 
 def _kill_a_producer(session: Path, rng: random.Random) -> tuple[set[str], bool]:
-    """Let one write some messages and kill it in the next big one.
+    """Let a producer write some messages, and kill it in the next big one.
 
-    Returns the ids that it was told of, and whether the kill came before its last write had returned.
+    Returns the acknowledged ids, and whether the kill came before its last write had returned.
     """
     with _start("produce", session) as producer:
         told: list[str] = []
@@ -143,7 +143,7 @@ def _kill_a_producer(session: Path, rng: random.Random) -> tuple[set[str], bool]
 
 
 def _kill_a_consumer(session: Path, rng: random.Random) -> str:
-    """Kill one while its handler holds a message; returns the id of that message."""
+    """Kill a consumer while its handler has a message; return the id of that message."""
     with _start("consume_and_hang", session) as consumer:
         held = _words(consumer).split()[1]
         time.sleep(rng.uniform(0, LONGEST_WAIT))
@@ -172,14 +172,14 @@ def _log(session: Path) -> list[str]:
 
 
 def _there(session: Path) -> set[str]:
-    """The ids of the messages that are there, each read as any program would."""
+    """The ids of the message files, each read as by any program."""
     files = (session / "breadcrumbs").glob("*/[!.]*.json")
     return {json.loads(path.read_bytes())["breadcrumb_id"] for path in files}
 
 
 def _check(owed: set[str], there: set[str], log: list[str]) -> None:
     if lost := owed - there:
-        raise MailboxBroken(f"of {len(owed)} messages that were promised, {len(lost)} are lost")
+        raise MailboxBroken(f"of {len(owed)} acknowledged messages, {len(lost)} are lost")
     counts = Counter(log)
     if missing := there - set(counts):
         raise MailboxBroken(f"{len(missing)} of {len(there)} messages were never applied")

@@ -1,14 +1,14 @@
-"""The suite that every `Remote` must pass.
+"""The test suite for every `Remote`.
 
-A subclass says how to reach an empty store, and how to look into it and put something there **without** the remote
-under test, so that a mistake in one direction cannot hide behind the same mistake in the other::
+A subclass connects to an empty store, and reads and writes it **without** the remote under test, so that a
+mistake in one direction cannot be hidden by the same mistake in the other::
 
     class TestMyRemote(RemoteTests):
         def remote(self, tenant="me"): ...      # another connection to the same store
         def get_raw(self, space, block): ...
         def put_raw(self, space, block, data): ...
 
-A remote from which blocks can be removed passes `RemovalTests`, which are these and those of the sixth verb.
+A remote that can remove blocks passes `RemovalTests`, which adds the tests of the sixth verb.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ids(remote: Remote, first: str = "", stop: str = "~", space: str = SPACE) ->
 
 
 def at_once(count: int, work: Callable[[int], _T]) -> list[_T]:
-    """The same work by several threads at once."""
+    """Run the same call in several threads at once."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, range(count)))
 
@@ -52,23 +52,23 @@ class RemoteTests(ABC):
     """The rules of `sync.remote.Remote` as tests.
 
     Attributes:
-        largest: how many bytes a block or head may have; less than `LARGEST_BLOCK` only for a remote that wraps
-            another one and needs room of its own.
+        largest: maximum size of a block or head in bytes; less than `LARGEST_BLOCK` only for a remote that
+        wraps another one and needs room of its own.
     """
 
     largest = LARGEST_BLOCK
 
     @abstractmethod
     def remote(self, tenant: str = "me") -> Remote:
-        """A connection to the store of this test, which began empty."""
+        """A connection to the store of this test, which is empty at first."""
 
     @abstractmethod
     def get_raw(self, space: str, block: str) -> bytes | None:
-        """What the store holds of a block of tenant ``me``, going around the remote."""
+        """The stored bytes of a block of tenant ``me``, without the remote."""
 
     @abstractmethod
     def put_raw(self, space: str, block: str, data: bytes) -> None:
-        """Put a block of tenant ``me`` into the store, going around the remote."""
+        """Store a block of tenant ``me``, without the remote."""
 
     # -- blocks
 
@@ -244,7 +244,7 @@ class RemoteTests(ABC):
         assert all(a != b for a, b in pairwise(etags))
 
     def test_what_is_too_large_is_refused_for_good(self) -> None:
-        """A remote MAY take more than it must; what it does not take, it says, and stores nothing of it."""
+        """A remote MAY accept more than required; what it refuses, it reports, and stores nothing of it."""
         refused: RemoteError | None = None
         try:
             self.remote().put_block(SPACE, "a", bytes(64 << 20))
@@ -256,22 +256,22 @@ class RemoteTests(ABC):
 
 
 class RemovalTests(RemoteTests):
-    """The rules of `sync.remote.Collectable`, beside those of every remote."""
+    """The rules of `sync.remote.Collectable`, in addition to those of every remote."""
 
     def collectable(self, tenant: str = "me") -> Collectable:
-        """A connection through which blocks can be removed."""
+        """A connection that can remove blocks."""
         found = collectable(self.remote(tenant))
-        assert found is not None, "it does not say after how many seconds all is settled"
+        assert found is not None, "settled_after is missing"
         return found
 
     def stat(self, block: str, space: str = SPACE) -> BlockStat:
-        """What is told of one block."""
+        """The listing of one block."""
         found = [one for one in stats_of(self.collectable(), space) if one.id == block]
         assert len(found) == 1, f"{block} is listed {len(found)} times"
         return found[0]
 
     def put(self, *names: str, space: str = SPACE) -> None:
-        """Put blocks of that name."""
+        """Store blocks with these names."""
         for name in names:
             self.remote().put_block(space, name, name.encode() * 100)
 

@@ -1,8 +1,8 @@
-"""Hypothesis strategies for what agents really store, and for what breaks stores.
+"""Hypothesis strategies for real session data, and for data that breaks stores.
 
-Every nasty thing here has broken a session somewhere: line ends that only Unicode knows, NUL, lone
-surrogates from cut emoji, integers beyond 64 bits, NaN, deep nesting. hypothesis is imported when a
-strategy is asked for, since the package does not need it to run.
+Every special value here has broken a session somewhere: Unicode line ends, NUL, lone surrogates from cut
+emoji, integers beyond 64 bits, NaN, deep nesting. hypothesis is imported on demand, since the package does
+not need it to run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EVENTS = (
 
 
 def text(*, max_size: int = 40) -> SearchStrategy[str]:
-    """Text with anything in it, lone surrogates too, and nasty things more often than by chance."""
+    """Text with any characters, including lone surrogates, with problematic ones more often than by chance."""
     from hypothesis import strategies as st
 
     nasty = st.lists(st.sampled_from(NASTY + PLAIN), max_size=5).map(
@@ -70,7 +70,7 @@ def numbers(*, finite: bool = False) -> SearchStrategy[int | float]:
 
 
 def json_values(*, finite: bool = False, max_leaves: int = 12) -> SearchStrategy[Any]:
-    """Whatever JSON can hold, nested; with `finite`, nothing that strict JSON refuses."""
+    """Any JSON value, nested; with `finite`, nothing that strict JSON refuses."""
     from hypothesis import strategies as st
 
     leaves = st.one_of(st.none(), st.booleans(), numbers(finite=finite), text())
@@ -82,7 +82,7 @@ def json_values(*, finite: bool = False, max_leaves: int = 12) -> SearchStrategy
 
 
 def deep(depth: int = 60) -> SearchStrategy[Any]:
-    """One value inside so many lists and objects."""
+    """One value inside of nested lists and objects."""
     from hypothesis import strategies as st
 
     def nest(path: list[bool]) -> Any:
@@ -95,7 +95,7 @@ def deep(depth: int = 60) -> SearchStrategy[Any]:
 
 
 def timestamps() -> SearchStrategy[str]:
-    """Times in the forms that originals have written."""
+    """Times in the forms that the original programs have written."""
     from hypothesis import strategies as st
 
     return st.datetimes().flatmap(
@@ -106,7 +106,7 @@ def timestamps() -> SearchStrategy[str]:
 
 
 def tool_calls() -> SearchStrategy[list[dict[str, Any]]]:
-    """Calls in the shape of amplifier and in that of OpenAI."""
+    """Calls in the format of amplifier and in that of OpenAI."""
     from hypothesis import strategies as st
 
     ids = st.from_regex(r"(toolu|call)_[A-Za-z0-9]{1,8}", fullmatch=True)
@@ -118,7 +118,7 @@ def tool_calls() -> SearchStrategy[list[dict[str, Any]]]:
 
 
 def messages() -> SearchStrategy[dict[str, Any]]:
-    """One message: a role, content as text, blocks or nothing, and fields that nobody has heard of."""
+    """One message: a role, content as text, blocks or missing, and unknown fields."""
     from hypothesis import strategies as st
 
     blocks = st.lists(
@@ -147,7 +147,7 @@ def transcripts(*, max_size: int = 8) -> SearchStrategy[list[dict[str, Any]]]:
 
 
 def metadata() -> SearchStrategy[dict[str, Any]]:
-    """metadata.json: the fields that a session has, any of them missing, and others."""
+    """metadata.json: the fields of a session, any of them missing, and others."""
     from hypothesis import strategies as st
 
     known: dict[str, SearchStrategy[Any]] = {
@@ -167,7 +167,7 @@ def metadata() -> SearchStrategy[dict[str, Any]]:
 
 
 def events() -> SearchStrategy[dict[str, Any]]:
-    """One event as a caller hands it over."""
+    """One event, as passed by a caller."""
     from hypothesis import strategies as st
 
     return st.fixed_dictionaries(
@@ -183,7 +183,7 @@ def events() -> SearchStrategy[dict[str, Any]]:
 
 
 def session_ids() -> SearchStrategy[str]:
-    """Ids in the shapes that lie on users' disks: roots, sub-sessions old and new, names given by people."""
+    """Ids in all forms found on users' disks: roots, sub-sessions old and new, names given by users."""
     from hypothesis import strategies as st
 
     hexadecimal = st.text("0123456789abcdef", min_size=16, max_size=16)

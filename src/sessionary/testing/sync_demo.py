@@ -1,7 +1,7 @@
-"""Two machines that share their sessions, in one folder: what `sessionary sync demo` shows.
+"""Two machines that share their sessions, in one folder: the demo of `sessionary sync demo`.
 
-Each machine is a home with sessions and a state directory of its own; between them is a remote in memory. A killed
-process is one whose calls to the remote all fail from then on.
+Each machine is a home with sessions and a state directory of its own; between them is a remote in memory. A
+killed process is one whose calls to the remote all fail from then on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOW = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The simulated kill of a process."""
 
 
 class DyingRemote(WrappedRemote):
@@ -55,7 +55,7 @@ class DyingRemote(WrappedRemote):
 
 
 class Device:
-    """A machine: a home with sessions, and what it remembers of the remote. It writes its files as an agent does."""
+    """A machine: a home with sessions, and its sync state. It writes its files as an agent does."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
@@ -68,7 +68,7 @@ class Device:
         return NOW
 
     def engine(self, remote: Remote) -> Engine:
-        """An engine as a new process has it."""
+        """An engine, as in a new process."""
         tick = iter(range(10**9))
         return Engine(
             AmplifierSyncLayout(self.home, UNSYNCED),
@@ -97,7 +97,7 @@ class Device:
         return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
 
     def write(self, session: str, texts: list[str]) -> None:
-        """Continue a session, or begin it."""
+        """Continue a session, or start it."""
         (self.sessions / session).mkdir(exist_ok=True)
         with open(self.sessions / session / TRANSCRIPT, "a") as file:
             file.writelines(json.dumps({"role": "user", "content": text}) + "\n" for text in texts)
@@ -111,7 +111,7 @@ class Device:
 
 
 class World:
-    """Two devices around one remote, and all that their users wrote."""
+    """Two devices with one remote, and everything that their users wrote."""
 
     def __init__(self, root: Path) -> None:
         server = MemoryServer()
@@ -121,7 +121,7 @@ class World:
         self.written: set[str] = set()
 
     def say(self, device: Device, session: str, count: int = 1, size: int = 20) -> None:
-        """The user of a device writes lines of which no two are alike."""
+        """The user of a device writes lines, no two of them alike."""
         first = len(self.written)
         device.write(session, [f"{device.name} line {n} {'x' * size}" for n in range(first, first + count)])
         self.written |= set(device.lines(session)[-count:])
@@ -148,14 +148,14 @@ class World:
 
 
 def demonstrate_sync(folder: Path) -> Iterator[str]:
-    """The lines of the demonstration.
+    """Yield the lines of the demo.
 
     Raises:
-        BrokenPromise: something was not as promised.
+        BrokenPromise: a check failed.
     """
     world = World(folder)
     desk, laptop = world.devices
-    yield "Two machines, and between them a store in the memory of this process."
+    yield "Two machines, with a store in memory between them."
     yield from _carried(world, desk, laptop)
     yield from _cut_off(world, desk, laptop)
     yield from _parted(world, desk, laptop)
@@ -164,7 +164,7 @@ def demonstrate_sync(folder: Path) -> Iterator[str]:
     yield from _aged(world, desk, laptop)
     yield from _put_back(world, desk, laptop)
     world.check()
-    yield "A third machine pulls everything: byte for byte the same. No line lost, none doubled."
+    yield "A third machine pulls everything: byte for byte the same. No line is lost, none is doubled."
 
 
 def _carried(world: World, desk: Device, laptop: Device) -> Iterator[str]:
@@ -207,17 +207,17 @@ def _parted(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     report = desk.engine(world.remote()).pull()
     parted = report.of(SyncStatus.DIVERGED)
     if len(parted) != 1 or parted[0].sibling is None:
-        raise BrokenPromise("two continuations were not told apart")
+        raise BrokenPromise("two continuations were not recognised as a conflict")
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     _same(desk, laptop)
-    yield "Both go on with it at the same time. Both versions are kept, on both machines:"
+    yield "Both continue it at the same time. Both versions are kept, on both machines:"
     yield f"  {SESSION}  the laptop's, which was pushed first"
-    yield f"  {parted[0].sibling}  the desk's, which says where it comes from"
+    yield f"  {parted[0].sibling}  the desk's sibling, which names its origin"
 
 
 def _damaged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
-    """A power cut leaves a transcript without bytes on one device: the others keep what they have."""
+    """A power cut leaves an empty transcript on one device: the others keep theirs."""
     transcript = desk.sessions / SESSION / TRANSCRIPT
     whole = transcript.read_bytes()
     transcript.write_bytes(b"")
@@ -225,16 +225,16 @@ def _damaged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     standings = [one.standing for report in reports for one in report.outcomes if one.session_id == SESSION]
     if set(standings) != {SyncStatus.HELD_BACK} or laptop.files()[f"{SESSION}/{TRANSCRIPT}"] != whole:
         raise BrokenPromise("an emptied transcript was sent")
-    yield f"A power cut empties the desk's transcript of {len(whole):,} bytes. The push holds it back, both machines"
-    yield "  say so, and the laptop keeps the good one:"
+    yield f"A power cut empties the desk's transcript of {len(whole):,} bytes. The push holds it back,"
+    yield "  both machines report it, and the laptop keeps the good one:"
     yield f"  {SESSION}  {reports[0].of(SyncStatus.HELD_BACK)[0].note}"
     engine = desk.engine(world.remote())
     engine.resolve(next(ref for ref in engine.layout.discover() if ref.session_id == SESSION), "theirs")
     laptop.engine(world.remote()).pull()
     _same(desk, laptop)
     if transcript.read_bytes() != whole:
-        raise BrokenPromise("the good version did not come back")
-    yield "  `sessionary sync resolve ID --keep theirs` on the desk brings every byte back."
+        raise BrokenPromise("the good version was not restored")
+    yield "  `sessionary sync resolve ID --keep theirs` on the desk restores every byte."
 
 
 def _both_ways(desk: Device, laptop: Device) -> Iterator[tuple[Device, Callable[[Engine], Report]]]:
@@ -245,7 +245,7 @@ def _both_ways(desk: Device, laptop: Device) -> Iterator[tuple[Device, Callable[
 
 
 def _renamed(world: World, desk: Device, laptop: Device) -> Iterator[str]:
-    """One device renames the session, the other goes on with it; both changes of one document are kept."""
+    """One device renames the session, the other continues it; both changes of one document are kept."""
     world.say(desk, SESSION)
     laptop.describe(SESSION, name="the logo")
     turns = len(desk.lines(SESSION))
@@ -261,7 +261,7 @@ def _renamed(world: World, desk: Device, laptop: Device) -> Iterator[str]:
 
 
 def _aged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
-    """Sessions keep their age and order; a clean-up by age is of one device."""
+    """Sessions keep their age and order; a clean-up by age applies to one device."""
     ages = {"in-may": 250, "in-december": 40, "yesterday": 1}
     for session, days in ages.items():
         world.say(desk, session)
@@ -278,14 +278,14 @@ def _aged(world: World, desk: Device, laptop: Device) -> Iterator[str]:
         device.engine(world.remote()).pull()
     kept = [set(device.names()) & set(ages) for device in (desk, laptop)]
     if gone != 2 or kept != [set(ages), {"yesterday"}]:
-        raise BrokenPromise("a clean-up by age was not of one device")
-    yield f"The laptop cleans up what is older than 30 days: {gone} sessions. The desk keeps them, and no pull brings"
-    yield "  them back, until the desk goes on with one:"
+        raise BrokenPromise("a clean-up by age affected another device")
+    yield f"The laptop cleans up sessions older than 30 days: {gone} sessions. The desk keeps them, and no pull"
+    yield "  restores them, until the desk continues one:"
     world.say(desk, "in-may")
     desk.engine(world.remote()).push()
     laptop.engine(world.remote()).pull()
     if laptop.lines("in-may") != desk.lines("in-may"):
-        raise BrokenPromise("a session that went on did not come back")
+        raise BrokenPromise("a continued session was not restored")
     yield "  in-may  is on the laptop again"
     world.say(desk, "in-december")
     desk.engine(world.remote()).push()
@@ -303,18 +303,18 @@ def _put_back(world: World, desk: Device, laptop: Device) -> Iterator[str]:
     world.remote = lambda: backup
     told = desk.engine(backup).status().of(SyncStatus.AHEAD)
     if [one.session_id for one in told] != [SESSION]:
-        raise BrokenPromise("status does not tell that the server has lost something")
+        raise BrokenPromise("status does not report that the server has lost data")
     world.say(laptop, SESSION)
     laptop.engine(backup).push()
     desk.engine(backup).pull()
     _same(desk, laptop)
-    yield "A backup takes the place of the server, and lacks the last 3 turns: status says so, the next push puts them"
-    yield "  there again, and no pull takes them back."
+    yield "The server is restored from a backup without the last 3 turns: status reports it, the next push"
+    yield "  uploads them again, and no pull removes them."
     empty = MemoryServer().remote()
     world.remote = lambda: empty
     for device in (laptop, desk):
         device.engine(empty).push(look=True)
-    yield "Then an empty one takes its place: a push from each machine, and everything is there again."
+    yield "Then the server is emptied: after a push from each machine, everything is there again."
 
 
 def _copy(source: Remote, target: Remote) -> None:
@@ -326,7 +326,7 @@ def _copy(source: Remote, target: Remote) -> None:
 
 
 def _set_age(folder: Path, at: datetime) -> None:
-    """As if a session had last been used then."""
+    """Set the last use of a session to this time."""
     moment = int(at.timestamp()) * 10**9
     for path in (*folder.iterdir(), folder):
         OS_FS.utime(str(path), moment)

@@ -1,7 +1,7 @@
-"""An `Fs` around another `Fs`: the doubles say only what differs.
+"""An `Fs` around another `Fs`: doubles override only what differs.
 
-Every method passes through `call`, so a double that treats all calls alike (count them, fail the n-th)
-overrides that one, and a double that watches some of them overrides those.
+Every method goes through `call`, so a double that treats all calls alike (count them, fail the n-th)
+overrides that one, and a double of some calls overrides those.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sessionary.disk.fs import DIR_MODE, FILE_MODE, O_TMPFILE, OS_FS, Fs
 
 
 class WrappedFs:
-    """Does what `inner` does."""
+    """Forwards to `inner`."""
 
     def __init__(self, inner: Fs = OS_FS) -> None:
         self.inner = inner
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Do the call `name` of the inner `Fs`."""
+        """Forward the call `name` to the inner `Fs`."""
         return getattr(self.inner, name)(*arguments, **options)
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
@@ -98,10 +98,10 @@ class WrappedFs:
 
 
 class UnsyncedFs(WrappedFs):
-    """The file system without waiting for the disk: a flush only looks whether the descriptor is open.
+    """The file system without real flushes: a flush only checks that the descriptor is open.
 
-    For sweeps. What survives is decided by a model there, and a hundred thousand real flushes would prove nothing
-    more. Nothing that is written through it is safe from a power cut.
+    For sweeps. There a model decides what survives, and a hundred thousand real flushes would prove nothing
+    more. Data written through it is not safe from a power cut.
     """
 
     def fsync(self, fd: int) -> None:
@@ -115,7 +115,7 @@ UNSYNCED: Fs = UnsyncedFs()
 
 
 class NamedFs(WrappedFs):
-    """A file system on which every file has a name from the beginning, as on most: no O_TMPFILE."""
+    """A file system without O_TMPFILE, where every file has a name from the beginning."""
 
     def open(self, path: str, flags: int, mode: int = FILE_MODE) -> int:
         if O_TMPFILE and flags & O_TMPFILE == O_TMPFILE:

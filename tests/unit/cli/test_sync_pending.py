@@ -65,7 +65,7 @@ def test_sub_work_is_no_version_of_the_work_above_it(tmp_path: Path) -> None:
     assert pairs([layout]) == ([], [])
 
 
-DAMAGED = "metadata.json cannot be read, so its origin is unknown: no JSON document"
+DAMAGED = "metadata.json cannot be read, so its origin is unknown: not a JSON document"
 
 
 def test_a_session_whose_metadata_cannot_be_read_is_told(tmp_path: Path) -> None:

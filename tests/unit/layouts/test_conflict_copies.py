@@ -154,7 +154,7 @@ def test_a_copy_that_goes_on_hides_data_and_is_taken(home: Path) -> None:
     copy = put_copy(home, "transcript (1).jsonl", line("three"))
     (problem,) = problems_at(home)
     assert (problem.severity, problem.path) == (Severity.hides_data, str(copy))
-    assert "1 line that" in problem.message
+    assert "1 line missing from" in problem.message
     assert f"sessionary repair {ID}" in str(problem.repair)
     before = tree(home)
     (would,) = bring(home, dry_run=True)

@@ -234,7 +234,7 @@ def test_the_repair_is_named_where_it_does_it(path: Path) -> None:
     )
     call, last = check(path)
     assert (call.code, call.severity, call.line) == ("orphaned_call", Severity.stops_resume, 2)
-    assert (call.repair or "").startswith("`sessionary repair` does it: ")
+    assert (call.repair or "").startswith("run `sessionary repair` to ")
     assert (last.code, last.severity, last.line) == ("incomplete_turn", Severity.note, 5)
     assert (last.repair or "").startswith("none needed")
     elsewhere = read_conversation(OS_FS, str(path)).problems

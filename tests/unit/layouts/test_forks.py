@@ -176,7 +176,7 @@ def test_an_id_that_leads_elsewhere_is_refused(session: Path, bad: str) -> None:
 def test_an_id_that_exists_is_refused(session: Path) -> None:
     other = write_session(session.parent / "other", MESSAGES[:4])
     before = read(other)
-    with pytest.raises(AlreadyExists, match="Session 'other' exists already"):
+    with pytest.raises(AlreadyExists, match="Session 'other' already exists"):
         fork(session, new_session_id="other")
     assert read(other) == before
 

@@ -81,7 +81,7 @@ def test_a_log_that_is_gone_is_left_alone(session: Path) -> None:
 
 
 def test_nothing_to_undo(session: Path, tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="could be undone"):
+    with pytest.raises(NotFound, match="Nothing to undo"):
         undo(session)
     with pytest.raises(NotFound, match="not found"):
         undo(tmp_path / "nowhere")

@@ -1,7 +1,7 @@
 """The amplifier layout: metadata.json, transcript.jsonl and events.jsonl in a folder per session.
 
-What changes several files of a session at once (forks, rewind, repair, undo), and what reads event logs, is loaded when
-it is asked for: a program that saves a turn should not wait for it.
+Operations on several files of a session (forks, rewind, repair, undo) and the reading of event logs are
+loaded on demand: a program that saves a turn should not wait for them.
 """
 
 from __future__ import annotations

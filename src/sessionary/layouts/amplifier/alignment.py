@@ -1,9 +1,9 @@
-"""Match the messages of a save with the lines that are stored. Pure.
+"""Match the messages of a save with the stored lines. Pure.
 
-A message that is stored already keeps the bytes of its line, so that a save changes nothing that the caller did
-not change: not the order of keys, not the spelling of a number, above all not the time.  Callers often keep their
-messages without the time that the store gave them, so a message without one matches a stored line whatever time
-that carries.
+A message that is stored already keeps the bytes of its line, so that a save changes nothing that the caller
+did not change: not the order of keys, not the form of a number, and above all not the time. Callers often
+keep their messages without the time that the store added, so a message without a time matches a stored line
+with any time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ STAMP = "timestamp"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a save will store.
+    """The lines that a save will store.
 
     Attributes:
         raws: the lines, in order, without newlines.
-        extends: the stored lines stand unchanged at the head of `raws`.
+        extends: `raws` begins with all stored lines, unchanged.
     """
 
     raws: list[bytes]
@@ -36,7 +36,7 @@ class Plan:
 
 
 def align(messages: list[dict[str, Any]], stored: StoredTranscript, now: Callable[[], str]) -> Plan:
-    """Find for each cleaned message its line: the stored one if it is there, else a new one with a time."""
+    """Find the line of each cleaned message: the stored one if it exists, else a new one with a time."""
     same = _common_prefix(messages, stored)
     raws = [one_line(raw) for raw in stored.raws[:same]]
     extends = same == len(stored.raws)
@@ -67,7 +67,7 @@ def _is_line(message: dict[str, Any], value: dict[str, Any], raw: bytes) -> bool
 def _rest(
     messages: list[dict[str, Any]], stored: StoredTranscript, same: int, now: Callable[[], str]
 ) -> list[bytes]:
-    """Lines for the messages behind the common prefix: stored ones are found by content, first come first served."""
+    """Lines for the messages after the common prefix: stored ones are found by content, in order."""
     by_content: defaultdict[bytes, deque[int]] = defaultdict(deque)
     for place in range(same, len(stored.values)):
         value = stored.values[place]
@@ -88,11 +88,11 @@ def _rest(
 
 
 def _edited(same: int, found: list[int | None], stored: int) -> list[bool]:
-    """Which of the new messages are old ones edited in their place.
+    """Which of the new messages are edited versions of old ones in their place.
 
-    Those after which the next message that is stored already stands where it stood: nothing was put in or left out
-    between. Without such a message behind it a new one is taken for new: after a rewind it stands where a dropped
-    one stood, and must not take that one's time.
+    These are the ones before a stored message that is still in its place: nothing was inserted or removed in
+    between. Without such a later message, a new one counts as new: after a rewind it is in the place of a
+    dropped one, and must not get the time of that.
     """
     edited = [False] * len(found)
     in_place = False
@@ -116,7 +116,7 @@ def _take(by_content: defaultdict[bytes, deque[int]], key: bytes, used: set[int]
 
 
 def _new_line(message: dict[str, Any], old: dict[str, Any], now: Callable[[], str]) -> bytes:
-    """The line of a message that is not stored; `old` is what it was before it was edited, if it was."""
+    """The line of a message that is not stored; `old` is its version before an edit, if there is one."""
     if timestamp_of(message) is None:
         time = old.get(STAMP) if old.get("role") == message.get("role") else None
         message = {**message, STAMP: time if isinstance(time, str) else now()}
@@ -124,7 +124,7 @@ def _new_line(message: dict[str, Any], old: dict[str, Any], now: Callable[[], st
 
 
 def _key(value: dict[str, Any], without: str | None = None) -> bytes:
-    """The content of a message whatever the order of its keys; exact in types (1, 1.0 and true differ)."""
+    """The content of a message independent of the order of its keys; exact in types (1, 1.0 and true differ)."""
     if without is not None:
         value = {name: item for name, item in value.items() if name != without}
     try:

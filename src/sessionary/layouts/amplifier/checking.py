@@ -1,7 +1,7 @@
-"""What is not as it should be in a session folder, beyond the lines of its transcript.
+"""Checks of a session folder beyond the lines of its transcript.
 
-Nothing here writes, and nothing here reads more than a file name, a stat, a small document, or the end of a log.
-Each finding says in plain words what is there and what can be done; what an ordinary user need not act on is a note.
+Nothing here writes, and nothing reads more than file names, stats, small documents, and the end of a log.
+Each problem states what was found and what to do; harmless findings are notes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sessionary.layouts.amplifier.files import BACKUP, CONFIG, EVENTS, LOCK, MET
 from sessionary.model import Problem, Severity
 
 ORDINARY = frozenset({LOCK, TRANSCRIPT, METADATA, EVENTS, CONFIG})
-"""The files about which a look at the names has nothing to say."""
+"""The files that the check of names ignores."""
 
 _REQUIRED = {
-    "session_id": "the name of the folder counts",
-    "created": "lists go by the time of the last change",
-    "bundle": "the original writes none for sub-sessions",
+    "session_id": "the name of the folder is used",
+    "created": "lists use the time of the last change",
+    "bundle": "amplifier writes none for sub-sessions",
 }
 LIVE_WRITER = 60.0
 
@@ -32,7 +32,7 @@ _KEPT = re.compile(r".+\.(before|conflict|corrupt|torn)-(?:[0-9T.Z-]+|[0-9a-f]{1
 
 
 def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
-    """True if `metadata_problems` would find nothing: the usual case, told in the shortest way."""
+    """Fast path: True if `metadata_problems` would find nothing."""
     return (
         metadata.get("session_id") == session_id
         and metadata.get("turn_count", turns) == turns
@@ -44,52 +44,50 @@ def agrees(metadata: Mapping[str, Any], session_id: str, turns: int) -> bool:
 def metadata_problems(
     path: str, session_id: str, metadata: Mapping[str, Any], turns: int
 ) -> Iterator[Problem]:
-    """What metadata.json lacks, or says differently from its folder and its transcript."""
+    """Missing fields of metadata.json, and contradictions to its folder and its transcript."""
     for name, who in _REQUIRED.items():
         if name not in metadata and not (name == "bundle" and "profile" in metadata):
             yield note("missing_field", path, f"metadata.json has no {name}", f"none needed: {who}")
     stated = metadata.get("session_id")
     if stated is not None and stated != session_id:
         remedy = "if the folder was copied or renamed on purpose, write its name into metadata.json"
-        yield note("id_differs", path, f"metadata.json says that this is session {stated}", remedy)
+        yield note("id_differs", path, f"metadata.json has the session id {stated}", remedy)
     count = metadata.get("turn_count")
     if count is not None and count != turns:
-        message = f"metadata.json counts {count} turns; a person spoke {turns} times"
+        message = f"metadata.json counts {count} turns; there are {turns} user messages"
         yield note(
             "turn_count_differs",
             path,
             message,
-            "none needed: the original counts reminders and tool results as well",
+            "none needed: amplifier also counts reminders and tool results",
         )
 
 
 def absent_problems(folder: str, names: Sequence[str]) -> Iterator[Problem]:
-    """The two documents that every saved session has, and what it means that one is not there."""
+    """The two documents of every saved session, and the meaning of a missing one."""
     if TRANSCRIPT not in names and placeholder_name(TRANSCRIPT) not in names:
         path = f"{folder}/{TRANSCRIPT}"
         if TRANSCRIPT + BACKUP in names:
             message = (
-                "transcript.jsonl is missing, and its backup is there: the agent starts from that older copy"
+                "transcript.jsonl is missing, but its backup exists: the agent starts from that older copy"
             )
             remedy = "copy transcript.jsonl.backup to transcript.jsonl, or save the session once"
             yield Problem("no_transcript", Severity.stops_resume, path, None, None, message, remedy)
         else:
-            message = (
-                "there is no transcript.jsonl: the session ended before its first save, or has not begun"
-            )
-            yield note("no_transcript", path, message, "none needed, unless you know that there was one")
+            message = "transcript.jsonl is missing: the session was never saved"
+            yield note("no_transcript", path, message, "none needed, unless you know that it existed")
     if not {METADATA, METADATA + BACKUP, placeholder_name(METADATA)}.intersection(names):
-        message = "there is no metadata.json: name, parent and date of the session are unknown"
+        message = "metadata.json is missing: name, parent and date of the session are unknown"
         yield note("no_metadata", f"{folder}/{METADATA}", message, "the agent writes it at its next turn")
 
 
 def empty_problem(path: str, backup_size: int) -> Problem:
-    """A transcript of zero bytes: damage if there was more, else an empty session as the original writes it."""
+    """A transcript of zero bytes: damage if there was more, else an empty session as written by amplifier."""
     if backup_size > 1:
-        message = f"transcript.jsonl has no bytes, its backup has {backup_size}: a power cut does this"
-        remedy = "load and save the session once: the store reads the backup, the original agent would not"
+        message = f"transcript.jsonl is empty, its backup has {backup_size} bytes: the effect of a power cut"
+        remedy = "load and save the session once: this store reads the backup, amplifier does not"
         return Problem("zero_bytes", Severity.lost_data, path, None, 0, message, remedy)
-    return note("empty_file", path, "transcript.jsonl has no bytes: an empty session", "none needed")
+    return note("empty_file", path, "transcript.jsonl is empty: a session without messages", "none needed")
 
 
 def unreadable(path: str, error: OSError) -> Problem:
@@ -103,14 +101,14 @@ def unreadable(path: str, error: OSError) -> Problem:
 def problems_beside(
     fs: Fs, folder: str, stats: Mapping[str, os.stat_result], *, messages: int, now: float
 ) -> Iterator[Problem]:
-    """What lies beside the files of the session: conflicts, copies kept by a repair, leftovers of killed writers.
+    """Other files of the folder: conflicts, copies kept by a repair, remains of killed writers.
 
     Args:
         fs: the file system.
         folder: the session's folder.
         stats: every file of the folder by its name.
-        messages: the readable records of the transcript.
-        now: seconds since 1970; a temp file younger than a minute may belong to a writer that lives.
+        messages: number of readable records of the transcript.
+        now: seconds since 1970; a temporary file younger than a minute may belong to a living writer.
     """
     for name in sorted(stats):
         path = f"{folder}/{name}"
@@ -124,40 +122,36 @@ def problems_beside(
 
 def _backup_problems(path: str, backup: os.stat_result, main: os.stat_result | None) -> Iterator[Problem]:
     if main is not None and (backup.st_dev, backup.st_ino) == (main.st_dev, main.st_ino):
-        message = "the backup is the same file under a second name, so it guards nothing"
+        message = "the backup is a hard link to the same file, so it protects nothing"
         yield note(
             "backup_shares_file",
             path,
             message,
-            "none needed: the next save that replaces the file makes a true one",
+            "none needed: the next save that replaces the file creates a real one",
         )
 
 
 def _kept_problem(kind: str, path: str, size: int) -> Problem:
     if kind == "conflict":
-        message = (
-            "two writers disagreed: this version was displaced, and may hold messages that no other file has"
-        )
-        remedy = (
-            "read it with `sessionary show FILE`; delete it when nothing in it is missing from the transcript"
-        )
+        message = "this version was replaced by another writer, and may have messages that no other file has"
+        remedy = "read it with `sessionary show FILE`; delete it if the transcript has everything in it"
         return Problem("conflict_kept", Severity.hides_data, path, None, None, message, remedy, size)
     what = {"corrupt": "an unreadable file, or a piece of one", "before": "an earlier version"}.get(
-        kind, "a torn last line"
+        kind, "a truncated last line"
     )
-    message = f"{size:,} bytes of {what}, set aside before they were replaced"
+    message = f"{size:,} bytes of {what}, kept when they were replaced"
     return note("kept_copy", path, message, "delete it when you no longer need it")
 
 
 def _orphan(fs: Fs, path: str, size: int, messages: int) -> Problem:
-    """A temp file whose writer was killed. One with more messages than the transcript is more than litter."""
-    remedy = "delete it when nothing in it is missing from the transcript"
+    """The temporary file of a killed writer. One with more messages than the transcript has is worth keeping."""
+    remedy = "delete it if the transcript has everything in it"
     whole = count_lines(fs, path) if "transcript" in os.path.basename(path) else 0
     if whole > messages:
-        message = f"an unfinished save: {whole} whole messages, where the transcript has {messages}"
+        message = f"an unfinished save with {whole} complete messages; the transcript has {messages}"
         remedy = "read it with `sessionary show FILE`; " + remedy
         return Problem("orphan_temp", Severity.hides_data, path, None, None, message, remedy, size)
-    message = f"{size:,} bytes left behind by a writer that was killed; nothing of it is missing elsewhere"
+    message = f"{size:,} bytes left by a killed writer; nothing is missing"
     return Problem("orphan_temp", Severity.cosmetic, path, None, None, message, remedy, size)
 
 
@@ -172,23 +166,23 @@ def config_problems(fs: Fs, path: str) -> Iterator[Problem]:
 
 
 def lost_problems(fs: Fs, folder: str) -> Iterator[Problem]:
-    """What earlier repairs could not bring back, as long as what they replaced is kept."""
-    from sessionary.disk import transaction  # here, since few sessions have one, and it loads much
+    """What earlier repairs could not recover, as long as the replaced files are kept."""
+    from sessionary.disk import transaction  # imported here: rarely needed, and slow to load
 
     try:
         entries = transaction.entries(fs, folder)
     except OSError:
-        return  # whoever wants to undo something is told
+        return  # reported by an undo
     for entry in entries:
         lost, lines = entry.facts.get("lost"), entry.facts.get("lost_lines")
         if entry.operation == "repair" and isinstance(lost, int) and lost > 0:
             where = ", ".join(map(str, lines)) if isinstance(lines, list) else "?"
-            message = f"a repair could not bring back {lost:,} byte(s) (of line {where} of the old file)"
-            yield note("not_recovered", entry.path, message, "none is known; the old file is kept there")
+            message = f"a repair could not recover {lost:,} byte(s) (of line {where} of the old file)"
+            yield note("not_recovered", entry.path, message, "none; the old file is kept there")
 
 
 def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:
-    """The end of the event log, the only part of it that is ever looked at here."""
+    """The end of the event log, the only part of it that is checked here."""
     try:
         last = tail_heads(fs, path, 1)
     except NotFound:
@@ -197,18 +191,19 @@ def event_log_problems(fs: Fs, path: str) -> Iterator[Problem]:
         yield Problem("unreadable_file", Severity.cosmetic, path, None, None, error.message, error.hint)
         return
     if last and not last[0].whole and not last[0].end.endswith(b"}"):
-        message = f"the last event is torn: {last[0].length:,} bytes without an end"
+        message = f"the last event is truncated: {last[0].length:,} bytes without a line end"
         remedy = "none needed: the next append ends that line, and readers skip it"
         yield Problem("torn_event", Severity.note, path, None, last[0].byte, message, remedy, last[0].length)
 
 
 def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
-    """An operation over several files that was begun and not finished: its process died, or is at work just now.
+    """An unfinished operation over several files: its process died, or is still running.
 
-    Nothing is lost, and an agent reads each file without trouble. But until the next writer has finished it, lines of
-    the log that are to be gone are there, and metadata may be of the other state: what is shown is not one session.
+    Nothing is lost, and an agent can read each file. But until the next writer has finished it, lines of the
+    log that are to be removed still exist, and metadata may be of the other state: the files do not form one
+    state.
     """
-    from sessionary.disk import transaction  # here, since hardly any session has one, and it loads much
+    from sessionary.disk import transaction  # imported here: rarely needed, and slow to load
 
     path = f"{folder}/{transaction.UNDO}/{transaction.OPEN}"
     try:
@@ -219,17 +214,15 @@ def open_operation(fs: Fs, folder: str) -> Iterator[Problem]:
     if found is None:
         return
     operation, committed = found
-    remedy = "none needed: the next writer of the session does it, `sessionary repair` too"
+    remedy = "none needed: the next writer, or `sessionary repair`, finishes it"
     if committed:
-        message = f"the last {operation} was cut off half way, and is to be finished"
+        message = f"the last {operation} was interrupted, and has to be finished"
         yield Problem("open_intent", Severity.hides_data, path, None, None, message, remedy)
     else:
-        message = (
-            f"a {operation or 'change'} was cut off before it changed anything, and is to be cleared away"
-        )
+        message = f"a {operation or 'change'} was interrupted before any change, and has to be cleaned up"
         yield note("open_intent", path, message, remedy)
 
 
 def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
-    """Worth knowing, and nothing is wrong."""
+    """A note: informational, not damage."""
     return Problem(code, Severity.note, path, None, None, message, remedy)

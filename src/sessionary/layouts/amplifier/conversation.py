@@ -1,15 +1,14 @@
-"""One pass over a transcript, in bounded memory: its records, its counts, its damage.
+"""Read a transcript in one pass and bounded memory: its records, counts and damage.
 
-The file is read in windows that end at a newline, so a transcript of any size costs the memory of one window, or of
-its longest line where that is longer, and some bytes for each message. Nothing is locked. A writer that is in the
-middle of a long append shows as a torn last line; the file is then looked at again before anybody is told that
-something is lost.
+The file is read in windows that end at a newline, so a transcript of any size needs the memory of one window,
+or of its longest line if that is longer, and some bytes for each message. Nothing is locked. A writer in the
+middle of a long append shows as a truncated last line; the file is then read again before a loss is reported.
 
-Nearly every window is clean, and nearly every conversation as it should be. A clean window is decoded in one call, and
-is so small that its messages are dropped before they have left the cache of the processor. One that is not is
-read again, line by line, with more behind it: a record that is spread over several lines is known only if they
-are seen together. Where a message stands is worked out only if there is something to say of it, by reading its
-window once more, and repeated records are looked for only if the times of the messages allow for them.
+Nearly every window is clean. A clean window is decoded in one call, and is so small that its messages are
+dropped before they leave the processor cache. Any other window is read again, line by line, with more data
+after it: a record that spans several lines is recognised only if they are read together. The place of a
+message is computed only if it has a problem, by reading its window once more, and duplicate records are
+searched only if the times of the messages allow for them.
 """
 
 from __future__ import annotations
@@ -37,24 +36,24 @@ if TYPE_CHECKING:
     from sessionary.turns import Finding
 
 WINDOW = 1 << 18
-WIDE_WINDOW = 2 << 20  # for what is not clean
+WIDE_WINDOW = 2 << 20  # for windows that are not clean
 TIMED = 64
-"""So many messages are looked at for the time of the newest: some programs give none to any."""
+"""Number of last messages that are searched for the newest time: some programs write none."""
 TAIL = 1 << 14
-LOOKS = 3  # how often a torn tail that still grows is looked at again
+LOOKS = 3  # how often a truncated tail that still grows is read again
 
 
 @dataclass(slots=True)
 class Conversation:
-    """What one pass over a transcript tells.
+    """The result of one pass over a transcript.
 
     Attributes:
         found: the stat of the file that was read.
         messages: its readable records.
-        turns: how often a person spoke.
-        title: the first words of a person, not yet shortened; None if nobody spoke.
-        newest: the time of the last message that bears one; None if none of the last ones does.
-        problems: what could not be read, and then what `turns.diagnose` finds in the rest.
+        turns: number of user messages.
+        title: the first user text, not yet shortened; None if there is none.
+        newest: the time of the last message that has one; None if none of the last ones has.
+        problems: damage, and then the findings of `turns.diagnose` in the rest.
     """
 
     found: stat_result
@@ -66,7 +65,7 @@ class Conversation:
 
 
 class _Span(NamedTuple):
-    """A piece of the file that was read: the number of its first message, its place, and its length."""
+    """A window that was read: the number of its first message, its place, and its length."""
 
     first: int
     line: int
@@ -75,17 +74,17 @@ class _Span(NamedTuple):
 
 
 def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool = False) -> Conversation:
-    """Read a transcript once and say what is in it.
+    """Read a transcript once.
 
     Args:
         fs: the file system.
         path: the file.
-        strict: its owner refuses the file for one bad line, so each such line stops a resume; and all that it holds
-            are messages, so one that names no speaker does, too.
-        thorough: look for records that are there twice, too.
+        strict: the owner refuses the file for one bad line, so each such line stops a resume; and the file
+        holds only messages, so one without a role does, too.
+        thorough: also search for duplicate records.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         OSError: it cannot be read.
     """
     fd = fs.open(path, READ)
@@ -101,9 +100,9 @@ def read_conversation(fs: Fs, path: str, *, strict: bool = False, thorough: bool
 
 
 def not_json_lines(fs: Fs, path: str) -> Problem | None:
-    """The problem of a file without any record that never was JSON Lines; None if it may have been damaged.
+    """The problem of a file without any record that is not JSON Lines; None if it may be a damaged one.
 
-    Most lines of a damaged one begin as a record does. Zeros where all bytes were lost say nothing of what was there.
+    Most lines of a damaged file begin as a record does. Zeros in place of all bytes reveal nothing about the content.
 
     Raises:
         OSError: the file cannot be read.
@@ -123,7 +122,7 @@ def not_json_lines(fs: Fs, path: str) -> Problem | None:
 
 
 def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Conversation, bool]:
-    """The conversation as it is now, and whether its last line is torn."""
+    """The current conversation, and whether its last line is truncated."""
     found = require_regular(fs.fstat(fd))
     outline, times = Outline(), _Times()
     problems: list[Problem] = []
@@ -132,7 +131,7 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
     line, byte, last, torn = 1, 0, False, False
     while not last:
         data, last = window(fs, fd, byte, found.st_size, WINDOW)
-        # One newline is an empty conversation as our store writes it.
+        # One newline is an empty conversation, as written by our store.
         values = [] if data == b"\n" and found.st_size == 1 else clean_records(data)
         if values is None:
             data, last = window(fs, fd, byte, found.st_size, max(WINDOW, WIDE_WINDOW))
@@ -156,7 +155,7 @@ def _read(fs: Fs, fd: int, path: str, strict: bool, thorough: bool) -> tuple[Con
 
 
 def newest_time(values: Sequence[dict[str, Any]]) -> datetime | None:
-    """The time of the last of these messages that bears one, looked for among the last `TIMED`."""
+    """The time of the last of these messages that has one, searched among the last `TIMED`."""
     for place in range(len(values) - 1, max(len(values) - TIMED, 0) - 1, -1):
         time = parse_time(timestamp_of(values[place]))
         if time is not None:
@@ -165,7 +164,7 @@ def newest_time(values: Sequence[dict[str, Any]]) -> datetime | None:
 
 
 def last_time(fs: Fs, path: str) -> datetime | None:
-    """As `Conversation.newest`, by the end of the file alone; None also if it cannot be read."""
+    """As `Conversation.newest`, from the end of the file alone; None also if it cannot be read."""
     try:
         fd = fs.open(path, READ)
         try:
@@ -179,18 +178,18 @@ def last_time(fs: Fs, path: str) -> datetime | None:
 
 
 class _Times:
-    """Whether records can be the same: not if the time of each is later than the last one, and none has an id.
+    """Whether records can be duplicates: not if the time of each is later than the last one, and none has an id.
 
     Attributes:
-        differ: they cannot.
+        differ: they cannot be.
     """
 
     def __init__(self) -> None:
         self.differ = True
-        self._last: list[Any] = []  # the latest time, once there is one
+        self._last: list[Any] = []  # the latest time so far
 
     def take(self, values: list[dict[str, Any]]) -> None:
-        """The next records of the file."""
+        """Add the next records of the file."""
         if self.differ:
             times = self._last + [value["timestamp"] for value in values if "timestamp" in value]
             self.differ = _ascend(times) and not any("id" in value or "uuid" in value for value in values)
@@ -205,7 +204,7 @@ def _ascend(times: list[Any]) -> bool:
 
 
 def _repeats(fs: Fs, fd: int, path: str, size: int) -> list[Problem]:
-    """A note for each record that the file holds twice."""
+    """A note for each duplicate record of the file."""
     known = Known()
     return [
         problem
@@ -218,13 +217,13 @@ def read_entries(fs: Fs, path: str, after: Cursor | None) -> Iterator[Entry]:
     """The readable records of a transcript in order; see `Layout.entries`.
 
     Raises:
-        NotFound: there is no transcript.
+        NotFound: the transcript does not exist.
         StorageFailed: it cannot be read.
     """
     try:
         fd = fs.open(path, READ)
     except FileNotFoundError:
-        raise not_found(path, f"There is no transcript at {path}") from None
+        raise not_found(path, f"No transcript at {path}") from None
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
@@ -249,38 +248,38 @@ def _continues(after: Cursor, found: stat_result) -> bool:
 
 
 _OF_MESSAGES = frozenset({"no_role"})
-"""Findings that say something only where every record is to be a message."""
+"""Findings that apply only if every record must be a message."""
 
 _REMEDIES = {
     "orphaned_call": "add a result, or drop the call; if its tool still runs, wait",
     "orphaned_result": "drop the result",
     "repeated_result": "drop one of the results",
     "repeated_call": "give one of the calls, and its result, an id of its own",
-    "misplaced_result": "put the result right behind its call",
-    "late_result": "put the result right behind its call, if your provider refuses it",
-    "incomplete_turn": "say in the agent's place that the turn was interrupted",
-    "null_tool_calls": "take the field away",
-    "bad_tool_calls": "take the field away",
-    "no_role": "name the speaker, or take the message away",
-    "consecutive_users": "none needed: most providers take it",
+    "misplaced_result": "move the result directly after its call",
+    "late_result": "move the result directly after its call, if your provider refuses it",
+    "incomplete_turn": "add an agent message that the turn was interrupted",
+    "null_tool_calls": "remove the field",
+    "bad_tool_calls": "remove the field",
+    "no_role": "set the role, or remove the message",
+    "consecutive_users": "none needed: most providers accept it",
     "no_call_id": "none needed, unless your provider refuses it",
-    "empty_thinking": "take the block away, if your provider refuses it",
+    "empty_thinking": "remove the block, if your provider refuses it",
 }
-_LAST_TURN = "none needed: the agent goes on from there, or is at work just now"
+_LAST_TURN = "none needed: the agent continues from there, or is running"
 
 
 def _problem(finding: Finding, path: str, place: tuple[int | None, int | None], strict: bool) -> Problem:
-    """A finding as a problem of the file. It has no place if the file has been cut meanwhile."""
+    """A finding as a problem of the file. It has no place if the file was truncated meanwhile."""
     remedy = _REMEDIES[finding.code]
     if finding.code == "incomplete_turn" and not finding.stops:
         remedy = _LAST_TURN
     elif strict and finding.stops:
-        remedy = f"`sessionary repair` does it: {remedy}"
+        remedy = f"run `sessionary repair` to {remedy}"
     return Problem(finding.code, finding.severity, path, *place, finding.message, remedy)
 
 
 def _places(fs: Fs, fd: int, spans: Sequence[_Span], indices: set[int]) -> dict[int, tuple[int, int]]:
-    """Line and byte of these messages. Each span that holds one is read again."""
+    """Line and byte of these messages. Each window that holds one is read again."""
     places: dict[int, tuple[int, int]] = {}
     for at, wanted in groupby(sorted(indices), lambda index: bisect(spans, index, key=itemgetter(0)) - 1):
         span = spans[at]

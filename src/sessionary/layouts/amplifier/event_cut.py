@@ -1,15 +1,15 @@
-"""Which events of a log belong to turns that go, told by what they are and not by how many there are.
+"""Which events of a log belong to removed turns, determined by their content and not by their number.
 
-The log and the transcript are written by two programs that do not number anything for one another. What ties an event
-to a message is, from the strongest tie to the weakest: the id of a message or of a tool call; the exact text of a
-prompt (the dropped prompts are met in their order, from the last one backwards); the span of an event that is tied
-already; and for the rest the time. A time alone would be wrong at the very seam: a prompt is logged before its message
-is stamped, and writers put the time of a message in three places, or nowhere. An event without anything goes with
-the one before it.
+The log and the transcript are written by two programs that share no numbering. Events are tied to messages
+by, from the strongest to the weakest: the id of a message or of a tool call; the exact text of a prompt (the
+dropped prompts are matched in order, from the last one backwards); the span of an event that is already tied;
+otherwise the time. The time alone would be wrong at the boundary: a prompt is logged before its message gets
+its time, and writers put the time of a message in three places, or nowhere. An event without any tie goes
+with the one before it.
 
-The log is read backwards and only as far as it has to be: through the turns that go, and the last turn that stays,
-whose first event is the prompt where reading stops. So dropping the last turn of a log of a gigabyte costs what
-that turn has logged. Of a line only its head is looked at, unless it is one of the kinds that carry ids.
+The log is read backwards and only as far as needed: through the removed turns, and the last turn that stays,
+whose first event is the prompt at which reading stops. So removing the last turn of a log of a gigabyte costs
+what that turn has logged. Of a line only its head is parsed, unless it is one of the kinds with ids.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sessionary.turns import is_real_user, results, text_of, tool_calls
 
 PROMPT = "prompt:submit"
 LONGEST_WITH_ID = 1 << 20
-"""A longer line than this is tied by its span and its time alone: it would cost more to read than it can tell."""
+"""Longer lines are tied by span and time alone, to limit the cost of reading."""
 
 _WITH_IDS = (
     "tool:",
@@ -60,13 +60,13 @@ _KEPT, _DROPPED, _OPEN = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What ties events to messages.
+    """The ties between events and messages.
 
     Attributes:
         kept_ids: ids of the last turn that stays.
-        dropped_ids: ids of the turns that go, and of no other.
+        dropped_ids: ids of the removed turns, and of no other.
         kept_prompt: the prompt of the last turn that stays.
-        dropped_prompts: the prompts of the turns that go, in their order.
+        dropped_prompts: the prompts of the removed turns, in order.
         since: when the first message that goes was written.
     """
 
@@ -86,8 +86,8 @@ class EventCut:
         size: where the last whole line ends.
         stays: the ranges between the two that stay, as (start, end).
         kept: how many events stay of those that were looked at.
-        dropped: how many go.
-        by_time: how many of those only because of their time, or their place.
+        dropped: number of removed events.
+        by_time: number of those matched by time or place alone.
     """
 
     offset: int
@@ -104,7 +104,7 @@ class EventCut:
 
 
 def ties_of(last_kept: Sequence[Mapping[str, Any]], dropped: Sequence[Mapping[str, Any]]) -> Ties:
-    """What ties events to the last turn that stays and to the messages that go."""
+    """The ties of events to the last turn that stays and to the removed messages."""
     kept_ids = _ids_of(last_kept)
     gone_ids = _ids_of(dropped)
     both = kept_ids & gone_ids
@@ -133,7 +133,7 @@ def _ids_of(messages: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def find_cut(file: LineFile, ties: Ties) -> EventCut | None:
-    """The lines of the log that belong to turns that go; None if there are none, or if it cannot be told.
+    """The lines of the log that belong to removed turns; None if there are none, or if it cannot be determined.
 
     Raises:
         StorageFailed: the log cannot be read.
@@ -142,7 +142,7 @@ def find_cut(file: LineFile, ties: Ties) -> EventCut | None:
     walk = _Walk(ties)
     for head in file.heads_back(width=WIDTH):
         if not head.whole:
-            continue  # torn, or being written: whose it is cannot be told, and it stays where it is
+            continue  # truncated, or being written: it cannot be assigned, and stays
         row = walk.row(file, head)
         rows.add(head, row)
         if row.verdict == _KEPT and row.prompt:
@@ -161,20 +161,20 @@ class _Row(NamedTuple):
 
 
 class _Seam(NamedTuple):
-    """Where the turns that go begin: the first prompt's offset (inf if it was not found) and its time (or nan)."""
+    """The start of the removed turns: the first prompt's offset (inf if it was not found) and its time (or nan)."""
 
     byte: float
     time: float
 
     def drops(self, byte: int, time: float) -> bool | None:
-        """Whether a line goes by its time or place; None if neither can tell."""
+        """Whether a line is removed because of its time or place; None if neither decides."""
         if isnan(time) or isnan(self.time):
             return None
         return time > self.time or (time == self.time and (self.byte == inf or byte >= self.byte))
 
 
 class _Walk:
-    """The way backwards through the log, with the dropped prompts that are still to be met."""
+    """The backward pass through the log, with the dropped prompts still to be matched."""
 
     def __init__(self, ties: Ties) -> None:
         self._ties = ties
@@ -184,7 +184,7 @@ class _Walk:
         self._since = ties.since.timestamp() if ties.since else nan
 
     def row(self, file: LineFile, head: Head) -> _Row:
-        """What this line says of itself."""
+        """The tie of this line."""
         top = _top(file, head)
         if top is None:
             return _Row(_OPEN, nan, None, None, False)
@@ -204,7 +204,7 @@ class _Walk:
     def _prompt(self, file: LineFile, head: Head, time: float) -> int:
         told = next(iter(_fields(file, head, _PROMPT_PATHS).values()), None)
         text = text_of({"content": told}).strip()
-        # The same words may have been said in a turn that stays: then, and only then, the time decides.
+        # The same text may occur in a turn that stays: then, and only then, the time decides.
         early = not isnan(time) and not isnan(self._since) and time < self._since - _SLACK
         if text in self._left and not (early and text == self._ties.kept_prompt):
             place = len(self._left) - 1 - self._left[::-1].index(text)
@@ -222,22 +222,22 @@ class _Walk:
         return _DROPPED
 
     def seam(self, ties: Ties) -> _Seam | None:
-        """Where the turns that go begin, once the way is done; None if nothing tells."""
+        """The start of the removed turns after the pass; None if it cannot be determined."""
         if self._first == inf and isnan(self._since) and not ties.dropped_ids:
             return None
-        if self._left or isnan(self._time):  # the first of the prompts was not met
+        if self._left or isnan(self._time):  # the first of the prompts was not found
             times = [time for time in (self._time, self._since) if not isnan(time)]
             return _Seam(self._first, min(times, default=nan))
         return _Seam(self._first, self._time)
 
 
 _SLACK = 5.0
-"""Seconds between the log of a prompt and the time of its message that are nothing unusual."""
+"""Usual seconds between the log of a prompt and the time of its message."""
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The lines that were looked at, in the least memory: a log may have millions."""
+    """The lines that were read, in little memory: a log may have millions."""
 
     starts: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
@@ -261,7 +261,7 @@ class _Rows:
 
 
 def _judge(rows: _Rows, seam: _Seam) -> EventCut | None:
-    """Give each line its verdict, in the order of the file."""
+    """Decide each line, in the order of the file."""
     spans = _tied_spans(rows)
     verdicts = bytearray()
     by_time = 0
@@ -273,7 +273,7 @@ def _judge(rows: _Rows, seam: _Seam) -> EventCut | None:
             verdict = spans.get(rows.spans[place], spans.get(rows.parents[place]))
             late = seam.drops(byte, time)
             if verdict == _DROPPED and late is False and byte < seam.byte:
-                verdict = None  # one span may hold a whole session, and what was before the seam stays
+                verdict = None  # one span may hold a whole session, and events before the boundary stay
             if verdict is None:
                 verdict = _by_time(late, before, byte, seam)
                 by_time += verdict == _DROPPED
@@ -297,7 +297,7 @@ def _by_time(late: bool | None, before: int, byte: int, seam: _Seam) -> int:
 
 
 def _tied_spans(rows: _Rows) -> dict[int, int]:
-    """The spans of events that are tied by themselves; one that has both kinds tells nothing."""
+    """The spans of events that are tied by themselves; one with both kinds decides nothing."""
     tied: dict[int, int] = {}
     for place, verdict in enumerate(rows.verdicts):
         span = rows.spans[place]
@@ -307,7 +307,7 @@ def _tied_spans(rows: _Rows) -> dict[int, int]:
 
 
 def _ranges(rows: _Rows, verdicts: bytearray, first: int) -> Iterator[tuple[int, int]]:
-    """The lines behind the first dropped one that stay, neighbours as one range."""
+    """The lines that stay after the first removed one, neighbours as one range."""
     start: int | None = None
     for place in range(first, len(verdicts)):
         if verdicts[place] == _KEPT and start is None:
@@ -320,7 +320,7 @@ def _ranges(rows: _Rows, verdicts: bytearray, first: int) -> Iterator[tuple[int,
 
 
 def _top(file: LineFile, head: Head) -> Top | None:
-    """The fields that tell events apart; None for a line that is no event."""
+    """The identifying fields of an event; None for a line that is not an event."""
     if head.length <= WIDTH:
         return top_of_line(head.head)
     top = top_of_head(head)

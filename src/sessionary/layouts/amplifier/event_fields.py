@@ -1,8 +1,8 @@
-"""Chosen fields of a record, by their paths, without building the rest of it.
+"""Selected fields of a record, by their paths, without building the rest of it.
 
-The paths are made into one type for msgspec: a struct for every key on the way, so that all other keys are passed over,
-not built. From a line of 20 MB a number deep inside comes out in a few milliseconds and a few bytes. A record may have
-anything where a path expects an object; then the path is simply not there.
+The paths are compiled to one type for msgspec: a struct for every key on the way, so that all other keys are
+skipped. A number deep inside of a line of 20 MB is extracted in a few milliseconds and a few bytes. If a
+record has another type where a path expects an object, the path is missing.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sessionary.layouts.amplifier.event_heads import is_utf8
 
 _STEP = re.compile(r"(?:[^.\\]|\\.)+", re.DOTALL)
 _INDEX = re.compile(r"-?[0-9]+")
-# msgspec looks for the bytes of a key; it cannot be told of one that is written with escapes.
+# msgspec compares the bytes of a key; it does not find one that is written with escapes.
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 _MISSING = object()
 
 
 class Paths:
-    """The fields to take out of records.
+    """The fields to extract from records.
 
     Args:
         paths: keys and list indexes joined by dots, such as ``data.usage.input_tokens`` or
-            ``data.messages.-1.role``. A dot or backslash that belongs to a key has a backslash before it.
+        ``data.messages.-1.role``. A dot or backslash in a key is escaped by a backslash.
 
     Raises:
         Invalid: a path that is empty or has an empty step.
@@ -44,25 +44,25 @@ class Paths:
         self._root.prepare()
 
     def of_line(self, raw: bytes) -> dict[str, Any]:
-        """The fields that a line has, by path.
+        """The fields of a line, by path.
 
         Raises:
-            msgspec.DecodeError, UnicodeDecodeError, RecursionError: the line is no plain JSON object.
+            msgspec.DecodeError, UnicodeDecodeError, RecursionError: the line is not a plain JSON object.
         """
         value = self._root.decode(raw)
         if not is_utf8(raw):
-            raise msgspec.DecodeError("not UTF-8")
+            raise msgspec.DecodeError("invalid UTF-8")
         return self.of_value(value)
 
     def of_value(self, value: Any) -> dict[str, Any]:
-        """The fields that a decoded record has, by path."""
+        """The fields of a decoded record, by path."""
         found: dict[str, Any] = {}
         self._root.collect(value, found)
         return found
 
 
 class _Node:
-    """One step of the paths: the steps behind it, the path that ends here, the type that decodes what is here."""
+    """One step of the paths: the following steps, the path that ends here, the type that decodes the value."""
 
     def __init__(self) -> None:
         self.children: dict[str, _Node] = {}
@@ -71,7 +71,7 @@ class _Node:
         self.decoder: msgspec.json.Decoder[Any]
 
     def prepare(self) -> Any:
-        """Make the decoders from here on, and give the type of this step."""
+        """Make the decoders from here on, and return the type of this step."""
         types = {key: child.prepare() for key, child in self.children.items()}
         self.fields = {key: f"field{number}" for number, key in enumerate(types)}
         kind: Any = Any
@@ -89,7 +89,7 @@ class _Node:
         return self.decoder.decode(raw)
 
     def collect(self, value: Any, found: dict[str, Any]) -> None:
-        """Add what `value`, which stands at this step, has of the paths."""
+        """Add the fields of `value`, which is at this step."""
         if self.path is not None:
             found[self.path] = value
         for key, child in self.children.items():

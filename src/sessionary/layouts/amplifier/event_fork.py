@@ -1,11 +1,11 @@
 """The event log of a fork: the parent's lines, each with the new session's id and, beside it, the parent's.
 
-A log may be a gigabyte, so it goes through one block of memory, and of each line only the head is looked at: where keys
-stand in the order of our writer or the original's, the id is within the first few hundred bytes and is exchanged in
-place, and all other bytes are passed on as they are. A line that has its keys in another order is decoded and
-written anew; one that cannot be decoded is passed on as it is, for it says whose it is as little as before.
+A log may be a gigabyte, so it is streamed through one block of memory, and of each line only the head is
+parsed: with the key order of our writer or amplifier's, the id is within the first few hundred bytes and is
+replaced in place, and all other bytes are copied. A line with another key order is decoded and rewritten; one
+that cannot be decoded is copied unchanged.
 
-Only the outer id is exchanged. What `data` says of sessions is what happened, and stays.
+Only the outer id is replaced. Session ids within `data` describe past events, and stay.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sessionary.layouts.amplifier.event_cut import EventCut
 BLOCK = 1 << 18
 HEAD = 4096
 
-# Possessive are single characters alone: before Python 3.11.5 a group that is possessive keeps what it had matched
-# when it failed, and of a line that is cut by such a match bytes are missing. No text can be read in two ways here, so
-# that a group which gives back costs nothing that matters.
+# Only single characters are possessive: before Python 3.11.5 a possessive group keeps what it had matched
+# when it failed, and a line that is cut by such a match loses bytes. No text can be parsed in two ways here,
+# so backtracking costs nothing that matters.
 _GAP = rb"[ \t]*+"
 _TEXT = rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"'
 _PLAIN = rb'"[^"\\\n]*+"'
@@ -41,7 +41,7 @@ _ID = (
     + _TEXT
     + rb")?"
 )
-# The keys before the id as both known writers order them; then: any keys, with nothing nested deeper than once.
+# The keys before the id in the order of both known writers; then: any keys, nested at most once.
 _USUAL = re.compile(
     rb'\{"ts": ?'
     + _PLAIN
@@ -57,10 +57,10 @@ _ANY = re.compile(rb'\{(?:[^"{}\n\[\]]++|(?!' + _KEY + rb")" + _TEXT + rb"|\{[^{
 
 
 class ForkedEvents:
-    """The lines of a log that a fork takes along, changed to be its own.
+    """The lines of a log that a fork copies, with its own id.
 
     Attributes:
-        count: the whole lines that went by, once `blocks` has ended.
+        count: the number of complete lines, once `blocks` has ended.
     """
 
     def __init__(self, log: LineFile, cut: EventCut | None, session_id: str, parent_id: str) -> None:
@@ -68,7 +68,7 @@ class ForkedEvents:
         self._log = log
         self._cut = cut
         self._ids = {"session_id": session_id, "parent_session_id": parent_id}
-        # As members: encoded together they are an object, of which the braces are left out.
+        # As members: encoded together they are an object, without its braces.
         self._members = encode_line(self._ids)[1:-1]
 
     def blocks(self) -> Iterator[bytes | memoryview]:
@@ -83,7 +83,7 @@ class ForkedEvents:
             yield from self._range(self._log, start, end)
 
     def _range(self, log: LineFile, start: int, end: int) -> Iterator[bytes | memoryview]:
-        begins = True  # a line begins at `start`; else the rest of one whose head went by
+        begins = True  # a line begins at `start`; else the rest of one whose head was processed
         while start < end and (block := log.read(start, min(BLOCK, end - start))):
             view = memoryview(block)
             parts: list[bytes | memoryview] = []
@@ -96,7 +96,7 @@ class ForkedEvents:
                 behind = _behind(block, at)
                 whole = block[behind - 1] == _NEWLINE
                 if not whole and at and behind - at < HEAD and start + len(block) < end:
-                    break  # too little of its head: it begins the next block
+                    break  # its head is incomplete: it begins the next block
                 found = _USUAL.match(block, at) or _ANY.match(block, at)
                 if found is not None:
                     parts += [view[done : found.start(1)], self._members]
@@ -105,7 +105,7 @@ class ForkedEvents:
                 elif block[at:behind].strip():
                     raw = block[at:behind] if whole else log.line(start + at)
                     parts += [view[done:at], self._anew(raw)]
-                    behind = done = at + len(raw)  # perhaps behind the block
+                    behind = done = at + len(raw)  # possibly after the block
                     whole = raw.endswith(b"\n")
                 self.count += whole
                 at = behind
@@ -114,7 +114,7 @@ class ForkedEvents:
             start += at
 
     def _anew(self, raw: bytes) -> bytes:
-        """A line with its keys in an unusual order, written anew; one that is no event stays as it is."""
+        """A line with another key order, rewritten; one that is not an event stays unchanged."""
         try:
             value = decode(raw)
         except Undecodable:
@@ -129,7 +129,7 @@ _LARGE = 1 << 15
 
 
 def _gathered(parts: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """The parts of a block for few writes: small neighbours are joined, large ones are not copied once more."""
+    """The parts of a block for few writes: small neighbours are joined, large ones are not copied again."""
     small: list[bytes | memoryview] = []
     for part in parts:
         if len(part) < _LARGE:
@@ -144,6 +144,6 @@ def _gathered(parts: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryvie
 
 
 def _behind(block: bytes, at: int) -> int:
-    """Where the line that is met at `at` ends, with its newline; the end of the block if it goes on."""
+    """The end of the line at `at`, after its newline; the end of the block if it continues."""
     newline = block.find(b"\n", at)
     return len(block) if newline < 0 else newline + 1

@@ -1,9 +1,9 @@
-"""What an event is, told from the first bytes of its line, and which events a caller wants.
+"""Identify events from the first bytes of their lines, and filter them.
 
-Writers of this format, ours and the original's hook, put everything that tells events apart in front of `data`. So
-the head of a line is cut before `data`, closed with a brace and decoded: if the piece is an object, `data` was a key
-of the event itself and not of something inside it, for braces and quotes would not add up otherwise. Where keys
-stand in another order, or the head ends too soon, the line has to be read; of it msgspec builds only what is wanted.
+Both writers of this format, ours and amplifier's hook, put all identifying keys before `data`. So the head of
+a line is cut before `data`, closed with a brace and decoded: if that is an object, `data` was a key of the
+event itself and not of something inside it, since braces and quotes would not match otherwise. With another
+key order, or a head that ends too early, the whole line is read; msgspec then builds only the wanted fields.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _DATA = b'"data":'
 
 
 class EventHead(NamedTuple):
-    """An event without its data. What the event does not tell is None.
+    """An event without its data. Missing values are None.
 
     Attributes:
-        line: line number, from 1; None where reading began at the end of the file.
+        line: line number, from 1; None if reading began at the end of the file.
         byte: offset of the line.
-        length: its bytes, without the newline.
+        length: its size in bytes, without the newline.
         ts: when it happened (UTC).
         lvl: its level, such as ``INFO``.
-        event: its name, such as ``llm:response``; empty where it has none.
-        session_id: the session that it says it belongs to.
-        duration_ms: how long the thing took.
-        status: how it ended, such as ``ok``.
-        span_id: the span that it is part of.
-        parent_span_id: the span around that one.
+        event: its name, such as ``llm:response``; empty if missing.
+        session_id: its session id.
+        duration_ms: its duration.
+        status: its result, such as ``ok``.
+        span_id: its span.
+        parent_span_id: the parent of its span.
     """
 
     line: int | None
@@ -59,7 +59,7 @@ class EventHead(NamedTuple):
 
 
 class Top(msgspec.Struct, gc=False):
-    """The fields of an event that say what it is, as they stand in the file."""
+    """The identifying fields of an event, as in the file."""
 
     ts: str | int | float | None = None
     lvl: str | None = None
@@ -71,7 +71,7 @@ class Top(msgspec.Struct, gc=False):
     parent_span_id: str | None = None
 
     def at(self, head: Head) -> EventHead:
-        """These fields, and where they stand."""
+        """These fields, and their place."""
         return EventHead(
             head.line,
             head.byte,
@@ -91,11 +91,11 @@ _decode_top = msgspec.json.Decoder(Top).decode
 
 
 def top_of_head(head: Head) -> Top | None:
-    """What the first bytes of a long line tell, or None if they do not tell enough.
+    """The fields in the first bytes of a long line, or None if they do not suffice.
 
-    They are believed if they name time and event in front of `data`, and the line ends as one does whose last key
-    is `data`. The bytes between are not looked at: of a long line that has other fields behind `data` and ends in an
-    object of its own, those fields are not seen.
+    They are used if time and event come before `data`, and the line ends as one whose last key is `data`. The
+    bytes between are not parsed: other fields after `data` are missed in a long line that ends in an object
+    of its own.
     """
     front, data, _ = head.head.partition(_DATA)
     if not data or not head.whole or head.end != b"}}":
@@ -108,7 +108,7 @@ def top_of_head(head: Head) -> Top | None:
 
 
 def top_of_line(raw: bytes) -> Top | None:
-    """What a whole line tells, or None if it is not plain JSON of the usual types."""
+    """The fields of a whole line, or None if it is not plain JSON of the usual types."""
     try:
         top = _decode_top(raw)
     except REFUSED:
@@ -117,7 +117,7 @@ def top_of_line(raw: bytes) -> Top | None:
 
 
 def top_of_value(value: Mapping[str, Any]) -> Top:
-    """What a decoded event tells; a field of another type than usual tells nothing."""
+    """The fields of a decoded event; a field of an unusual type is missing."""
     numbers = {name: value.get(name) for name in ("ts", "duration_ms") if _is_number(value.get(name))}
     texts = {
         name: value[name]
@@ -132,9 +132,9 @@ def _is_number(value: Any) -> bool:
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Whether bytes are valid UTF-8; msgspec does not say so of the text that it passes over.
+    """Whether bytes are valid UTF-8; msgspec does not check text that it skips.
 
-    A huge line is taken on trust: to check its text can cost several times what it costs to decode a field of it.
+    A huge line is not checked: that can cost several times the decoding of a field.
     """
     if len(raw) > HUGE or raw.isascii():
         return True
@@ -146,14 +146,14 @@ def is_utf8(raw: bytes) -> bool:
 
 
 class EventFilter(TypedDict, total=False):
-    """Which events are wanted: those that meet every condition given.
+    """A filter of events: all given conditions must match.
 
     Attributes:
-        event: a name, or several; ``*`` and ``?`` stand for any characters, as in ``llm:*``.
+        event: a name, or several; ``*`` and ``?`` are wildcards, as in ``llm:*``.
         level: a level, or several, in upper or lower case.
         since: not before this time. Text may have any offset; without one it is UTC.
         until: before this time.
-        span: the events of this span, and those of the spans directly in it.
+        span: the events of this span, and of its direct children.
     """
 
     event: str | Sequence[str] | None

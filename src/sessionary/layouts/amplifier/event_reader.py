@@ -1,11 +1,12 @@
-"""EventReader: questions to a session's audit log, answered without loading it.
+"""EventReader: queries on a session's event log, without loading it.
 
-Nearly all of a log's bytes lie in the `data` of few events. `heads`, `tail` and `summary` look at no more than the
-first bytes of a long line; `fields` and `usage` take the lines that are asked for into memory, one at a time, and
-build only the fields that are wanted; `event` alone builds a whole record.
+Nearly all bytes of a log are in the `data` of few events. `heads`, `tail` and `summary` read only the first
+bytes of a long line; `fields` and `usage` load the requested lines, one at a time, and build only the wanted
+fields; only `event` builds a whole record.
 
-No line stops the reading. What is damaged is skipped and told in `problems`, as `codec` judges it. What is not looked
-at is not judged: damage in the middle of a line longer than its head is met by `fields` and `usage`, not by `heads`.
+No line stops the reading. Damage is skipped and reported in `problems`, as classified by `codec`. Bytes that
+are not read are not checked: damage in the middle of a line longer than its head is found by `fields` and
+`usage`, not by `heads`.
 """
 
 from __future__ import annotations
@@ -40,26 +41,26 @@ from sessionary.layouts.amplifier.files import EVENTS
 from sessionary.model import Problem, Severity
 
 RESPONSE = "llm:response"
-# A huge line that is no object is not loaded to be judged; so much of it says what it is.
+# A huge line that is not an object is not loaded to be classified; this many bytes suffice.
 SAMPLE = 1 << 16
-# So many bytes lie between two words about how far a reading has come.
+# Bytes between two progress reports.
 STEP = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
 class EventSummary:
-    """What a log holds, counted.
+    """Counts of a log.
 
     Attributes:
         total: readable events.
-        events: how many there are of each name; those without a name under the empty one.
-        levels: how many there are of each level; None for those without one.
-        first_ts: the earliest time; the order in the file may be another.
+        events: number of events of each name; those without a name under the empty one.
+        levels: number of events of each level; None for those without one.
+        first_ts: the earliest time; the order in the file may differ.
         last_ts: the latest time.
         bytes: the size of the file.
-        longest: the bytes of the longest event.
+        longest: the size of the longest event in bytes.
         longest_at: its offset.
-        skipped: damaged stretches.
+        skipped: number of damaged parts.
     """
 
     total: int
@@ -75,14 +76,14 @@ class EventSummary:
 
 @dataclass(slots=True)
 class Usage:
-    """What some responses of a model have cost. Only what they tell is summed; nothing is guessed.
+    """Tokens and cost of model responses. Missing figures are counted, not estimated.
 
     Attributes:
-        responses: how many there were.
-        without_usage: how many of them tell nothing of their usage.
-        tokens: the sums of all counts that they tell, such as ``input_tokens``.
-        cost_usd: the sum of the costs that they tell; None if none tells any.
-        without_cost: how many of them tell no cost.
+        responses: number of responses.
+        without_usage: number of those without usage.
+        tokens: the sums of all counts, such as ``input_tokens``.
+        cost_usd: the sum of all costs; None if there are none.
+        without_cost: number of responses without a cost.
     """
 
     responses: int = 0
@@ -92,7 +93,7 @@ class Usage:
     without_cost: int = 0
 
     def add(self, usage: Any) -> None:
-        """Count one response with the usage that it tells, if it is one."""
+        """Add one response, if the event is one."""
         self.responses += 1
         if not isinstance(usage, dict) or not usage:
             self.without_usage += 1
@@ -108,7 +109,7 @@ class Usage:
             self.cost_usd = cost + (self.cost_usd or 0)
 
     def merge(self, other: Usage) -> None:
-        """Add what other responses have cost."""
+        """Add the figures of other responses."""
         self.responses += other.responses
         self.without_usage += other.without_usage
         self.without_cost += other.without_cost
@@ -120,22 +121,22 @@ class Usage:
 
 @dataclass(slots=True)
 class UsageTotals:
-    """The usage of a session: of all responses, and of those of each model (None: they do not name theirs)."""
+    """The usage of a session: of all responses, and by model (None: not named)."""
 
     total: Usage = field(default_factory=Usage)
     models: dict[str | None, Usage] = field(default_factory=dict)
 
 
 class EventReader:
-    """Reads the audit log of a session.
+    """Reads the event log of a session.
 
     Args:
         path: the folder of the session, or the log itself.
-        fs: the file system it lies on.
-        passed: told now and then up to which byte a method has come that goes through the whole log.
+        fs: the file system.
+        passed: called now and then with the offset reached, by methods that read the whole log.
 
-    Every method that reads raises NotFound if there is no log, and StorageFailed if it cannot be read; one that
-    gives an iterator does so at the first step. The filters are described at `EventFilter`.
+    Every method that reads raises NotFound if the log is missing, and StorageFailed if it cannot be read; an
+    iterator does so at its first step. The filters are described at `EventFilter`.
     """
 
     def __init__(
@@ -152,33 +153,33 @@ class EventReader:
 
     @property
     def problems(self) -> list[Problem]:
-        """The damage met so far, each once, in the order of the file."""
+        """The damage found so far, each once, in the order of the file."""
         return [self._problems[key] for key in sorted(self._problems)]
 
     def heads(self, **wanted: Unpack[EventFilter]) -> Iterator[EventHead]:
         """The events in the order of the file, without their data.
 
         Raises:
-            Invalid: a time to filter by that is none.
+            Invalid: a time of a filter is not valid.
         """
         with self._open() as file:
             for head, top in self._events(file, wanted):
                 yield top.at(head)
 
     def tail(self, count: int) -> list[EventHead]:
-        """The last `count` events in the order of the file. Costs what they weigh, whatever lies before them."""
+        """The last `count` events in the order of the file. Reads only those."""
         with self._open() as file:
             return [top.at(head) for head, top in self._chosen(file, count, {})]
 
     def fields(self, paths: Sequence[str], **wanted: Unpack[EventFilter]) -> Iterator[dict[str, Any]]:
-        """Chosen fields of each wanted event, by their paths; a path that an event does not have is left out.
+        """Selected fields of each matching event, by their paths; missing ones are left out.
 
         Args:
             paths: for example ``["ts", "data.usage.input_tokens"]``; see `Paths`.
-            **wanted: which events.
+            **wanted: the filter.
 
         Raises:
-            Invalid: a path that is none, or a time to filter by that is none.
+            Invalid: a path or a time of a filter is not valid.
         """
         chosen = Paths(paths)
         with self._open() as file:
@@ -189,12 +190,12 @@ class EventReader:
     def views(
         self, paths: Sequence[str], *, last: int | None = None, **wanted: Unpack[EventFilter]
     ) -> Iterator[tuple[EventHead, dict[str, Any]]]:
-        """Each wanted event as its head and those of the chosen fields that it has; see `heads` and `fields`.
+        """Each matching event as its head and its selected fields; see `heads` and `fields`.
 
         Args:
             paths: the fields.
-            last: only so many, the last ones; costs what lies behind the first of them.
-            **wanted: which events.
+            last: at most so many, the last ones; reads only from the first of them on.
+            **wanted: the filter.
 
         Raises:
             Invalid: as `fields`.
@@ -207,21 +208,21 @@ class EventReader:
                     yield top.at(head), found
 
     def lines(self, *, last: int | None = None, **wanted: Unpack[EventFilter]) -> Iterator[bytes]:
-        """The bytes of each wanted event, without the newline, however many they are; `last` is that of `views`.
+        """The bytes of each matching event, without the newline, however long; `last` is that of `views`.
 
         Raises:
-            Invalid: a time to filter by that is none.
+            Invalid: a time of a filter is not valid.
         """
         with self._open() as file:
             for head, _ in self._chosen(file, last, wanted):
                 yield _raw(file, head)
 
     def event(self, byte: int) -> dict[str, Any]:
-        """The whole event at an offset, as a head tells it.
+        """The whole event at an offset, as given by a head.
 
         Raises:
             Invalid: no line begins there.
-            Corrupt: that line is no event.
+            Corrupt: that line is not an event.
         """
         with self._open() as file:
             raw = file.line(byte)
@@ -234,10 +235,10 @@ class EventReader:
         return value
 
     def summary(self, **wanted: Unpack[EventFilter]) -> EventSummary:
-        """The wanted events, counted; all, if none are said.
+        """Counts of the matching events; without a filter, of all.
 
         Raises:
-            Invalid: a time to filter by that is none.
+            Invalid: a time of a filter is not valid.
         """
         names: Counter[str] = Counter()
         levels: Counter[str | None] = Counter()
@@ -262,10 +263,10 @@ class EventReader:
         )
 
     def usage(self, **wanted: Unpack[EventFilter]) -> UsageTotals:
-        """Tokens and cost of the `llm:response` events among the wanted ones, in total and by model.
+        """Tokens and cost of the matching `llm:response` events, in total and by model.
 
         Raises:
-            Invalid: a time to filter by that is none.
+            Invalid: a time of a filter is not valid.
         """
         totals = UsageTotals()
         wanted.setdefault("event", RESPONSE)
@@ -291,7 +292,7 @@ class EventReader:
                 yield head, top
 
     def _chosen(self, file: LineFile, last: int | None, wanted: EventFilter) -> Iterator[tuple[Head, Top]]:
-        """The wanted events, or the last ones of them, in the order of the file."""
+        """The matching events, or the last ones of them, in the order of the file."""
         if last is None:
             yield from self._events(file, wanted)
             return
@@ -305,12 +306,12 @@ class EventReader:
         yield from reversed(found)
 
     def _top(self, file: LineFile, head: Head) -> Top | None:
-        """What a line tells of its event; None if it is blank or damaged."""
+        """The head of a line; None if it is blank or damaged."""
         top = top_of_line(head.head) if head.length <= WIDTH else top_of_head(head)
         return self._read_top(file, head) if top is None else top
 
     def _read_top(self, file: LineFile, head: Head) -> Top | None:
-        """The same for a line whose head does not tell."""
+        """The head of a line that has to be parsed as a whole."""
         if head.length > HUGE and not _is_object(head):
             self._judge(head, file.read(head.byte, SAMPLE))
             return None
@@ -329,7 +330,7 @@ class EventReader:
             return None if value is None else chosen.of_value(value)
 
     def _judge(self, head: Head, raw: bytes) -> dict[str, Any] | None:
-        """What is to be said of an unusual line: its record, if there is one after all, or else its damage."""
+        """Handle an unusual line: return its record, if there is one, or else report its damage."""
         data = raw + b"\n" if head.whole else raw
         reading = read_lines(data, self.path, line=head.line or 1, byte=head.byte)
         for problem in reading.problems:
@@ -339,7 +340,7 @@ class EventReader:
         return reading.values[0] if reading.values else None
 
     def _tell(self, problem: Problem) -> None:
-        """Add a problem; one that is known already is told again only to give it a line number."""
+        """Add a problem; a known one is added again only with a line number."""
         key = problem.byte or 0, problem.code
         if key not in self._problems or problem.line is not None:
             self._problems[key] = problem
@@ -350,12 +351,12 @@ class EventReader:
             operation="load",
             path=self.path,
             details={"byte": byte, "code": code},
-            hint="`sessionary check` tells what is damaged in the file",
+            hint="run `sessionary check` for details",
         )
 
 
 def _log_path(fs: Fs, path: str) -> str:
-    """The log in a folder; anything else is taken for the log, and its absence is told when it is read."""
+    """The log in a folder; any other path is taken as the log itself, and a missing one is reported when it is read."""
     try:
         is_folder = stat.S_ISDIR(fs.stat(path).st_mode)
     except OSError:
@@ -379,7 +380,7 @@ def _count(told: Any) -> int | None:
 
 
 def _money(told: Any) -> Decimal | None:
-    """An amount, given as a number or as text. A float stands for the digits that it prints."""
+    """An amount, given as a number or as text. A float stands for its printed digits."""
     if isinstance(told, bool) or not isinstance(told, str | int | float):
         return None
     try:

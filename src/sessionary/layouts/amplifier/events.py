@@ -1,9 +1,9 @@
-"""EventsLog: the writer of a session's audit log, events.jsonl.
+"""EventsLog: the writer of a session's event log, events.jsonl.
 
-One event is one line.  Keys stand in a fixed order, time, level, name and session first and `data` last, so that
-the first few hundred bytes of a line say what it is, however many megabytes of `data` follow.  Many processes may
-write one log, ours under the lock of the session; writers that take no lock (the original's hook) are allowed for:
-a torn line is sealed with a newline, never cut.
+One event is one line. Keys have a fixed order: time, level, name and session first, `data` last, so that the
+first few hundred bytes of a line identify it, however many megabytes of `data` follow. Many processes may
+write one log, ours under the lock of the session; writers without a lock (amplifier's hook) are supported: a
+truncated line is ended with a newline, never removed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ TOUCH_EVERY = timedelta(seconds=0.2)
 
 
 class EventsLog:
-    """Writer for the audit log of one session.
+    """Writer of the event log of one session.
 
     Args:
-        session_dir: the folder of the session; made by the first append if it is missing.
+        session_dir: the folder of the session; created by the first append if missing.
         durability: ``batch`` (default: 64 lines or 200 ms may be lost to a power cut, nothing to a crash of the
             process), ``full`` or ``none``.
     """
@@ -56,7 +56,7 @@ class EventsLog:
         durability: str = "batch",
         now: Callable[[], datetime] | None = None,
     ) -> Self:
-        """A log over another file system seam or clock: for proofs and doubles."""
+        """A log over another file system or clock, for tests."""
         log = cls(session_dir, durability=durability)
         log._bind(fs, now or log._now)
         return log
@@ -71,9 +71,9 @@ class EventsLog:
         self._closed = False
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Add one event. Missing ``ts``, ``lvl`` and ``session_id`` are filled in; ``event`` must be there.
+        """Add one event. ``event`` is required; missing ``ts``, ``lvl`` and ``session_id`` are filled in.
 
-        Durability: as the level of the log says; see the class.
+        Durability: that of the level of the log; see the class.
 
         Raises:
             Invalid: the event has no name, or the log is closed (ValueError).
@@ -104,10 +104,10 @@ class EventsLog:
             hear(self.session_id, len(line))
 
     def close(self) -> None:
-        """Flush what waits and give the descriptors back. Closing twice does nothing.
+        """Flush pending lines and close the files. Closing twice has no effect.
 
         Raises:
-            StorageFailed: the flush failed, now or in the background before.
+            StorageFailed: the flush failed, now or earlier in the background.
         """
         self._closed = True
         try:
@@ -124,7 +124,7 @@ class EventsLog:
     ) -> None:
         self.close()
 
-    # -- the documented events, each one call
+    # -- one method for each documented event
 
     def session_start(self, **data: Any) -> None:
         """Log ``session:start``."""
@@ -135,7 +135,7 @@ class EventsLog:
         self._log("session:end", data)
 
     def prompt_submit(self, prompt: Any, **data: Any) -> None:
-        """Log ``prompt:submit``: what the user sent."""
+        """Log ``prompt:submit``: the user's message."""
         self._log("prompt:submit", {"prompt": prompt, **data})
 
     def prompt_complete(self, **data: Any) -> None:
@@ -143,19 +143,19 @@ class EventsLog:
         self._log("prompt:complete", data)
 
     def llm_request(self, **data: Any) -> None:
-        """Log ``llm:request``: provider, model, messages, whatever the caller has."""
+        """Log ``llm:request``: provider, model, messages and other data of the caller."""
         self._log("llm:request", data)
 
     def llm_response(self, *, duration_ms: float | None = None, **data: Any) -> None:
-        """Log ``llm:response``; ``usage`` is what token and cost sums read."""
+        """Log ``llm:response``; ``usage`` is the source of token and cost sums."""
         self._log("llm:response", data, duration_ms=duration_ms)
 
     def tool_pre(self, tool: str, **data: Any) -> None:
-        """Log ``tool:pre``: a tool is about to run."""
+        """Log ``tool:pre``: before a tool runs."""
         self._log("tool:pre", {"tool": tool, **data})
 
     def tool_post(self, tool: str, *, duration_ms: float | None = None, **data: Any) -> None:
-        """Log ``tool:post``: a tool has run."""
+        """Log ``tool:post``: after a tool has run."""
         self._log("tool:post", {"tool": tool, **data}, duration_ms=duration_ms)
 
     def tool_error(self, tool: str, error: Any, **data: Any) -> None:
@@ -171,7 +171,7 @@ class EventsLog:
         self.append({"event": event, **fields, **({"data": data} if data else {})})
 
     def _ordered(self, event: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-        """The event with its keys in the order of the format: what tells lines apart first, `data` last."""
+        """The event with its keys in the order of the format: identifying keys first, `data` last."""
         ordered: dict[str, Any] = {"ts": None, "lvl": None, "event": None, "session_id": None, **event}
         if not ordered["ts"]:
             ordered["ts"] = self._stamp(now)
@@ -184,7 +184,7 @@ class EventsLog:
         return ordered
 
     def _enter_new(self) -> os.stat_result | None:
-        """Make the folder and take its lock, as often as somebody takes it away in between."""
+        """Create the folder and take its lock, repeatedly if it is removed in between."""
         check_new_id(self.session_id)
         while True:
             try:
@@ -195,7 +195,7 @@ class EventsLog:
                 return self._journal.enter(self._lock)
 
     def _stamp(self, now: datetime) -> str:
-        """As `stamp`, which takes as long as the write; the text up to the second is good for many events."""
+        """As `stamp`, which takes as long as the write; the text up to the second is cached."""
         past = now - self._second
         if past.days or past.seconds:
             self._second = now.replace(microsecond=0)
@@ -204,12 +204,12 @@ class EventsLog:
         return f"{self._second_text}{past.microseconds // 1000:03d}+00:00"
 
     def _touch(self, now: datetime) -> None:
-        """Move the folder's time, by which lists are sorted; five times a second is as good as every time."""
+        """Update the folder's time, by which lists are sorted; at most five times a second."""
         self._touched, self._touch_due = now, now + TOUCH_EVERY
         try:
             self._fs.utime(self._folder)
         except OSError:
-            pass  # a folder of another owner: only its place in a list suffers
+            pass  # a folder of another owner: only its place in lists is affected
 
 
 def _text_of(error: Any) -> Any:

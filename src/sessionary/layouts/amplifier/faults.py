@@ -1,4 +1,4 @@
-"""What is wrong with the bytes of one file of a session, by the rules of `check`. Pure: no file is touched here."""
+"""Check the bytes of one file of a session, by the rules of `check`. Pure: no file is read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sessionary.model import Problem
 from sessionary.turns import diagnose
 
 _OF_ONE_MESSAGE = frozenset({"no_role", "null_tool_calls", "bad_tool_calls"})
-"""Findings that one message gives rise to by itself. The others say how messages follow one another: a compaction, or
-a tool that still runs, changes that without any damage.
+"""Findings within one message. The others concern the sequence of messages, which a compaction, or
+a tool that still runs, changes without any damage.
 """
 
 
 def faults_in(name: str, data: bytes) -> list[Problem]:
-    """What `check` reports about these bytes of a file; `data` may be some whole lines of a journal."""
+    """The problems of these bytes of a file; `data` may be some whole lines of a journal."""
     if name == TRANSCRIPT:
         return _of_transcript(data)
     if name == EVENTS:

@@ -1,4 +1,4 @@
-"""What the files in a session's folder are called."""
+"""The names of the files in a session's folder."""
 
 import re
 
@@ -9,13 +9,13 @@ EVENTS = "events.jsonl"
 LOCK = ".lock"
 IN_USE = ".in-use"
 NO_ACTIVITY = frozenset({LOCK, IN_USE})
-"""Files whose times say nothing about the session: they change when somebody merely looks at it."""
+"""Files whose times do not count as changes of the session: they change when it is merely read."""
 
 COPIED = frozenset({TRANSCRIPT, METADATA, EVENTS})
-"""The files of which a synchroniser's copies and placeholders are looked for."""
+"""The files whose conflict copies and placeholders are searched for."""
 
 BACKUP = ".backup"
-"""Put behind the name of a document: the version before."""
+"""The suffix of the previous version of a document."""
 
 TEMP = re.compile(r"\..+\.tmp|metadata\.json\.tmp")
-"""The names of files that a killed writer leaves behind, or a writer at work has made."""
+"""The names of temporary files, of a killed or a running writer."""

@@ -1,18 +1,18 @@
-"""Forks: a new session that begins where a turn of another one ended.
+"""Forks: a new session that begins with the first turns of another one.
 
     fork_session(parent_session_dir, *, turn=None, new_session_id=None, target_dir=None, include_events=True,
                  handle_orphaned_tools="complete") -> ForkResult
     fork_session_in_memory(messages, *, turn=None, parent_id=None, handle_orphaned_tools="complete") -> ForkResult
     get_fork_preview(parent_session_dir, turn) -> dict
 
-Names of arguments, fields of results and texts of errors are the original's, so that its callers need change nothing.
-What differs, on purpose: a person's turns are counted, not reminders and tool results; an id that exists, or that
-leads out of the folder, is refused; name, working directory and the configuration of the agent go along; damaged
-parents are read as `SessionStore.load` reads them; events are told apart as in `event_cut`.
+Names of arguments, fields of results and texts of errors are those of the original store, for compatibility.
+Deliberate differences: user turns are counted, not reminders and tool results; an id that exists, or that
+leads out of the folder, is refused; name, working directory and the configuration of the agent are copied;
+damaged parents are read as by `SessionStore.load`; events are assigned as in `event_cut`.
 
-A fork is built in a hidden folder beside its place and renamed into it when all of it is flushed, so there never
-is half a fork. A hidden folder that a killed fork has left is removed by the next one; its lock tells that nobody
-is at work in it. The parent is only read. Its lock is held, so that messages and events are of one moment.
+A fork is built in a hidden folder beside its place and renamed after everything in it is flushed, so a
+partial fork never exists. The hidden folder of a killed fork is removed by the next one; its free lock shows
+that it is abandoned. The parent is only read, under its lock, so that messages and events are of one moment.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ _OWN = frozenset(
     "session_id parent_id forked_from_turn forked_at created turn_count last_updated"
     " trace_id child_span recovered recovery_time".split()
 )
-"""What a session says of itself alone; all else of its metadata goes along with a fork."""
+"""The metadata of the session itself; all other metadata is copied to a fork."""
 
 
 @dataclass
 class ForkResult:
-    """What a fork is.
+    """A fork.
 
     Attributes:
         session_id: its id.
         session_dir: its folder; None in memory.
-        parent_id: the session that it comes from.
-        forked_from_turn: after which turn of that.
-        message_count: how many messages it has.
-        messages: those messages; only in memory.
+        parent_id: its parent.
+        forked_from_turn: the last turn taken from the parent.
+        message_count: number of its messages.
+        messages: its messages; only in memory.
         events_count: lines of its event log; only on disk.
-        problems: what could not be read of the parent, and so did not come along.
+        problems: what could not be read of the parent, and was not copied.
     """
 
     session_id: str
@@ -103,29 +103,29 @@ def fork_session(
     now: Clock = utc_now,
     new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
 ) -> ForkResult:
-    """Make a new session of the first turns of another one.
+    """Create a new session from the first turns of another one.
 
     Args:
         parent_session_dir: the folder of the session.
         turn: the last turn to take, from 1; None takes all.
-        new_session_id: the id of the new session; None makes one up.
-        target_dir: the folder to make it in; None is that of the parent.
-        include_events: take the events of those turns along.
-        handle_orphaned_tools: what becomes of tool calls without a result: ``complete`` adds one that says so,
-            ``remove`` takes the calls away, ``error`` refuses.
-        name: what the new session is called; None leaves it the name of its parent.
+        new_session_id: the id of the new session; None generates one.
+        target_dir: the folder to create it in; None is that of the parent.
+        include_events: copy the events of those turns.
+        handle_orphaned_tools: tool calls without a result: ``complete`` adds one that says so, ``remove``
+        removes the calls, ``error`` refuses.
+        name: the name of the new session; None copies that of its parent.
         fs: the file system.
         now: the clock.
-        new_id: makes up an id.
+        new_id: generates an id.
 
-    Durability: when this returns, the fork survives a power cut. If it does not return, there is no fork, or it
-    is there whole.
+    Durability: when this returns, the fork survives a power cut. If it does not return, the fork is missing
+    or complete.
 
     Raises:
-        NotFound: no such session, or it has no transcript (FileNotFoundError).
-        Invalid: no such turn, or the session has none (ValueError).
+        NotFound: the session or its transcript does not exist (FileNotFoundError).
+        Invalid: the turn does not exist, or the session has none (ValueError).
         InvalidId: the id cannot name a session (ValueError).
-        AlreadyExists: there is a session of that id; it was left as it is.
+        AlreadyExists: the id exists; that session is unchanged.
         Locked, StorageFailed: as every write.
     """
     parent = os.path.realpath(expanded(parent_session_dir))
@@ -167,10 +167,10 @@ def fork_session_in_memory(
     parent_id: str | None = None,
     handle_orphaned_tools: str = "complete",
 ) -> ForkResult:
-    """The messages that a fork would have, without touching a file. Without any turn it is empty.
+    """The messages that a fork would have, without any file. Without any turn it is empty.
 
     Raises:
-        Invalid: no such turn (ValueError).
+        Invalid: the turn does not exist (ValueError).
     """
     turns = len(boundaries(messages))
     chosen = turns if turn is None else turn
@@ -188,15 +188,15 @@ def fork_session_in_memory(
 def get_fork_preview(
     parent_session_dir: str | os.PathLike[str], turn: int | None = None, *, fs: Fs = OS_FS
 ) -> dict[str, Any]:
-    """What a fork after `turn` (None: after the last) would hold.
+    """What a fork after `turn` (None: after the last) would contain.
 
     Returns:
         ``parent_id``, ``turn``, ``max_turns``, ``message_count``, ``has_orphaned_tools``, ``orphaned_tool_count``,
         and the first 100 characters of ``last_user_message`` and ``last_assistant_message`` ("" without one).
 
     Raises:
-        NotFound: no such session, or it has no transcript (FileNotFoundError).
-        Invalid: no such turn (ValueError).
+        NotFound: the session or its transcript does not exist (FileNotFoundError).
+        Invalid: the turn does not exist (ValueError).
     """
     parent = os.path.realpath(expanded(parent_session_dir))
     _want_transcript(fs, parent, f"No {TRANSCRIPT} in {parent}")
@@ -227,7 +227,7 @@ def _last_answer(messages: Sequence[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The parent, read, and what a fork takes of it."""
+    """The parent, and what a fork takes from it."""
 
     parent_id: str
     turn: int
@@ -276,7 +276,7 @@ def _chosen(turns: int, turn: int | None, folder: str) -> int:
 
 
 def _lines_of(kept: Sequence[dict[str, Any]], stored: StoredTranscript) -> list[bytes]:
-    """Messages that are the parent's own keep the bytes of their lines."""
+    """Messages of the parent keep the bytes of their lines."""
     raws = {id(value): raw for value, raw in zip(stored.values, stored.raws, strict=True)}
     return [raws.get(id(message)) or encode_line(message) for message in kept]
 
@@ -289,7 +289,7 @@ def _parent_id(folder: str, metadata: Mapping[str, Any]) -> str:
 def _build(
     fs: Fs, parent: str, place: str, plan: _Plan, session_id: str, include_events: bool, time: str
 ) -> int:
-    """Write all files of the fork and flush them; returns the number of its events. Raises OSError."""
+    """Write all files of the fork and flush them; return the number of its events. Raises OSError."""
     atomic.write_new(fs, os.path.join(place, TRANSCRIPT), plan.transcript, None)
     document = encode_document(redact(_metadata(plan, session_id, time)))
     atomic.write_new(fs, os.path.join(place, METADATA), (document,), None)
@@ -330,10 +330,10 @@ def _metadata(plan: _Plan, session_id: str, time: str) -> dict[str, Any]:
 
 @contextmanager
 def _building(fs: Fs, base: str) -> Iterator[str]:
-    """A hidden folder to build in, with its lock held; removed unless it was moved away.
+    """A hidden folder to build in, with its lock held; removed unless it was moved.
 
     Raises:
-        StorageFailed: it cannot be made, or something in it cannot be written.
+        StorageFailed: it cannot be created or written.
     """
     place = os.path.join(base, f"{BUILDING}{secrets.token_hex(8)}")
     lock = FileLock(os.path.join(place, LOCK), fs)
@@ -357,7 +357,7 @@ def _building(fs: Fs, base: str) -> Iterator[str]:
 
 
 def _remove_abandoned(fs: Fs, base: str) -> None:
-    """Remove the building sites of forks that were killed: nobody holds their locks."""
+    """Remove the hidden folders of killed forks: their locks are free."""
     for name in fs.listdir(base):
         place = os.path.join(base, name)
         if not name.startswith(BUILDING) or stat_or_none(fs, os.path.join(place, LOCK)) is None:
@@ -375,9 +375,9 @@ def _want_transcript(fs: Fs, parent: str, message: str) -> None:
 
 def _exists(session_id: str, target: str) -> AlreadyExists:
     return AlreadyExists(
-        f"Session '{session_id}' exists already",
+        f"Session '{session_id}' already exists",
         operation="fork",
         path=target,
         session=session_id,
-        hint="choose another id, or none: then one is made up",
+        hint="choose another id, or none to generate one",
     )

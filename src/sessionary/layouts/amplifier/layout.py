@@ -203,5 +203,5 @@ class AmplifierLayout:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            closed.append(storage_failed(error, "look into", folder))
+            closed.append(storage_failed(error, "read", folder))
             return None

@@ -1,11 +1,11 @@
-"""Where a session comes from, and what was forked from it.
+"""The ancestors of a session, and its forks.
 
     list_session_forks(session_dir, sessions_root=None) -> list[dict]        the newest first
     get_session_lineage(session_dir, sessions_root=None) -> dict
 
-A fork and a sub-agent both name the session that they come from as ``parent_id``. A fork says in addition when or after
-which turn it was made; the original lists sub-agents among the forks. A chain of parents that leads back to itself,
-as an edited or copied metadata.json may make it, ends where it closes.
+Both a fork and a sub-agent's session name their parent as ``parent_id``. A fork also has the time or the turn
+of the fork; the original store lists sub-agents among the forks. A cycle of parents, possible in an edited or
+copied metadata.json, ends where it closes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORK_MARKS = ("forked_from_turn", "forked_at")
 
 
 def is_fork(metadata: Mapping[str, Any]) -> bool:
-    """True for the metadata of a fork, False for that of a sub-agent or a session that a person began."""
+    """True for the metadata of a fork, False for that of a sub-agent or a session started by a user."""
     return "parent_id" in metadata and any(metadata.get(mark) is not None for mark in FORK_MARKS)
 
 
@@ -37,11 +37,11 @@ def list_session_forks(
     *,
     fs: Fs = OS_FS,
 ) -> list[dict[str, Any]]:
-    """The forks of a session, the newest first; not the sub-agents that it began.
+    """The forks of a session, newest first, without sub-agents.
 
     Args:
         session_dir: the folder of the session.
-        sessions_root: the folder that holds the forks; None is that of the session.
+        sessions_root: the folder of the forks; None is that of the session.
         fs: the file system.
 
     Returns:
@@ -69,11 +69,12 @@ def get_session_lineage(
     *,
     fs: Fs = OS_FS,
 ) -> dict[str, Any]:
-    """The sessions that a session comes from, and those that were forked from it.
+    """The ancestors of a session, and its forks.
 
     Returns:
-        ``session_id``, ``parent_id`` and ``forked_from_turn`` (None for a session that a person began),
-        ``ancestors`` (ids, the parent first), ``children`` (as `list_session_forks`), ``depth`` (how many ancestors).
+        ``session_id``, ``parent_id`` and ``forked_from_turn`` (None for a session started by a user),
+        ``ancestors`` (ids, the parent first), ``children`` (as `list_session_forks`), ``depth`` (number of
+        ancestors).
     """
     folder, root = _places(session_dir, sessions_root)
     metadata = _metadata(fs, folder)
@@ -123,7 +124,7 @@ def _sessions(fs: Fs, root: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _metadata(fs: Fs, folder: str) -> dict[str, Any]:
-    """The metadata of a session; nothing where there is none, or none that can be read."""
+    """The metadata of a session; empty if missing or unreadable."""
     try:
         value = decode(read_bytes(fs, os.path.join(folder, METADATA)) or b"")
         if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Who wants to hear of it when this program appends an event: a store that carries event logs to another side.
+"""In-process listeners for appended events, such as a store that synchronises event logs.
 
-A log is opened by the folder of its session, and knows no store. So whoever wants to hear says so by the folder that
-holds the sessions, before a log is opened or after: both have the same list in hand. While nobody wants to, an append
-pays for a look at an empty list.
+A log is opened by the folder of its session, and has no reference to a store. So a listener registers for the
+folder that contains the sessions, before or after a log is opened: both use the same list. Without listeners,
+an append only checks an empty list.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Listener = Callable[[str, int], None]
-"""Told the id of a session and how many bytes its log grew by; in the thread of the append. It must not raise."""
+"""Called with a session id and the number of bytes appended, in the thread of the append. Must not raise."""
 
 _ears: dict[str, list[Listener]] = {}
 
 
 def ears_of(root: str) -> list[Listener]:
-    """Who wants to hear of the sessions in this folder, given without links: one list, for all time."""
+    """The listeners for the sessions in this folder, given without links: always the same list."""
     return _ears.setdefault(root, [])

@@ -1,12 +1,12 @@
-"""Who has a session open: what no file of a session says, and whoever changes sessions from afar has to know.
+"""Which sessions are open in a program: needed by synchronisation, and not stored in any session file.
 
-An agent reads a session when it resumes and writes it back turn by turn; between the turns, which may be an hour, it
-holds no lock. So whoever has a session open holds a *shared* kernel lock on `.in-use` beside it for all that time.
-The kernel frees it with the process, so nobody is ever taken for present who is gone. Who leaves in good order moves
-the time of the file as well: it then says that nobody is in the middle of anything.
+An agent reads a session when it resumes and writes it back turn by turn; between turns, which may be an hour,
+it holds no lock. So a program that has a session open holds a *shared* kernel lock on `.in-use` beside it for
+that time. The kernel releases it with the process, so a dead process never counts as present. A clean close
+also updates the time of the file, which means that nothing is in progress.
 
-The original keeps a lock of its own, elsewhere and by another rule; it is looked at too. Of all other programs nothing
-can be known but that they wrote a moment ago.
+Amplifier keeps a lock of its own, elsewhere and by another rule; it is checked too. Of other programs, only a
+recent write is known.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from sessionary.layouts.amplifier.files import EVENTS, IN_USE, METADATA, TRANSCR
 from sessionary.layouts.clock import changed_at
 
 MOST = 64
-"""So many sessions of one program are held at once; those used longest ago are let go, and count as left by nobody."""
+"""Maximum number of sessions held by one program; older ones are released, without a clean close."""
 
 QUIET = 30.0
-"""Seconds without a change after which a session of a program that says nothing is taken for left alone."""
+"""Seconds without a change after which a session counts as closed if its program does not use these locks."""
 
 
 class Presence:
-    """The sessions that this program has open, told to all others on this machine.
+    """The sessions that this program has open, visible to all others on this machine.
 
-    Where it cannot be told (a folder that may not be written to), it is not: that stops no work.
+    If that is impossible (a folder without write permission), it is skipped: no work fails for it.
     """
 
     def __init__(self, fs: Fs = OS_FS) -> None:
@@ -43,7 +43,7 @@ class Presence:
         self._guard = threading.Lock()
 
     def enter(self, folder: str) -> None:
-        """This session is open here from now on. Never raises, never waits."""
+        """Mark a session as open in this program. Never raises, never waits."""
         with self._guard:
             if folder in self._held:
                 self._held.move_to_end(folder)
@@ -53,13 +53,13 @@ class Presence:
                 place = None if stat_or_none(self._fs, lock.path) is not None else self._fs.stat(folder)
                 lock.acquire(0, exclusive=False)
                 self._held[folder] = lock
-                if place is not None:  # a new name in the folder: but opening a session is no activity of it
+                if place is not None:  # a new name in the folder, but opening a session is not activity
                     self._fs.utime(folder, place.st_mtime_ns)
             if len(self._held) > MOST:
                 _let_go(self._held.popitem(last=False)[1])
 
     def leave(self, folder: str) -> None:
-        """It is closed again, and nothing is under way. Never raises."""
+        """Mark it as closed, with nothing in progress. Never raises."""
         with self._guard:
             lock = self._held.pop(folder, None)
             if lock is not None:
@@ -68,19 +68,17 @@ class Presence:
                 _let_go(lock)
 
     def leave_all(self) -> None:
-        """All of them are closed. Never raises."""
+        """Mark all of them as closed. Never raises."""
         for folder in list(self._held):
             self.leave(folder)
 
     def __del__(self) -> None:
-        for (
-            lock
-        ) in self._held.values():  # nobody says that it is left in good order: it is only not held any more
-            with suppress(BaseException):  # at the end of the interpreter there may be nothing left to call
+        for lock in self._held.values():  # not a clean close: it is only released
+            with suppress(BaseException):  # at interpreter exit the functions may be gone
                 _let_go(lock)
 
     def forget(self) -> None:
-        """In a forked child, which has opened nothing yet. The locks close themselves there."""
+        """Reset in a forked child, which has opened nothing yet. The locks are closed there."""
         self._held.clear()
         self._guard = threading.Lock()
 
@@ -88,17 +86,17 @@ class Presence:
 def why_open(
     folder: str, *, now: float, quiet: float = QUIET, fs: Fs = OS_FS, environ: Mapping[str, str] = os.environ
 ) -> str | None:
-    """Why a session must be taken for open in some program of this machine; None if it need not.
+    """Why a session may be open in a program on this machine; None if it is not.
 
     Args:
         folder: the session's folder.
         now: seconds since 1970.
-        quiet: seconds for which it must have been left alone, unless whoever had it open has said that it left.
+        quiet: seconds for which it must be unchanged, unless its last program closed it cleanly.
         fs: the file system.
-        environ: where the original's settings are looked for.
+        environ: the environment with amplifier's settings.
 
     Raises:
-        StorageFailed: the folder cannot be looked at.
+        StorageFailed: the folder cannot be read.
     """
     if _is_held(fs, os.path.join(folder, IN_USE)):
         return "a program has it open"
@@ -115,7 +113,7 @@ def why_open(
 
 
 def _is_held(fs: Fs, path: str) -> bool:
-    """True if somebody holds a lock on this file. Takes it for that, for a moment."""
+    """True if a process holds a lock on this file. Takes the lock for a moment to find out."""
     if stat_or_none(fs, path) is None:
         return False
     lock = FileLock(path, fs)
@@ -133,10 +131,10 @@ def _is_held(fs: Fs, path: str) -> bool:
 
 
 def _locks_of_the_original(session_id: str, fs: Fs, environ: Mapping[str, str]) -> Iterator[str]:
-    """The locks that its agents hold while they work on a session of this id, if one has said so and not left since.
+    """The locks of agents at work on a session with this id, if one has announced it and not closed it.
 
-    They lie by workspace, and of a session that is not known; so all are looked through. One whose owner has left is
-    passed over: taking it, even for a moment, could refuse an agent that is just starting.
+    They are stored by workspace, which is unknown for a session, so all are checked. One whose owner has
+    ended is skipped: taking it, even for a moment, could block an agent that is just starting.
     """
     root = os.path.join(_state_of_the_original(environ), "v1")
     with suppress(OSError):

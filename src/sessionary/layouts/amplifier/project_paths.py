@@ -1,7 +1,7 @@
-"""Where projects lie: from the folder names below `projects/` back to paths.
+"""Paths of projects, from the folder names below `projects/`.
 
-The name is lossy (`/a/b-c` and `/a/b/c` share one), so the disk is asked first, and then what the sessions say of
-their working directory.
+The name is lossy (`/a/b-c` and `/a/b/c` share one), so the disk is checked first, and then the working
+directory of the sessions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sessionary.layouts.amplifier.files import METADATA
 from sessionary.layouts.amplifier.ids import PROJECTS, SESSIONS, folders_of_all, path_slug
 
 _ASKED = 20
-"""Sessions of a project that are asked at most."""
+"""Maximum number of sessions of a project that are read."""
 
 
 class _Metadata(Struct):
@@ -29,7 +29,7 @@ _decode = Decoder(_Metadata).decode
 
 
 def project_paths(home: str, slugs: Iterable[str], fs: Fs = OS_FS) -> dict[str, str]:
-    """The path of each project, by its name below `projects/`; those of which nothing tells it are left out."""
+    """The path of each project, by its name below `projects/`; projects with an unknown path are left out."""
     slugs = set(slugs)
     there: dict[str, list[str]] = {}
     for slug, path in folders_of_all(slugs, fs):
@@ -43,7 +43,7 @@ def project_paths(home: str, slugs: Iterable[str], fs: Fs = OS_FS) -> dict[str, 
 
 
 def _said(fs: Fs, sessions: str, slug: str) -> str | None:
-    """The path that a session of a project names as its working directory, if the name of the project comes of it."""
+    """The working directory of a session of a project, if the name of the project derives from it."""
     try:
         names = sorted(fs.listdir(sessions))[:_ASKED]
     except OSError:

@@ -1,15 +1,14 @@
-"""Following a project folder that was renamed: its sessions go where the agent will look for them from now on.
+"""Move sessions after their project folder was renamed, to where the agent will look for them.
 
-The agent keeps sessions under a name that it derives from the path of the project (`ids.project_slug`), so a folder
-that is renamed loses its conversations. The name does not tell the path: `/a/b-c` and `/a/b/c` share one. So what a
-session itself says (`working_dir`, or else that of the session it comes from) decides to which of the two it belongs,
-and one that belongs to the other stays.
+The agent stores sessions under a name derived from the path of the project (`ids.project_slug`), so a renamed
+folder loses its conversations. The name does not determine the path: `/a/b-c` and `/a/b/c` share one. So the
+session itself (its `working_dir`, or else that of its parent) determines to which of the two it belongs, and
+one that belongs to the other stays.
 
-Each session moves by itself, under its lock: first its `working_dir` is put right, then its folder is renamed. Cut
-off anywhere, every session lies whole in the old project or in the new one, and running it again does the rest. The
-other order would not do: nobody would look again at a session that has arrived. What would collide is found before
-anything moves. The trash goes along, and goes first, so that as long as anything is left to do there is a project to
-name.
+Each session moves by itself, under its lock: first its `working_dir` is updated, then its folder is renamed.
+If interrupted anywhere, every session is complete in the old project or in the new one, and running it again
+does the rest. The reverse order would fail, since a moved session is not visited again. Collisions are found
+before anything moves. The trash moves too, and first, so that the old project exists as long as work is left.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ class Step:
     Attributes:
         session_id: its id.
         source: its folder.
-        target: where its folder goes; the same where only the path changes, and not the name that comes of it.
-        before: the `working_dir` that it names and that changes; None if it names none, or another place.
-        after: what `working_dir` is to be.
-        trashed: True if it lies in the trash, and will lie in the other trash.
+        target: its new folder; the same if only the path changes, and not the name derived from it.
+        before: its current `working_dir` if that changes; else None.
+        after: its new `working_dir`.
+        trashed: True if it is in the trash, and moves to the other trash.
     """
 
     session_id: str
@@ -58,19 +57,19 @@ class Step:
 
 @dataclass(slots=True)
 class Move:
-    """What is to be done, or was.
+    """The plan, or the result.
 
     Attributes:
-        home: the folder that holds `projects/`.
-        old: the path that the project had; None if no session tells it.
-        new: the path that it has.
-        old_slug: the folder of its sessions, below `projects/`, until now.
-        new_slug: and from now on.
+        home: the folder that contains `projects/`.
+        old: the old path of the project; None if unknown.
+        new: the new path.
+        old_slug: the old folder of its sessions, below `projects/`.
+        new_slug: the new one.
         steps: the sessions that move.
-        staying: sessions of another path that shares `old_slug`: the id of each, and that path.
-        left: the names of other things in the old folders; they stay.
-        there: how many sessions lie in the new project already.
-        problems: what could not be moved now, and what could not be read.
+        staying: sessions of another path that shares `old_slug`: their ids and paths.
+        left: the names of other files in the old folders; they stay.
+        there: number of sessions that the new project already has.
+        problems: what could not be moved, and what could not be read.
     """
 
     home: str
@@ -86,44 +85,43 @@ class Move:
 
     @property
     def source(self) -> str:
-        """Where the sessions lie."""
+        """The old folder of the sessions."""
         return _sessions(self.home, self.old_slug)
 
     @property
     def target(self) -> str:
-        """Where they are to lie."""
+        """The new folder of the sessions."""
         return _sessions(self.home, self.new_slug)
 
 
 def plan(
     home: str | os.PathLike[str], old_slug: str, new: str, *, old: str | None = None, fs: Fs = OS_FS
 ) -> Move:
-    """What has to be done for the sessions of a project to follow its folder. Reads only.
+    """Plan the move of a project's sessions. Reads only.
 
     Args:
-        home: the folder that holds `projects/`.
+        home: the folder that contains `projects/`.
         old_slug: the project, by the name of its folder there.
-        new: the absolute path that the project has now, links resolved.
-        old: the absolute path that it had; without it, what its sessions tell.
+        new: the new absolute path of the project, links resolved.
+        old: the old absolute path; by default derived from its sessions.
         fs: the file system.
 
     Raises:
-        NotFound: there is no such project.
-        Invalid: `new` is no absolute path, or the path that it has; or `old` is needed to tell two projects apart.
-        AlreadyExists: the new project has sessions of the same ids; `details["matches"]` names them.
-        StorageFailed: a folder cannot be looked into, or the metadata of a session cannot be read: it may belong
-            elsewhere.
+        NotFound: the project does not exist.
+        Invalid: `new` is not an absolute path, or the current one; or `old` is needed to distinguish two projects.
+        AlreadyExists: the new project has sessions with the same ids; `details["matches"]` lists them.
+        StorageFailed: a folder, or the metadata of a session, cannot be read: the session may belong elsewhere.
     """
     if not os.path.isabs(new):
-        raise Invalid(f"{new} is no absolute path", path=new)
+        raise Invalid(f"{new} is not an absolute path", path=new)
     source = _sessions(os.fspath(home), old_slug)
     if _names(fs, os.path.dirname(source)) is None:
-        raise NotFound(f"there is no project {old_slug}", path=os.path.dirname(source))
+        raise NotFound(f"no project {old_slug}", path=os.path.dirname(source))
     found = list(_folders(fs, source))
     told = _Told(fs, source, found)
     old = old or _only_path(old_slug, new, told)
     if old == new:
-        raise Invalid(f"{new} is the path that the project has already", path=new)
+        raise Invalid(f"{new} is already the path of the project", path=new)
     move = Move(os.fspath(home), old, new, old_slug, path_slug(new), problems=told.problems)
     for name, place in found:
         elsewhere = _path_of_slug(told.path_of(place), old_slug)
@@ -146,7 +144,7 @@ def carry_out(
     fs: Fs = OS_FS,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """Do what was planned. A session that is in use stays where it is and is told in `problems`.
+    """Carry out a plan. A session that is in use stays and is reported in `problems`.
 
     Args:
         move: the plan.
@@ -154,8 +152,8 @@ def carry_out(
         fs: the file system.
         now: the clock.
 
-    *Durability*: a session that was passed lies in its new place, flushed. If this does not return, every session
-    lies whole in the old project or the new one, and planning and doing it again does the rest.
+    *Durability*: a processed session is in its new place, flushed. If this does not return, every session is
+    complete in the old project or the new one, and planning and running it again does the rest.
 
     Raises:
         StorageFailed: the disk refused.
@@ -172,18 +170,18 @@ def carry_out(
 
 
 def _tidy(fs: Fs, sessions: str) -> None:
-    """Remove the folders that nothing is left in."""
+    """Remove the empty folders."""
     bin_ = os.path.join(sessions, TRASH)
     times = [os.path.join(bin_, time) for time in _names(fs, bin_) or ()]
     for folder in (*times, bin_, sessions, os.path.dirname(sessions)):
         try:
             fs.rmdir(folder)
         except OSError:
-            continue  # others' things lie there, or it is gone
+            continue  # not empty, or already removed
 
 
 def _steps(move: Move, name: str, place: str, said: str | None) -> Iterator[Step]:
-    """What is to be done with a session that belongs to the project; nothing, if it is where and as it should be."""
+    """The step for a session of the project; None if nothing has to change."""
     after = None if said is None or move.old is None else _followed(said, move.old, move.new)
     if after is not None or move.source != move.target:
         source, target = os.path.join(move.source, place), os.path.join(move.target, place)
@@ -191,7 +189,7 @@ def _steps(move: Move, name: str, place: str, said: str | None) -> Iterator[Step
 
 
 class _Told:
-    """What the sessions of a folder say about where they were held."""
+    """The working directories of the sessions in a folder."""
 
     def __init__(self, fs: Fs, root: str, found: list[tuple[str, str]]) -> None:
         self._own: dict[str, str | None] = {}
@@ -212,11 +210,11 @@ class _Told:
         return self._own[place]
 
     def paths(self) -> set[str]:
-        """All that they name."""
+        """All working directories."""
         return {path for path in self._own.values() if path is not None}
 
     def path_of(self, place: str) -> str | None:
-        """The `working_dir` of the session, or else of the nearest one that it comes from."""
+        """The `working_dir` of the session, or else of its nearest ancestor that has one."""
         seen: set[str] = set()
         at: str | None = place
         while at is not None and at not in seen:
@@ -228,15 +226,15 @@ class _Told:
 
 
 def _only_path(slug: str, new: str, told: _Told) -> str | None:
-    """The path of the project, as its sessions tell it; None if none does.
+    """The path of the project, from its sessions; None if unknown.
 
     Raises:
-        Invalid: they tell several.
+        Invalid: they name several.
     """
     paths = sorted({at for path in told.paths() if (at := _path_of_slug(path, slug)) not in (None, new)})
     if len(paths) > 1:
         raise Invalid(
-            f"sessions of {len(paths)} paths lie in {slug}, because that name fits all of them",
+            f"{slug} has sessions of {len(paths)} paths, which share that name",
             details={"matches": paths[:_SHOWN], "count": len(paths)},
             hint="name the project by its old path",
         )
@@ -244,7 +242,7 @@ def _only_path(slug: str, new: str, told: _Told) -> str | None:
 
 
 def _path_of_slug(path: str | None, slug: str) -> str | None:
-    """The path itself, or the folder above it, whose sessions lie under `slug`; None if neither does."""
+    """The path itself, or the nearest parent, whose sessions are stored under `slug`; None if there is none."""
     if path is None or path_slug(path) == slug:
         return path
     for at in range(len(path) - 1, 0, -1):
@@ -254,29 +252,28 @@ def _path_of_slug(path: str | None, slug: str) -> str | None:
 
 
 def _followed(path: str, old: str, new: str) -> str | None:
-    """Where a path that was `old`, or lay in it, is now; None for any other, and for one that was put right already."""
+    """The new path for a path that was `old` or below it; None for any other, also for one that is already updated."""
     if not _lies_in(path, old) or (_lies_in(new, old) and _lies_in(path, new)):
         return None
     return new + path.removeprefix(old)
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """True for the folder itself too. By their text: what was renamed is not there to be looked at."""
+    """True also for the folder itself. Compares text: the renamed folder does not exist any more."""
     return path.startswith(folder) and (len(path) == len(folder) or path[len(folder)] in "/\\")
 
 
 def _last_change(fs: Fs, folder: str) -> float:
-    """When a session changed last; by this the steps are sorted.
+    """When a session changed last; the steps are sorted by this.
 
-    It counts as changed when its path is put right, and a list that shows the newest first should show the sessions in
-    the same order as before.
+    Updating its path counts as a change, and lists with the newest first should keep the order of the sessions.
     """
     times = [0.0]
     for path in (folder, os.path.join(folder, TRANSCRIPT), os.path.join(folder, METADATA)):
         try:
             times.append(fs.stat(path).st_mtime)
         except OSError:
-            continue  # it need not have both files
+            continue  # a session may lack one of the files
     return max(times)
 
 
@@ -284,21 +281,21 @@ def _refuse_collisions(fs: Fs, move: Move) -> None:
     taken = sorted(step.session_id for step in move.steps if _is_there(fs, step.target))
     if taken:
         raise AlreadyExists(
-            f"{move.new_slug} has {len(taken)} of the ids that would move there; nothing was moved",
+            f"{move.new_slug} already has {len(taken)} of the ids; nothing was moved",
             operation="move",
             path=move.target,
             details={"matches": taken[:_SHOWN], "count": len(taken)},
-            hint="trash or fork one of each two, then try again",
+            hint="trash or fork one session of each pair, then try again",
         )
 
 
 def _move_one(fs: Fs, step: Step, now: Callable[[], datetime]) -> None:
-    """Put the metadata of a session right, and then its folder in its new place, while nobody else writes to it."""
+    """Update the metadata of a session, then move its folder, while no other process writes to it."""
     session = pool_of(fs).get(step.source, fs, now)
     try:
         session.enter(make=False)
     except FileNotFoundError:
-        return  # taken away since the plan was made
+        return  # removed since the plan was made
     try:
         if step.after is not None:
             _put_right(session, step.after)
@@ -311,7 +308,7 @@ def _move_one(fs: Fs, step: Step, now: Callable[[], datetime]) -> None:
 
 
 def _put_right(session: Session, working_dir: str) -> None:
-    """Read again under the lock, so that nothing is lost that was stored since; what cannot be read stays as it is."""
+    """Read again under the lock, so that nothing stored since is lost; unreadable metadata is not changed."""
     stored = read_metadata(session.fs, session.folder, recovery_time="", to_write=True)
     if stored.data is None or not stored.readable or stored.value.get(_WORKING_DIR) == working_dir:
         return
@@ -324,11 +321,11 @@ def _sessions(home: str, slug: str) -> str:
 
 
 def _folders(fs: Fs, root: str, *, trash: bool = True) -> Iterator[tuple[str, str]]:
-    """The id of every session in a folder of sessions, and where in it its folder lies: those in the trash first."""
+    """The id of every session in a folder of sessions, and its path in it: those in the trash first."""
     bin_ = os.path.join(root, TRASH)
     for time in sorted(_names(fs, bin_) or ()) if trash else ():
         if time.startswith("."):
-            continue  # what an emptying of the trash has left
+            continue  # remains of an emptied trash
         for name in sorted(_names(fs, os.path.join(bin_, time)) or ()):
             if _names(fs, os.path.join(bin_, time, name)) is not None:
                 yield name, os.path.join(TRASH, time, name)
@@ -338,7 +335,7 @@ def _folders(fs: Fs, root: str, *, trash: bool = True) -> Iterator[tuple[str, st
 
 
 def _left(fs: Fs, sessions: str, moving: set[str]) -> list[str]:
-    """What else lies in the folder of a project and in that of its sessions."""
+    """Other files in the folder of a project and in that of its sessions."""
     project = os.path.dirname(sessions)
     beside = [name for name in _names(fs, project) or () if name != SESSIONS]
     ours = {*moving, TRASH, cleaned_up.NOTES}
@@ -347,13 +344,13 @@ def _left(fs: Fs, sessions: str, moving: set[str]) -> list[str]:
 
 
 def _names(fs: Fs, folder: str) -> list[str] | None:
-    """The names in a folder; None if there is no such folder."""
+    """The names in a folder; None if it does not exist."""
     try:
         return fs.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        raise storage_failed(error, "read", folder) from error
 
 
 def _is_there(fs: Fs, path: str) -> bool:

@@ -1,8 +1,8 @@
-"""Reading a session's two documents, with their backups, without ever writing.
+"""Read a session's two documents, with their backups, without writing.
 
-The main file wins whenever it says anything at all.  The backup speaks in two cases only: the main file is
-missing, empty by accident or unreadable from end to end; or a damaged span lies between two lines that the backup
-holds as well, with something in between.  The original fell back to the backup at the first bad byte, and lost
+The main file is used whenever it has any readable content. The backup is used in two cases only: the main
+file is missing, empty by accident or completely unreadable; or a damaged part lies between two lines that the
+backup has too, with lines in between. The original store used the backup at the first bad byte, and lost
 every message newer than it.
 """
 
@@ -31,17 +31,17 @@ CONFLICT = "conflict_marker"
 
 @dataclass(slots=True)
 class StoredTranscript:
-    """What a reader gets of transcript.jsonl.
+    """The result of reading transcript.jsonl.
 
     Attributes:
         values: the messages, oldest first.
         raws: the bytes of their lines, parallel to `values`.
-        problems: all that was skipped, odd or recovered.
-        source: ``main``, ``backup``, or None where neither file has anything.
-        intact: the main file can be appended to as it is: every line of it is readable to a strict reader, but
-            for a torn last one.
-        torn: the only damage lies behind the last newline.
-        size: bytes of the main file; -1 if there is none.
+        problems: everything that was skipped, odd or recovered.
+        source: ``main``, ``backup``, or None if neither has content.
+        intact: the main file can be appended to: every line of it is readable to a strict reader, except a
+        truncated last one.
+        torn: the only damage is after the last newline.
+        size: bytes of the main file; -1 if missing.
     """
 
     values: list[dict[str, Any]] = field(default_factory=list)
@@ -54,13 +54,13 @@ class StoredTranscript:
 
     @property
     def damaged(self) -> bool:
-        """The main file holds more damage than a torn tail: it must not become the backup."""
+        """The main file has more damage than a truncated tail: it must not become the backup."""
         return not self.torn and any(problem.severity > Severity.note for problem in self.problems)
 
 
 @dataclass(slots=True)
 class StoredMetadata:
-    """What a reader gets of metadata.json. `data` are the bytes of the main file, None if there is none."""
+    """The result of reading metadata.json. `data` are the bytes of the main file, None if missing."""
 
     value: dict[str, Any]
     problems: list[Problem]
@@ -69,10 +69,10 @@ class StoredMetadata:
 
 
 def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTranscript:
-    """The conversation of a session, from the main file and, where that is needed, its backup.
+    """The conversation of a session, from the main file and, if needed, its backup.
 
-    With `to_write` a file that the system refuses to read is an error: what is about to be written would else be
-    built on an older copy, and replace what could be read again a moment later.
+    With `to_write` a file that the system refuses to read is an error: a write would otherwise be based on an
+    older copy, and replace content that may be readable a moment later.
 
     Raises:
         StorageFailed: neither copy could be read, or `to_write` and the main file could not.
@@ -87,12 +87,12 @@ def read_transcript(fs: Fs, folder: str, *, to_write: bool = False) -> StoredTra
             return _from_main(fs, path, reading, size)
         problems += reading.problems
     elif main:
-        return StoredTranscript(source="main", size=size)  # blank on purpose: an empty conversation
+        return StoredTranscript(source="main", size=size)  # deliberately blank: an empty conversation
     return _from_backup(fs, path, problems, size, to_write)
 
 
 def _is_empty_and_torn(main: bytes) -> bool:
-    """An empty conversation (one newline) behind which an append was cut off: no reason to ask the backup."""
+    """An empty conversation (one newline) followed by an interrupted append: the backup is not needed."""
     return main.startswith(b"\n") and main.find(b"\n", 1) < 0
 
 
@@ -101,10 +101,12 @@ def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscri
     if reading.strict:
         return stored
     damaged = [problem for problem in reading.problems if problem.severity > Severity.note]
-    # Behind the last newline lies what a cut-off append left: half a line, or NULs where its bytes never arrived.
+    # After the last newline are the remains of an interrupted append: half a line, or NULs for bytes never
+    # written.
     only_torn = bool(damaged) and all((problem.byte or 0) >= reading.end for problem in damaged)
     stored.torn = only_torn
-    # A byte order mark is no damage to us, yet it stops strict readers: such a file is replaced, not appended to.
+    # A byte order mark is harmless here, but it stops strict readers: such a file is replaced, not appended
+    # to.
     stored.intact = only_torn and not any(problem.code == "bom" for problem in reading.problems)
     gaps = [problem for problem in damaged if problem.severity > Severity.cosmetic]
     if gaps and not only_torn:
@@ -115,7 +117,7 @@ def _from_main(fs: Fs, path: str, reading: Reading, size: int) -> StoredTranscri
 
 
 def one_line(raw: bytes) -> bytes:
-    """The line of a record as every reader takes it for one: a carriage return between its tokens is a blank."""
+    """The line of a record that every reader accepts: a carriage return between its tokens becomes a blank."""
     return raw.replace(b"\r", b" ") if b"\r" in raw else raw
 
 
@@ -124,7 +126,7 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
     if backup and backup.strip():
         reading = read_lines(backup, path + BACKUP)
         if reading.values:
-            why = {-1: "is missing", 0: "is empty"}.get(size, "holds no readable message")
+            why = {-1: "is missing", 0: "is empty"}.get(size, "has no readable message")
             problems.append(
                 Problem(
                     "recovered_backup",
@@ -132,8 +134,8 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
                     path,
                     None,
                     None,
-                    f"{TRANSCRIPT} {why}; {len(reading.values)} messages come from its backup",
-                    "the next save writes them back",
+                    f"{TRANSCRIPT} {why}; {len(reading.values)} messages were read from its backup",
+                    "the next save restores them",
                 )
             )
             return StoredTranscript(reading.values, reading.raws, problems, "backup", False, size)
@@ -145,7 +147,7 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
                 path,
                 None,
                 0,
-                f"{TRANSCRIPT} holds no bytes: an empty session",
+                f"{TRANSCRIPT} is empty: a session without messages",
                 None,
             )
         )
@@ -155,7 +157,7 @@ def _from_backup(fs: Fs, path: str, problems: list[Problem], size: int, to_write
 
 
 def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], backup: Reading) -> None:
-    """Put back what the backup holds between the two neighbours of a damaged span."""
+    """Restore what the backup has between the two neighbours of a damaged part."""
     starts = [record.byte for record in reading.records()]
     after_each: dict[int, Problem] = {}
     for problem in damaged:
@@ -177,13 +179,13 @@ def _fill(stored: StoredTranscript, reading: Reading, damaged: list[Problem], ba
 
 
 def between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, int]:
-    """The slice of the backup that lies between lines `place - 1` and `place` of the main file; empty if unsure.
+    """The slice of the backup between lines `place - 1` and `place` of the main file; empty if ambiguous.
 
-    Equal lines may stand in many places ("ok", "yes"), so the place in the backup is the one whose surroundings
-    agree the longest with those of the gap; if two agree equally well, nothing is filled.
+    Equal lines may occur in many places ("ok", "yes"), so the place in the backup is the one whose
+    surroundings agree the longest with those of the gap; if two agree equally, nothing is restored.
     """
     if place >= len(main):
-        return 0, 0  # nothing behind the span: the backup may be older than what was there
+        return 0, 0  # nothing after the damage: the backup may be older than the lost data
     first = _best(
         [
             at
@@ -202,7 +204,7 @@ def between(backup: list[bytes], main: list[bytes], place: int) -> tuple[int, in
 
 
 def _best(places: list[int], agreement: Callable[[int], float]) -> int | None:
-    """The place with the greatest agreement, if it is one alone."""
+    """The place with the greatest agreement, if it is unique."""
     ranked = sorted(((agreement(at), at) for at in places), reverse=True)
     if not ranked or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
         return None
@@ -210,7 +212,7 @@ def _best(places: list[int], agreement: Callable[[int], float]) -> int | None:
 
 
 def _agreement(backup: Iterator[bytes], main: Iterator[bytes]) -> float:
-    """How many lines from the gap outwards are the same; one more if both end there."""
+    """The number of equal lines from the gap outwards; one more if both end there."""
     for count in range(SURROUNDINGS):
         ours, theirs = next(backup, None), next(main, None)
         if ours is None and theirs is None:
@@ -227,13 +229,13 @@ def _filled(problem: Problem, count: int) -> Problem:
         problem.path,
         problem.line,
         problem.byte,
-        f"{count} message(s) in place of the damaged span come from the backup",
-        "the next save writes them back",
+        f"{count} message(s) in place of the damaged part were read from the backup",
+        "the next save restores them",
     )
 
 
 def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = False) -> StoredMetadata:
-    """The metadata of a session: the main file, else its backup, else the little that can be said.
+    """The metadata of a session: the main file, else its backup, else only the id.
 
     Raises:
         StorageFailed: as `read_transcript`.
@@ -261,14 +263,14 @@ def read_metadata(fs: Fs, folder: str, *, recovery_time: str, to_write: bool = F
             None,
             None,
             message,
-            "the next save writes it anew",
+            "the next save rebuilds it",
         )
     )
     return StoredMetadata(value, problems, main, main is None)
 
 
 def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[str, Any] | None:
-    """The JSON object that these bytes hold; None, and why in `problems`, if they hold none."""
+    """The JSON object in these bytes; None if there is none, with the reason in `problems`."""
     if data is None:
         return None
     try:
@@ -281,7 +283,13 @@ def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[st
             return _of_both_sides(data)
         problems.append(
             Problem(
-                "bad_metadata", Severity.hides_data, path, None, error.at, f"no JSON document: {error}", None
+                "bad_metadata",
+                Severity.hides_data,
+                path,
+                None,
+                error.at,
+                f"not a JSON document: {error}",
+                None,
             )
         )
         return None
@@ -295,7 +303,7 @@ def object_in(data: bytes | None, path: str, problems: list[Problem]) -> dict[st
             path,
             None,
             0,
-            f"a JSON {found} where an object belongs",
+            f"a JSON {found} instead of an object",
             None,
         )
     )
@@ -316,7 +324,7 @@ def _of_both_sides(data: bytes) -> dict[str, Any] | None:
 
 
 def _bytes_or_problem(fs: Fs, path: str, problems: list[Problem]) -> bytes | None:
-    """The bytes of a file; one that the system refuses to read counts as damaged, so that its backup is asked."""
+    """The bytes of a file; one that the system refuses to read counts as damaged, so that its backup is used."""
     try:
         return read_bytes(fs, path)
     except StorageFailed as error:

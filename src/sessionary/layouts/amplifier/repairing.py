@@ -1,14 +1,14 @@
-"""Repair: a session that the agent will take again, with every message that can still be read.
+"""Repair: make a session acceptable to its agent, with every message that can be read.
 
     repair(session_dir, *, orphans="complete", close_last=False, dry_run=False) -> Repaired
 
-The transcript is salvaged (see `salvage`), then the conversation is mended (`turns.mend`): tool calls without a result
-get one that says so, or are dropped, results without a call go. Lines that are not damaged stay byte for byte.
-metadata.json is written anew from its backup if it cannot be read, and a torn last event gets its newline. Where
-there is nothing to mend nothing is written, so a second repair does nothing.
+The transcript is salvaged (see `salvage`), then the conversation is repaired (`turns.mend`): tool calls
+without a result get one that says so, or are dropped; results without a call are removed. Undamaged lines
+stay byte for byte. metadata.json is rebuilt from its backup if it cannot be read, and a truncated last event
+gets its newline. Without damage nothing is written, so a second repair does nothing.
 
-The old bytes are kept in `<session>/.undo/`, and `undo` brings them back. What was torn out of the transcript is laid
-beside it as `transcript.jsonl.corrupt-<time>` as well, where people look for it.
+The old bytes are kept in `<session>/.undo/`, and `undo` restores them. Bytes removed from the transcript are
+also stored beside it as `transcript.jsonl.corrupt-<time>`, where users look for them.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ CORRUPT = "corrupt"
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair did, or with `dry_run` would do.
+    """The result of a repair, or with `dry_run` of a simulated one.
 
     Attributes:
         session_id: the session.
-        changed: False if there was nothing to do; then nothing was written.
+        changed: False if nothing had to be done; then nothing was written.
         dry_run: nothing was written.
-        problems: what was wrong, without notes.
-        remaining: what still is.
-        fixes: what was done to lines of the transcript.
-        mends: what was done to the conversation; `index` counts the messages that could be read.
-        diff: a unified diff of the lines of the transcript; "" if they stay.
-        messages_before: messages that could be read.
-        messages_after: messages that there are now.
-        set_aside: bytes that are no longer in the transcript.
-        set_aside_in: the file beside it that has them; None if there are none, or nothing was written.
-        metadata_from: where metadata.json was written anew from: ``conflict`` for both sides of a merge conflict,
-            ``backup``, or ``nothing`` where the id is all that is known; None if it was left as it is.
-        event_sealed: a torn last event got its newline.
-        kept_in: the folder with the old bytes; None if neither transcript nor metadata were written.
+        problems: the problems before, without notes.
+        remaining: the problems after.
+        fixes: changes of lines of the transcript.
+        mends: changes of the conversation; `index` counts the readable messages.
+        diff: a unified diff of the lines of the transcript; "" if unchanged.
+        messages_before: number of readable messages before.
+        messages_after: number of messages after.
+        set_aside: bytes that were removed from the transcript.
+        set_aside_in: the file beside it with those bytes; None if there are none, or nothing was written.
+        metadata_from: the source of a rebuilt metadata.json: ``conflict`` for both sides of a merge conflict,
+        ``backup``, or ``nothing`` if only the id is known; None if unchanged.
+        event_sealed: a truncated last event got its newline.
+        kept_in: the folder with the old bytes; None if neither transcript nor metadata was written.
 
-    What could not be brought back is `lost` of the fixes.
+    What could not be recovered is `lost` of the fixes.
     """
 
     session_id: str
@@ -83,7 +83,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done about the transcript: `new` is None if nothing is."""
+    """The planned change of the transcript: `new` is None if there is none."""
 
     new: bytes | None
     old: bytes
@@ -105,16 +105,15 @@ def repair(
     fs: Fs = OS_FS,
     now: Clock = utc_now,
 ) -> Repaired:
-    """Put a session right.
+    """Repair a session.
 
     Args:
         session_dir: its folder.
-        orphans: what becomes of a tool call that nobody answered: ``complete`` adds an error result, ``drop`` takes
-            the call away.
-        close_last: add a closing text at the end, too, if the last word there is a tool's; see `turns.mend`.
-        bad_bytes: what becomes of a message with bytes that are not UTF-8: ``replace`` keeps it with U+FFFD in their
-            place, ``drop`` sets it aside.
-        dry_run: tell what would be done, and write nothing.
+        orphans: tool calls without a result: ``complete`` adds an error result, ``drop`` removes the call.
+        close_last: also add a closing message if the conversation ends with a tool result; see `turns.mend`.
+        bad_bytes: messages with invalid UTF-8: ``replace`` keeps them with U+FFFD in place of the bytes,
+        ``drop`` sets them aside.
+        dry_run: return what would be done, and write nothing.
         fs: the file system.
         now: the clock.
 
@@ -122,9 +121,9 @@ def repair(
     writer finds the damaged session or the repaired one.
 
     Raises:
-        NotFound: no such session, or neither a transcript nor a backup of one.
-        Invalid: `orphans` or `bad_bytes` is neither.
-        Corrupt: nothing in it or its backup can be read, or no record is a message; it was left as it is.
+        NotFound: the session, or both its transcript and the backup, do not exist.
+        Invalid: `orphans` or `bad_bytes` has another value.
+        Corrupt: nothing in it or its backup can be read, or no record is a message; the session is unchanged.
         Locked, StorageFailed: as every write.
     """
     if bad_bytes not in ("replace", "drop"):
@@ -168,7 +167,7 @@ def repair(
 
 
 def problems_of(data: bytes, path: str) -> list[Problem]:
-    """What stops an agent, or hides something, in a transcript: damaged lines, and what `turns.diagnose` finds."""
+    """What stops an agent, or hides data, in a transcript: damaged lines, and the findings of `turns.diagnose`."""
     reading = read_lines(data, path)
     found = [
         problem for problem in reading.problems if problem.severity > Severity.note or problem.code == "bom"
@@ -236,7 +235,7 @@ def _plan(session: Session, orphans: str, close_last: bool, replace_bad: bool, n
 
 
 def _salvaged(path: str, data: bytes | None, backup: bytes | None, replace_bad: bool) -> Salvaged:
-    """The transcript put right; where nothing of it can be read, its backup put right.
+    """The salvaged transcript; if nothing of it can be read, its salvaged backup.
 
     Raises:
         Corrupt: neither can be read.
@@ -249,9 +248,7 @@ def _salvaged(path: str, data: bytes | None, backup: bytes | None, replace_bad: 
             if needs_salvage(reading)
             else Salvaged(reading.raws, reading.values)
         )
-        if done.values or data.startswith(
-            b"\n"
-        ):  # one newline is an empty conversation, whatever is torn behind it
+        if done.values or data.startswith(b"\n"):  # one newline is an empty conversation, whatever follows it
             return done
         if held is None or not held.values:
             raise _nothing(path)
@@ -265,31 +262,31 @@ def _salvaged(path: str, data: bytes | None, backup: bytes | None, replace_bad: 
         raise _nothing(path)
     else:
         return Salvaged()
-    words = f"nothing could be read; {len(from_backup.values)} message(s) come from the backup"
+    words = f"nothing could be read; {len(from_backup.values)} message(s) were read from the backup"
     from_backup.fixes.insert(0, Fix(1, "recovered_backup", words))
     return from_backup
 
 
 def _nothing(path: str) -> Corrupt:
     return Corrupt(
-        f"Nothing can be read of {path}, nor of a backup",
+        f"Neither {path} nor its backup can be read",
         operation=REPAIR,
         path=path,
-        hint="the file was left as it is; `sessionary check` tells what it holds instead",
+        hint="the file is unchanged; run `sessionary check` for details",
     )
 
 
 def _no_messages(path: str, records: int) -> Corrupt:
     return Corrupt(
-        f"None of the {records:,} records in {path} is a message: no speaker can be told of any",
+        f"None of the {records:,} records in {path} is a message: all lack a role",
         operation=REPAIR,
         path=path,
-        hint="the file was left as it is; another agent may have written it: `sessionary show FILE` reads it",
+        hint="the file is unchanged; it may be from another agent: try `sessionary show FILE`",
     )
 
 
 def _lines_of(messages: Sequence[Any], salvaged: Salvaged, now: Clock) -> list[bytes]:
-    """Messages that were not changed keep their lines; new ones get a time like all that are stored."""
+    """Unchanged messages keep their lines; new ones get a time, as all stored ones have."""
     raws = {id(value): line for value, line in zip(salvaged.values, salvaged.lines, strict=True)}
     lines: list[bytes] = []
     time: str | None = None
@@ -305,7 +302,7 @@ def _lines_of(messages: Sequence[Any], salvaged: Salvaged, now: Clock) -> list[b
 
 
 def _metadata(session: Session, now: Clock) -> tuple[bytes | None, str | None, list[Problem]]:
-    """metadata.json as it is to be, where it comes from, and what is wrong with it; (None, None, []) if nothing is."""
+    """The new metadata.json, its source, and the problems of the old one; (None, None, []) if it needs no change."""
     fs, path = session.fs, os.path.join(session.folder, METADATA)
     stored = read_metadata(fs, session.folder, recovery_time=now().isoformat(), to_write=True)
     problems = [problem for problem in stored.problems if problem.severity > Severity.note]

@@ -1,13 +1,13 @@
-"""Rewind: a session as it was when a turn had ended.
+"""Rewind: remove the last turns of a session.
 
     rewind(session_dir, to_turn, *, dry_run=False) -> Rewound
 
-The transcript loses the lines from the first turn that goes on, and nothing else: the lines before them stay byte
-for byte, damaged ones too. The event log loses the events of those turns (`event_cut` says how they are known), and
-metadata.json its count of them. The backup of the transcript is put away as well, since it holds turns that are to be
-gone; the next append makes a new one. Sub-sessions that those turns began stay where they are.
+The transcript loses the lines from the first removed turn on, and nothing else: the lines before them stay
+byte for byte, damaged ones too. The event log loses the events of those turns (see `event_cut`), and
+metadata.json gets the new count. The backup of the transcript is moved away as well, since it has the removed
+turns; the next append creates a new one. Sub-sessions that those turns started stay.
 
-Everything that goes is kept in `<session>/.undo/`, and `undo` brings it back.
+Everything that is removed is kept in `<session>/.undo/`, and `undo` restores it.
 """
 
 from __future__ import annotations
@@ -34,24 +34,23 @@ from sessionary.layouts.amplifier.turn_marks import Marks, read_marks
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """What a rewind did, or with `dry_run` would do.
+    """The result of a rewind, or with `dry_run` of a simulated one.
 
     Attributes:
         session_id: the session.
-        to_turn: the last turn that it has now.
-        turns_before: how many it had.
-        messages_kept: messages that stay.
-        messages_dropped: those that go.
-        events_dropped: events that go with them.
-        events_dropped_by_time: how many of those are known by their time or place alone.
-        events_told: False if there is a log and nothing in it says which turns its events belong to; it then
-            stays as it is.
-        turn_count: what metadata.json says now; None where it has no such field, or there is nothing to change.
-        rewritten: bytes that were (or would be) written: what stays of the transcript, what goes and what stays
-            of the end of the log, metadata.
+        to_turn: its last turn after the rewind.
+        turns_before: number of turns before.
+        messages_kept: number of messages that stay.
+        messages_dropped: number of removed messages.
+        events_dropped: number of removed events.
+        events_dropped_by_time: number of those matched by time or place alone.
+        events_told: False if there is a log whose events cannot be assigned to turns; it is then unchanged.
+        turn_count: the new count in metadata.json; None if it has no such field, or nothing changes.
+        rewritten: bytes that were (or would be) written: the rest of the transcript, the removed and the
+        remaining part of the end of the log, metadata.
         changed: False if the session had no later turn; then nothing was written.
         dry_run: nothing was written.
-        kept_in: the folder with what went; None if nothing was written.
+        kept_in: the folder with the removed data; None if nothing was written.
     """
 
     session_id: str
@@ -70,14 +69,14 @@ class Rewound:
 
 
 class TurnCut(NamedTuple):
-    """Where the turns that go begin in a transcript.
+    """Where the removed turns begin in a transcript.
 
     Attributes:
-        turns: how many there are.
-        byte: the offset of the first line that goes; the size of the file if none does.
-        kept: how many messages stay.
-        last_kept: those of the last turn that stays; none are read where nothing goes.
-        dropped: the messages that go.
+        turns: number of turns.
+        byte: the offset of the first removed line; the size of the file if none is removed.
+        kept: number of messages that stay.
+        last_kept: those of the last turn that stays; not read if nothing is removed.
+        dropped: the removed messages.
     """
 
     turns: int
@@ -95,14 +94,14 @@ def rewind(
     fs: Fs = OS_FS,
     now: Clock = utc_now,
 ) -> Rewound:
-    """Take a session back to the end of a turn, 0 meaning before the first one.
+    """Rewind a session to the end of a turn, 0 meaning before the first one.
 
     Durability: when this returns, the shorter session survives a power cut; if it does not return, the next
-    writer finds the session as it was or as it is to be: transcript, metadata and events together.
+    writer finds the old session or the new one: transcript, metadata and events together.
 
     Raises:
-        NotFound: no such session, or it has no transcript (FileNotFoundError).
-        Invalid: it has no such turn (ValueError).
+        NotFound: the session or its transcript does not exist (FileNotFoundError).
+        Invalid: the turn does not exist (ValueError).
         Locked, StorageFailed: as every write.
     """
     with operating(session_dir, REWIND, fs, now, dry_run=dry_run) as session:
@@ -118,7 +117,7 @@ def rewind(
                 f"Turn {to_turn} out of range. Valid range: 0-{len(marks.starts)}",
                 operation=REWIND,
                 path=path,
-                hint="0 is the session before its first turn",
+                hint="0 is the state before the first turn",
             )
         found = cut_behind(fs, path, marks, to_turn)
         if not found.dropped:
@@ -127,7 +126,7 @@ def rewind(
 
 
 def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
-    """Where the turns behind `turn` begin; of the file only they and the last one that stays are read.
+    """Where the turns after `turn` begin; only they and the last turn that stays are read.
 
     Raises:
         StorageFailed: it cannot be read.
@@ -135,7 +134,7 @@ def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
     turns = len(marks.starts)
     if turn == turns:
         return TurnCut(turns, marks.size, marks.messages, (), ())
-    # What stands before the first turn is the front of it.
+    # Lines before the first turn are its preamble.
     byte, kept = marks.starts[turn] if turn else (0, 0)
     before = marks.starts[turn - 1][0] if turn else 0
     with LineFile(path, fs) as file:
@@ -145,7 +144,7 @@ def cut_behind(fs: Fs, path: str, marks: Marks, turn: int) -> TurnCut:
 
 
 def find_event_cut(fs: Fs, path: str, found: TurnCut) -> tuple[EventCut | None, bool]:
-    """The events of the turns that go, and whether that could be told; (None, True) without a log.
+    """The events of the removed turns, and whether they could be determined; (None, True) without a log.
 
     Raises:
         StorageFailed: the log cannot be read.
@@ -207,7 +206,7 @@ def _rewind(session: Session, to_turn: int, found: TurnCut, dry_run: bool, now: 
 
 
 def _moved(cut: EventCut | None) -> int:
-    """The bytes of the log that are written: its end, put aside; what stays of it, laid ready and put back."""
+    """The bytes of the log that are written: its end, moved away; the rest of that, prepared and put back."""
     return 0 if cut is None else cut.size - cut.offset + 2 * cut.kept_bytes
 
 

@@ -1,13 +1,14 @@
-"""A transcript put right, line by line. Pure: bytes in, bytes out.
+"""Salvage a transcript, line by line. Pure: bytes in, bytes out.
 
-Whatever can be read stays byte for byte where it is. Only the stretches between readable records are worked on: records
-that stand side by side get a line each, a record that is spread over lines becomes one, raw control characters in
-strings are written as escapes, objects in a list get a line each, bytes that are not UTF-8 become U+FFFD where the rest
-of a line is a record. What is left over (torn pieces, zeros where data was, foreign bytes) goes, and is handed back so
-that it can be kept. Where something is missing and the backup holds it between the same neighbours, it is put back, by
-the rules of `recovery`.
+Readable lines stay byte for byte in place. Only the parts between readable records are changed: several
+records on a line get a line each, a record that spans lines becomes one, raw control characters in strings
+are escaped, objects in a list get a line each, invalid UTF-8 becomes U+FFFD where the rest of a line is a
+record. The remaining bytes (truncated pieces, zeros, foreign bytes) are removed, and returned so that they
+can be kept. If the backup has missing lines between the same neighbours, they are restored, by the rules of
+`recovery`.
 
-Of lines that both sides of a merge have changed, one side stays: both would be a conversation that nobody had.
+Of lines that both sides of a merge have changed, one side stays: both together would be a conversation that
+never took place.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ Message = tuple[bytes, dict[str, Any]]
 
 
 class Fix(NamedTuple):
-    """One thing that was put right.
+    """One change.
 
     Attributes:
-        line: number of the line in the damaged file, from 1.
-        code: what the damage is called, as `check` calls it where it has a name for it.
-        what: what was done, in words.
-        lost: how many bytes could not be brought back, neither from the file nor from its backup.
+        line: line number in the damaged file, from 1.
+        code: the code of the damage in `check`, if there is one.
+        what: the change, as text.
+        lost: number of bytes that could not be recovered, neither from the file nor from its backup.
     """
 
     line: int
@@ -58,14 +59,14 @@ class Fix(NamedTuple):
 
 @dataclass(slots=True)
 class Salvaged:
-    """A transcript put right.
+    """A salvaged transcript.
 
     Attributes:
         lines: its lines, without newlines.
         values: the messages, parallel to `lines`.
-        fixes: what was put right, in the order of the file.
-        left_over: the bytes that are no longer in it, one stretch a line.
-        replace_bad: as of `salvage`.
+        fixes: the changes, in the order of the file.
+        left_over: the removed bytes, one part a line.
+        replace_bad: as in `salvage`.
     """
 
     lines: list[bytes] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Salvaged:
 
 
 class _Stretch(NamedTuple):
-    """What lies between two readable records (or before the first, or behind the last)."""
+    """The data between two readable records (or before the first, or after the last)."""
 
     line: int
     data: bytes
@@ -89,17 +90,17 @@ class _Stretch(NamedTuple):
 
 
 def needs_salvage(reading: Reading) -> bool:
-    """True if there is anything to put right: damage, or a mark that strict readers refuse."""
+    """True if it needs a change: damage, or a mark that strict readers refuse."""
     return any(problem.severity > Severity.note or problem.code == "bom" for problem in reading.problems)
 
 
 def salvage(data: bytes, backup: Reading | None = None, *, replace_bad: bool = True) -> Salvaged:
-    """Put a transcript right.
+    """Salvage a transcript.
 
     Args:
         data: its bytes.
-        backup: what its backup holds; gaps are filled from there.
-        replace_bad: keep a message with bytes that are not UTF-8, with U+FFFD in their place; else it is set aside.
+        backup: the content of its backup; gaps are filled from there.
+        replace_bad: keep a message with invalid UTF-8, with U+FFFD in place of the bytes; else it is set aside.
     """
     done = Salvaged(replace_bad=replace_bad)
     data = _settled(data, done)
@@ -120,7 +121,7 @@ def salvage(data: bytes, backup: Reading | None = None, *, replace_bad: bool = T
 
 
 def _pieces(data: bytes, reading: Reading) -> Iterator[_Stretch | Message]:
-    """The readable records with the bytes of their lines, and the stretches between them that are not blank."""
+    """The readable records with the bytes of their lines, and the non-blank parts between them."""
     at, number = 0, 1
     place = 0
     for record in reading.records():
@@ -137,7 +138,7 @@ def _pieces(data: bytes, reading: Reading) -> Iterator[_Stretch | Message]:
 
 
 def _line_of(line: bytes) -> bytes:
-    """A readable line as it is, but for carriage returns within it, at which text readers would cut it."""
+    """A readable line, unchanged except for carriage returns in it, at which text readers would split it."""
     body = line.removesuffix(b"\r")
     return one_line(body) if b"\r" in body else line
 
@@ -162,16 +163,18 @@ def _put_right(stretch: _Stretch, done: Salvaged, reading: Reading, backup: Read
 
 
 def _brought_back(fix: Fix, records: list[Message], found: list[Message]) -> Fix:
-    """A fix of a stretch that was filled from the backup: nothing is lost, but for bytes that are still U+FFFD."""
+    """The fix of a part that was filled from the backup: nothing is lost, except bytes that are still U+FFFD."""
     if fix.code == "bad_utf8" and records:
-        return fix if records[0] in found else fix._replace(what="the backup has the message whole", lost=0)
+        return (
+            fix if records[0] in found else fix._replace(what="the backup has the complete message", lost=0)
+        )
     return fix._replace(lost=0)
 
 
 def _filled(
     stretch: _Stretch, found: list[Message], reading: Reading, backup: Reading
 ) -> tuple[list[Message], Fix | None]:
-    """With what the backup holds between the two neighbours of the stretch; what it lacks of `found` comes behind."""
+    """Add what the backup has between the two neighbours of a part; records of `found` missing there come after."""
     first, last = between(backup.raws, reading.raws, stretch.place)
     if first >= last:
         return found, None
@@ -179,13 +182,13 @@ def _filled(
     values = [value for _, value in back]
     found = [one for one in found if not any(_is_damaged(one[0], whole) for whole, _ in back)]
     new = sum(1 for value in values if value not in [value for _, value in found])
-    words = f"{new} message(s) come from the backup"
+    words = f"{new} message(s) were restored from the backup"
     fix = Fix(stretch.line, "filled_from_backup", words) if new else None
     return back + [record for record in found if record[1] not in values], fix
 
 
 def _is_damaged(line: bytes, whole: bytes) -> bool:
-    """True if a line is another one with U+FFFD in the place of some bytes."""
+    """True if a line equals another one with U+FFFD in place of some bytes."""
     text = line.decode("utf-8", "replace")
     if _BAD not in text:
         return False
@@ -204,7 +207,7 @@ def _written_anew(line: bytes) -> bytes:
 def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) -> Fix:
     if code == REPLACED:
         bad = bad_bytes(rest)
-        return Fix(line, "bad_utf8", f"{bad:,} byte(s) that are not UTF-8 became U+FFFD", bad)
+        return Fix(line, "bad_utf8", f"{bad:,} byte(s) of invalid UTF-8 became U+FFFD", bad)
     lost = 0 if code in _NOTHING_LOST else zeros + len(rest.replace(b"\0", b""))
     return Fix(line, code, _words(len(records), len(rest)), lost)
 
@@ -212,8 +215,9 @@ def _fix(line: int, code: str, records: list[Message], rest: bytes, zeros: int) 
 def _settled(data: bytes, done: Salvaged) -> bytes:
     """The file with one side of each merge conflict in which both sides have changed the same lines.
 
-    That is known where the lines before the change stand in it too (the style `diff3`). Elsewhere both sides may have
-    only added lines, and all of them stay. Lines that go become blank, so that the others keep their numbers.
+    That is known if the conflict contains the lines before the change (the style `diff3`). Otherwise both
+    sides may have only added lines, and all of them stay. Removed lines become blank, so that line numbers do
+    not change.
     """
     lines = data.split(b"\n")
     for one in conflicts(lines):
@@ -221,17 +225,19 @@ def _settled(data: bytes, done: Salvaged) -> bytes:
             continue
         sides = [range(one.first + 1, one.base), range(one.middle + 1, one.last)]
         counts = [sum(1 for row in rows if lines[row].strip()) for rows in sides]
-        longer = counts[1] > counts[0]  # growth wins over a rewind
+        longer = counts[1] > counts[0]  # a longer side wins over a rewind
         gone = [row for row in range(one.first, one.last + 1) if row not in sides[longer]]
         done.left_over.append(b"\n".join(lines[row] for row in gone))
         for row in gone:
             lines[row] = b""
-        words = f"{counts[longer]} message(s) of the {'second' if longer else 'first'} side stay; the other side, "
+        words = (
+            f"{counts[longer]} message(s) of the {'second' if longer else 'first'} side stay; the other side "
+        )
         done.fixes.append(
             Fix(
                 one.first + 1,
                 "conflict_marker",
-                words + "and what stood there before the merge, were set aside",
+                words + "and the lines before the merge were set aside",
             )
         )
     return b"\n".join(lines)
@@ -243,11 +249,11 @@ def _words(records: int, rest: int) -> str:
         parts.append(f"{records} message(s) got a line of their own")
     if rest:
         parts.append(f"{rest:,} bytes were set aside")
-    return ", ".join(parts) or "a line without content was left out"
+    return ", ".join(parts) or "a line without content was removed"
 
 
 def _worked(stretch: _Stretch, replace_bad: bool) -> Iterator[tuple[int, str, list[Message], bytes, int]]:
-    """Line by line: its number, the name of its damage, the records in it, the rest of its bytes, and NUL bytes."""
+    """Line by line: its number, its damage, the records in it, the rest of its bytes, and NUL bytes."""
     lines = stretch.data.split(b"\n")
     row = 0
     while row < len(lines):
@@ -281,7 +287,7 @@ def _name_of(line: bytes, records: int) -> str:
 
 
 def _refusal(line: bytes) -> str:
-    """What the reader calls the damage of a line that it refused."""
+    """The code of the damage of a refused line."""
     if is_marker(line):
         return "conflict_marker"
     try:
@@ -292,7 +298,7 @@ def _refusal(line: bytes) -> str:
 
 
 def _record(piece: bytes) -> Message | None:
-    """The record in a piece of a line: as it is if it is strict JSON on one line, else written anew."""
+    """The record in a part of a line: unchanged if it is strict JSON on one line, else rewritten."""
     try:
         value = decode(piece)
         strict = b"\n" not in piece
@@ -304,7 +310,7 @@ def _record(piece: bytes) -> Message | None:
 
 
 def _listed(line: bytes) -> list[Message] | None:
-    """The messages in a line that is a list of messages; None if it is anything else."""
+    """The messages in a line that is a list of messages; None for any other line."""
     try:
         value = decode(line)
     except Undecodable:
@@ -317,7 +323,7 @@ def _listed(line: bytes) -> list[Message] | None:
 
 
 def _rest(line: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
-    """What lies outside of the records, if it is more than blanks and zeros."""
+    """The bytes outside of the records, if they are more than blanks and zeros."""
     edges = [0, *(edge for span in spans for edge in span), len(line)]
     rest = [line[start:end].strip(_BLANK) for start, end in zip(edges[::2], edges[1::2], strict=True)]
     return b"\n".join(filter(None, rest))

@@ -1,8 +1,8 @@
-"""One session folder as this process has it open: its lock, its transcript, and what this process knows of it.
+"""One open session folder: its lock, its transcript, and the baseline of this process.
 
-What the process *knows* are the lines that it last loaded or saved (the baseline).  It serves two ends.  A save
-whose older messages are what the file already holds appends only the rest, without reading the file.  And a save
-that would drop a line nobody here has ever seen is recognised as a conflict instead of a loss.
+The *baseline* are the lines that this process last loaded or saved. It has two uses. A save whose older
+messages equal the baseline appends only the rest, without reading the file. And a save that would drop a line
+that this process has never seen is recognised as a conflict instead of a loss.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Identity = tuple[int, int, int, int, int]
 
 
 def is_session(fs: Fs, folder: str) -> bool:
-    """True for a folder that holds a file whose name does not begin with a dot. Never raises."""
+    """True for a folder with a file whose name does not begin with a dot. Never raises."""
     try:
         fs.stat(f"{folder}/{METADATA}")
         return True
@@ -58,15 +58,15 @@ def no_session(session_id: str, folder: str) -> NotFound:
 
 
 def identity_of(found: os.stat_result) -> Identity:
-    """What must be unchanged for a file to count as unchanged: device, inode, size, and both of its times.
+    """The identity of an unchanged file: device, inode, size, and both of its times.
 
-    The time of the inode alone shows a change in place of equal size whose author set the old mtime again.
+    Only the ctime reveals a change in place of equal size whose author restored the old mtime.
     """
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def lines_known(raws: Iterable[bytes]) -> array[int]:
-    """The hashes of lines: eight bytes for each, since a server may hold the baselines of many sessions."""
+    """The hashes of lines, eight bytes each, since a server may hold the baselines of many sessions."""
     return array("q", map(hash, raws))
 
 
@@ -76,10 +76,10 @@ class Baseline:
 
     Attributes:
         known: hashes of the lines.
-        seen: structural copies of the caller's messages behind the lines, in order; None after a load, when the
-            first save compares with the file instead.
-        odd: places in `seen` of messages that hold more than plain JSON; these are compared in their cleaned form.
-        identity: the file at that moment.
+        seen: structural copies of the caller's messages of the lines, in order; None after a load, when the
+        first save compares with the file instead.
+        odd: indexes in `seen` of messages with more than plain JSON; these are compared in their cleaned form.
+        identity: the file at that time.
     """
 
     known: array[int] = field(default_factory=lambda: array("q"))
@@ -88,7 +88,7 @@ class Baseline:
     identity: Identity | None = None
 
     def remember(self, messages: Sequence[Any], raws: Iterable[bytes]) -> None:
-        """Add messages, and the lines that they became, behind what is known."""
+        """Append messages and their lines to the baseline."""
         self.known.extend(map(hash, raws))
         if self.seen is None:
             return
@@ -100,7 +100,7 @@ class Baseline:
                 self.seen.append(snapshot(clean_dict(message)))
 
     def is_prefix_of(self, messages: Sequence[Any]) -> bool:
-        """True if all that was seen stands unchanged at the head of `messages`."""
+        """True if `messages` begins with all seen messages, unchanged."""
         seen = self.seen
         if seen is None or len(messages) < len(seen):
             return False
@@ -110,11 +110,11 @@ class Baseline:
         try:
             return bool(seen == head)
         except (ValueError, TypeError):
-            return False  # a value that cannot be compared (an array, say) stands where a plain one stood
+            return False  # a value that cannot be compared (such as an array) in place of a plain one
 
 
 class TranscriptFile:
-    """transcript.jsonl under the lock of its session: append or replace, and the backup kept up."""
+    """transcript.jsonl under the lock of its session: append or replace, with its backup."""
 
     def __init__(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> None:
         self.path = os.path.join(folder, TRANSCRIPT)
@@ -124,17 +124,17 @@ class TranscriptFile:
         self._fs = fs
         self._now = now
         self.trouble: Problem | None = None
-        self._backup_due = 0  # the size from which on the backup is to be looked at
+        self._backup_due = 0  # the size at which the backup is checked next
         self._inode = (0, 0)
 
     def stat(self) -> os.stat_result | None:
-        """The file under its name, or None."""
+        """The stat of the file, or None."""
         return stat_or_none(self._fs, self.path)
 
     def needs_recovery(self, found: os.stat_result | None) -> bool:
-        """True if an append here would bury a backup: the file says nothing, and the backup does.
+        """True if an append here would bury a backup: the file has no content, and the backup does.
 
-        Looks at 64 KiB at most. Not worth asking of a file that is not empty and to which this process has appended.
+        Reads at most 64 KiB. Not needed for a file that is not empty and to which this process has appended.
         """
         backup = stat_or_none(self._fs, self.backup)
         if backup is None or backup.st_size <= 1:
@@ -155,14 +155,15 @@ class TranscriptFile:
             raise storage_failed(error, "read", self.path) from error
 
     def append(self, data: bytes, found: os.stat_result | None, *, durable: bool) -> None:
-        """Add whole lines behind `found`, refreshing the backup first when the file has doubled since last time.
+        """Append whole lines after `found`, with a refreshed backup if the file has doubled since the last one.
 
         Raises:
-            StorageFailed: nothing was promised.
+            StorageFailed: nothing was acknowledged.
         """
         self.trouble = None
         if found is not None and found.st_size == 1 and data and self._head() == b"\n":
-            # An empty conversation is one newline; no blank line shall stay before its first message.
+            # An empty conversation is one newline, which must not stay as a blank line before the first
+            # message.
             self._put(data, backup=None, durable=durable)
             return
         journal = self.journal
@@ -171,18 +172,18 @@ class TranscriptFile:
             self.back_up(journal.identity, journal.size, durable=durable)
 
     def heal(self) -> str | None:
-        """Make the tail whole; returns where torn bytes were stored."""
+        """End a truncated tail; return the file with the removed bytes."""
         self.journal.append(b"", self.stat())
         return self.journal.torn
 
     def replace(self, lines: Sequence[bytes], *, keep: Sequence[str], durable: bool) -> list[str]:
-        """Put other lines in place of all. `keep` says what becomes of the present file.
+        """Replace all lines. `keep` determines what happens to the current file.
 
-        Each of ``conflict`` and ``corrupt`` keeps it under a dated name; ``backup`` keeps it as the backup.
+        ``conflict`` and ``corrupt`` keep it under a dated name; ``backup`` keeps it as the backup.
         Returns the dated names.
 
         Raises:
-            StorageFailed: the old content stands, or the outcome is unknown.
+            StorageFailed: the old content is in place, or the outcome is unknown.
         """
         aside = [
             atomic.quarantine(self.path, kind, fs=self._fs, now=self._now())
@@ -194,16 +195,16 @@ class TranscriptFile:
         return aside
 
     def conflicts(self) -> list[str]:
-        """The versions that saves displaced, the oldest first."""
+        """The versions that saves replaced, oldest first."""
         begin = f"{TRANSCRIPT}.conflict-"
         try:
             names = sorted(name for name in self._fs.listdir(self._folder) if name.startswith(begin))
         except OSError as error:
-            raise storage_failed(error, "look into", self._folder) from error
+            raise storage_failed(error, "read", self._folder) from error
         return [os.path.join(self._folder, name) for name in names]
 
     def conflict_name(self, now: datetime) -> str:
-        """A free name for the version that stands now, if another is to displace it."""
+        """A free name for the current version, if another is to replace it."""
         return atomic.free_name(self.path, "conflict", fs=self._fs, now=now)
 
     def _put(self, *data: bytes, backup: str | None, durable: bool) -> None:
@@ -216,14 +217,14 @@ class TranscriptFile:
         self.replaced()
 
     def replaced(self) -> None:
-        """The file under the name is another one, put there by its owner."""
+        """The file was replaced by its owner."""
         self.journal.reopened()
         self._inode = (0, 0)
 
     def back_up(self, inode: tuple[int, int], size: int, *, durable: bool) -> None:
-        """Refresh the backup if the file has doubled since: at least half of it is always held twice.
+        """Refresh the backup if the file has doubled since: at least half of it always exists twice.
 
-        A backup that cannot be written is told (`trouble`) and fails nothing: the messages are stored.
+        A failure to write a backup is reported (`trouble`) but fails nothing: the messages are stored.
         """
         if inode != self._inode:
             self._inode = inode
@@ -231,52 +232,50 @@ class TranscriptFile:
         if size >= self._backup_due:
             self._backup_due = max(
                 self._backup_due, _doubled(self._backup_size())
-            )  # others may have refreshed it
+            )  # another process may have refreshed it
             if size >= self._backup_due:
                 self._refresh_backup(durable)
                 self._backup_due = _doubled(size)
 
     def _backup_size(self) -> int:
-        """Bytes that the backup holds; 0 if it is another name of the file itself, which saves nothing."""
+        """The size of the backup; 0 if it is a hard link to the file itself, which protects nothing."""
         backup = stat_or_none(self._fs, self.backup)
         return 0 if backup is None or (backup.st_dev, backup.st_ino) == self._inode else backup.st_size
 
     def _refresh_backup(self, durable: bool) -> None:
-        """Copy the file over its backup, unless the file is damaged: the backup may hold what it has lost."""
+        """Copy the file over its backup, unless the file is damaged: the backup may hold the lost data."""
         data = read_bytes(self._fs, self.path) or b""
         if any(problem.severity > Severity.note for problem in read_lines(data, self.path).problems):
-            return  # it is looked at again when the file has doubled once more
+            return  # checked again when the file has doubled once more
         try:
             atomic.refresh_backup(self.path, self.backup, fs=self._fs, durable=durable)
         except OSError as error:
             self.trouble = _not_backed_up(self.backup, error)
 
     def mark_active(self) -> None:
-        """Move the folder's time: lists, ours and the original's, are sorted by it, and an append does not."""
+        """Update the folder's time: lists are sorted by it, and an append does not change it."""
         try:
             self._fs.utime(self._folder)
         except OSError:
-            pass  # a folder of another owner: only its place in a list suffers
+            pass  # a folder of another owner: only its place in lists is affected
 
 
 def _doubled(size: int) -> int:
-    """The size at which a file that was once copied with `size` bytes is to be copied again: the next power of two.
+    """The size at which a file that was backed up with `size` bytes is backed up again: the next power of two.
 
-    And not twice the size, so that many processes, and later runs, agree on the moment.
+    Not twice the size, so that many processes, and later runs, agree on the moment.
     """
     return max(2, 1 << size.bit_length())
 
 
 def _not_backed_up(path: str, error: OSError) -> Problem:
-    message = (
-        f"no fresh copy of the transcript could be made ({error.strerror or error}); the older backup stands"
-    )
+    message = f"the backup of the transcript could not be refreshed ({error.strerror or error}); the older one is kept"
     remedy = "free some space; the backup is refreshed when the session has doubled once more"
     return Problem("backup_not_refreshed", Severity.note, path, None, None, message, remedy)
 
 
 class Session:
-    """One session folder as this process has it open. Use `entered` for every write."""
+    """One open session folder. Use `entered` for every write."""
 
     def __init__(self, folder: str, fs: Fs, now: Callable[[], datetime]) -> None:
         self.folder = folder
@@ -290,19 +289,19 @@ class Session:
         self._metadata_suspect = False
         self._metadata_backed_up = False
         self._swept = False
-        self.leave = self.lock.release  # lets others write
+        self.leave = self.lock.release  # releases the session to other writers
         self.recovered: transaction.Recovered | None = None
 
     def enter(self, *, make: bool, only_append: bool = False) -> os.stat_result | None:
-        """Take the session: no other thread or process writes until `leave`. Returns what the transcript is now.
+        """Take the session: no other thread or process writes until `leave`. Returns the stat of the transcript.
 
-        Who will only append does not look for what a killed writer has left, as long as the transcript is the file that
-        we have open: an operation over several files is committed by replacing it, so none has been, and one that has
-        not been committed is only cleared away.
+        A caller that only appends does not search for remains of a killed writer, as long as the transcript
+        is the file that we have open: an operation over several files commits by replacing it, so none has
+        been committed, and an uncommitted one is only cleaned up.
 
         Raises:
-            Locked: another holds it.
-            FileNotFoundError: the folder is not there, and `make` is False.
+            Locked: another process or thread holds it.
+            FileNotFoundError: the folder does not exist, and `make` is False.
         """
         while True:
             try:
@@ -325,10 +324,10 @@ class Session:
         return found
 
     def _tidy(self) -> None:
-        """Deal with what a killed writer has left: temp files, and an operation over several files.
+        """Clean up after a killed writer: temporary files, and an operation over several files.
 
-        Looked for when this process takes the session for the first time, and whenever the last holder of the lock
-        has left its note there, which operations over several files write. So an append does not pay for it.
+        This is done when this process takes the session for the first time, and if the last holder of the
+        lock left its marker, which operations over several files write. So an append does not pay for it.
         """
         try:
             atomic.sweep(self.folder, fs=self.fs)
@@ -336,7 +335,7 @@ class Session:
         except OSError as error:
             if isinstance(error, StorageFailed):
                 raise
-            raise storage_failed(error, "look into", self.folder) from error
+            raise storage_failed(error, "read", self.folder) from error
         if self.recovered is not None:
             self.transcript.replaced()
             self._metadata = None
@@ -345,27 +344,27 @@ class Session:
             self.lock.clear_note()
 
     def replaced(self) -> None:
-        """The files were replaced by their owner as a whole: nothing that was known of them counts any more."""
+        """Drop the baseline after the owner replaced all files."""
         self.transcript.replaced()
         self.baseline = None
         self._metadata = None
 
     def is_there(self) -> bool:
-        """True if the folder holds a session already."""
+        """True if the session exists."""
         return is_session(self.fs, self.folder)
 
     def _make(self) -> None:
         make_folder(self.fs, self.folder)
 
     def loaded(self, found: os.stat_result | None, stored: StoredTranscript) -> None:
-        """Remember what a load gave to the caller. Without the lock: a reader never waits for a writer."""
+        """Store what a load returned to the caller. Without the lock: a reader never waits for a writer."""
         baseline = self.baseline
         unchanged = found is not None and baseline is not None and baseline.identity == identity_of(found)
         if not unchanged:
             self.baseline = Baseline(lines_known(stored.raws))
 
     def metadata_is(self, document: bytes) -> bool:
-        """True if metadata.json already holds exactly these bytes."""
+        """True if metadata.json already has exactly these bytes."""
         path = os.path.join(self.folder, METADATA)
         named = stat_or_none(self.fs, path)
         if named is None or self._metadata_suspect:
@@ -379,7 +378,7 @@ class Session:
         return self._metadata[1] == document
 
     def write_metadata(self, path: str, document: bytes, *, readable: bool, durable: bool) -> str | None:
-        """Replace metadata.json; the old one becomes the backup, or is kept aside if it cannot be read.
+        """Replace metadata.json; the old one becomes the backup, or is quarantined if it cannot be read.
 
         Returns the dated name in the latter case.
         """
@@ -391,14 +390,14 @@ class Session:
             self._metadata_suspect = error.outcome == "unknown"
             raise
         self._metadata_suspect = False
-        # The rename has moved the ctime. A file that somebody else put there meanwhile is read again.
+        # The rename has changed the ctime. A file that another process put there meanwhile is read again.
         named = stat_or_none(self.fs, path)
         is_ours = named is not None and (named.st_dev, named.st_ino) == (new.st_dev, new.st_ino)
         self._metadata = (identity_of(named), document) if named is not None and is_ours else None
         return aside
 
     def back_up_metadata(self, *, durable: bool) -> None:
-        """See to it that an unchanged metadata.json has a backup too, as it has after every second save."""
+        """Ensure that an unchanged metadata.json has a backup too, as after every second save."""
         if self._metadata_backed_up:
             return
         path = os.path.join(self.folder, METADATA)
@@ -410,15 +409,15 @@ class Session:
         self._metadata_backed_up = True
 
     def is_suspect(self) -> bool:
-        """True if a flush failed, so that the next write has to write a file anew."""
+        """True if a flush failed, so that the next write has to rewrite a file."""
         return self.transcript.journal.suspect or self._metadata_suspect
 
 
 class SessionPool:
-    """The sessions of one file system that this process has touched last.
+    """The sessions of one file system that this process used last.
 
-    The others are forgotten: their descriptors are closed as soon as nobody uses them, what they still have to flush is
-    flushed when it is due, and of what was known of them the hashes stay.
+    Others are dropped: their files are closed after their last use, pending flushes are done when due, and of
+    their baselines the hashes are kept.
     """
 
     def __init__(self) -> None:
@@ -441,13 +440,13 @@ class SessionPool:
         return session
 
     def drop(self, folder: str) -> None:
-        """Forget a session whose folder is gone."""
+        """Drop a session whose folder is gone."""
         with self._guard:
             self._known.pop(folder, None)
             self._open.pop(folder, None)
 
     def _forget_oldest(self) -> None:
-        """Forget the one that was used longest ago, but for what must not be forgotten: that a flush of it failed."""
+        """Drop the least recently used one, except one with a failed flush."""
         for folder, session in self._open.items():
             if not session.is_suspect():
                 del self._open[folder]
@@ -456,7 +455,7 @@ class SessionPool:
                 return
 
     def forget_threads(self) -> None:
-        """In a forked child: no thread of the parent goes on here to release what it held."""
+        """Reset in a forked child: no thread of the parent continues here to release its locks."""
         self._guard = threading.Lock()
 
 
@@ -464,10 +463,10 @@ _pools: weakref.WeakSet[SessionPool] = weakref.WeakSet()
 
 
 def pool_of(fs: Fs) -> SessionPool:
-    """The one pool of this process for a file system.
+    """The single pool of this process for a file system.
 
-    It hangs on the file system itself and goes with it: in a table of its own the sessions, which know their file
-    system, would keep it and their descriptors for ever.
+    It is attached to the file system itself and is collected with it: in a table of its own, the sessions,
+    which reference their file system, would keep it and their files open for ever.
     """
     pool: SessionPool | None = vars(fs).get(_POOL)
     return pool if pool is not None else vars(fs).setdefault(_POOL, SessionPool())

@@ -1,10 +1,10 @@
 """SessionStore: the drop-in store of amplifier sessions.
 
-A session is a folder with `transcript.jsonl` (the conversation, one message a line: the truth on resume) and
-`metadata.json`.  The interface, the files and their text are those of the original store, so that its callers and
-the tools that grep its files notice nothing.  What differs on purpose is listed with reasons in
+A session is a folder with `transcript.jsonl` (the conversation, one message a line: authoritative on resume)
+and `metadata.json`. The interface, the files and their text are those of the original store, so that its
+callers and tools that grep its files keep working. Deliberate differences are listed with reasons in
 docs/formats/amplifier.md; in short: acknowledged means on disk, a save costs what changed, two writers do not
-undo each other, and whatever was skipped, recovered or kept aside is told.
+undo each other, and everything skipped, recovered or kept aside is reported.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class SessionStore:
 
     Args:
         base_dir: the ``sessions`` folder of a project (str or path, ``~`` is expanded). Default: that of the
-            current folder under ``~/.amplifier/projects``. It is made by the first write, not here.
+        current folder under ``~/.amplifier/projects``. It is created by the first write, not here.
         durability: ``full`` (acknowledged means on disk), ``batch`` (64 lines or 200 ms may be lost to a power cut,
             nothing to a crash of the process) or ``none``.
-        on_conflict: what a `save` does that would drop messages which another writer stored and this process never
-            saw: ``keep_both`` keeps the displaced file as ``transcript.jsonl.conflict-<time>``, ``raise`` writes
-            nothing and raises `Conflict`.
+        on_conflict: what a `save` does that would drop messages which another writer stored and this process
+        has never seen: ``keep_both`` keeps the replaced file as ``transcript.jsonl.conflict-<time>``,
+        ``raise`` writes nothing and raises `Conflict`.
 
     Attributes:
         base_dir: the folder, as a Path.
-        last_report: what the last call did beyond its return value.
+        last_report: details of the last call besides its return value.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class SessionStore:
         on_conflict: OnConflict = "keep_both",
     ) -> None:
         if on_conflict not in ("keep_both", "raise"):
-            raise Invalid(f"on_conflict is {on_conflict!r}", hint="use 'keep_both' or 'raise'")
+            raise Invalid(f"invalid on_conflict {on_conflict!r}", hint="use 'keep_both' or 'raise'")
         self.base_dir: Path = default_base_dir() if base_dir is None else Path(expanded(base_dir))
         self.durability: Durability = check_durability(durability)
         self.on_conflict: OnConflict = on_conflict
@@ -89,7 +89,7 @@ class SessionStore:
         self._fs: Fs = OS_FS
         self._now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._pool = pool_of(self._fs)
-        self._last: Session | None = None  # most calls are about the session of the call before
+        self._last: Session | None = None  # most calls use the session of the previous call
         self._asked_mount = False
 
     @classmethod
@@ -103,7 +103,7 @@ class SessionStore:
         now: Callable[[], datetime] | None = None,
         **options: Any,
     ) -> Self:
-        """A store over another file system seam or clock: for proofs and doubles. Takes what the class takes too."""
+        """A store over another file system or clock, for tests. Also takes the arguments of the class."""
         store = cls(base_dir, durability=durability, on_conflict=on_conflict, **options)
         store._fs = fs
         store._pool = pool_of(fs)
@@ -115,20 +115,20 @@ class SessionStore:
     def save(self, session_id: str, transcript: Sequence[Any], metadata: Mapping[str, Any]) -> None:
         """Store a whole conversation and its metadata.
 
-        Messages are dicts, or objects with ``model_dump()``. Those of role ``system`` and ``developer`` are left
-        out; every stored one has a time. If the stored messages are a prefix of the new ones, only the rest is
-        appended; else the file is replaced and the old one kept as ``.backup``. Metadata is written as given,
-        with secrets redacted, if it changed.
+        Messages are dicts, or objects with ``model_dump()``. Those with role ``system`` and ``developer`` are
+        left out; every stored one has a time. If the new messages begin with the stored ones, only the rest
+        is appended; else the file is replaced and the old one kept as ``.backup``. Metadata is written as
+        given, with secrets redacted, if it changed.
 
-        Durability: when this returns under ``full``, both files survive a power cut. The transcript is flushed
-        before metadata is touched. After a crash a reader finds the old conversation, the new one, or the old
-        one with some of the new messages behind it, in order.
+        Durability: when this returns under ``full``, both files survive a power cut. The transcript is
+        flushed before metadata is changed. After a crash a reader finds the old conversation, the new one, or
+        the old one followed by some of the new messages, in order.
 
         Raises:
             InvalidId: the id cannot name a session (ValueError).
             Conflict: with ``on_conflict="raise"``, another writer's messages would have been dropped.
             Locked: another process holds the session.
-            StorageFailed: the disk refused (OSError); `outcome` says what became of the write.
+            StorageFailed: the disk refused (OSError); `outcome` is the outcome of the write.
         """
         session = self._open(session_id)
         writing = self._writing("save", session)
@@ -145,13 +145,14 @@ class SessionStore:
     def append(
         self, session_id: str, messages: Sequence[Any], metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Add messages behind the stored ones; what it costs does not depend on how many there are.
+        """Append messages to the stored ones, at a cost that does not depend on their number.
 
         Drops, cleans and stamps messages as `save` does. A missing session is created, with ``session_id``,
-        ``created`` and whatever `metadata` gives; in an existing one `metadata` merges as in `update_metadata`.
+        ``created`` and the fields of `metadata`; in an existing one `metadata` is merged as in
+        `update_metadata`.
 
-        Durability: when this returns under ``full``, the messages survive a power cut. If it does not return, a
-        later reader finds none of them, or the first few, whole.
+        Durability: when this returns under ``full``, the messages survive a power cut. If it does not return,
+        a later reader finds none of them, or the first few, complete.
 
         Raises:
             InvalidId, Locked, StorageFailed: as `save`.
@@ -171,9 +172,9 @@ class SessionStore:
         writing.commit()
 
     def update_metadata(self, session_id: str, updates: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge fields into a session's metadata and return the whole, unredacted where the caller gave it.
+        """Merge fields into a session's metadata and return all of it, with the caller's values unredacted.
 
-        The file is read and written under the lock of the session: fields that others set meanwhile survive.
+        The file is read and written under the lock of the session: concurrent changes of others are kept.
 
         Durability: when this returns, the merged metadata survives a power cut; until then the old one does.
 
@@ -195,14 +196,14 @@ class SessionStore:
             session.leave()
 
     def save_config_snapshot(self, session_id: str, config: Mapping[str, Any]) -> None:
-        """Store the configuration that a session runs with as ``config.md``, secrets redacted.
+        """Store the configuration of a session as ``config.md``, secrets redacted.
 
         Durability: as `update_metadata`.
 
         Raises:
             InvalidId, Locked, StorageFailed: as `save`.
         """
-        import yaml  # here, since listing and saving do without it and it is slow to load
+        import yaml  # imported here: slow to load, and not needed for listing and saving
 
         session = self._open(session_id)
         self.last_report = Report("save_config_snapshot", session_id)
@@ -220,7 +221,7 @@ class SessionStore:
     # -- reading
 
     def load(self, session_id: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """The conversation and the metadata of a session. What was skipped or recovered is in `last_report`.
+        """Return the conversation and the metadata of a session. Skipped and recovered data is in `last_report`.
 
         Raises:
             NotFound: no such session (FileNotFoundError).
@@ -230,7 +231,7 @@ class SessionStore:
         return transcript, metadata
 
     def load_with_report(self, session_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], Report]:
-        """As `load`, and what was skipped or recovered. Takes no lock and writes nothing."""
+        """As `load`, and the problems. Takes no lock and writes nothing."""
         session = self._existing(session_id)
         report = self.last_report = Report("load", session_id)
         found = session.transcript.stat()
@@ -243,7 +244,7 @@ class SessionStore:
         return stored.values, metadata.value, report
 
     def get_metadata(self, session_id: str) -> dict[str, Any]:
-        """The metadata of a session without its conversation; ``{}`` when it has none.
+        """Return the metadata of a session without its conversation; ``{}`` if it has none.
 
         Raises:
             NotFound, InvalidId: as `load`.
@@ -257,7 +258,7 @@ class SessionStore:
         return metadata.value
 
     def exists(self, session_id: str) -> bool:
-        """True if there is such a session. Never raises."""
+        """True if the session exists. Never raises."""
         try:
             check_id(session_id)
         except (Invalid, AttributeError, TypeError):
@@ -284,12 +285,12 @@ class SessionStore:
         return [name for _, name in dated]
 
     def find_session(self, partial_id: str, *, top_level_only: bool = True) -> str:
-        """The one session whose id is, or begins with, `partial_id`.
+        """Return the one session whose id is, or begins with, `partial_id`.
 
         Raises:
             Invalid: the prefix is empty (ValueError).
-            NotFound: nothing begins so (FileNotFoundError).
-            AmbiguousId: several do (ValueError).
+            NotFound: no id begins so (FileNotFoundError).
+            AmbiguousId: several ids begin so (ValueError).
         """
         wanted = (partial_id or "").strip()
         if not wanted:
@@ -303,7 +304,7 @@ class SessionStore:
             raise NotFound(
                 f"No session found matching '{wanted}'",
                 path=self._root,
-                hint="`sessionary list` shows what is there",
+                hint="`sessionary list` lists all sessions",
             )
         if len(matches) > 1:
             raise _ambiguous(wanted, matches)
@@ -312,16 +313,16 @@ class SessionStore:
     # -- operations on a session as a whole
 
     def rewind(self, session_id: str, turn: int, *, dry_run: bool = False) -> Rewound:
-        """Take a session back to the end of a turn, 0 meaning before the first; see `rewinding.rewind`.
+        """Rewind a session to the end of a turn, 0 meaning before the first; see `rewinding.rewind`.
 
         Durability: as there: the old session or the new one, transcript, metadata and events together.
 
         Raises:
-            NotFound: no such session, or it has no transcript.
-            Invalid: it has no such turn (ValueError).
+            NotFound: the session or its transcript does not exist.
+            Invalid: the turn does not exist (ValueError).
             InvalidId, Locked, StorageFailed: as `save`.
         """
-        # Here, as in the methods below, since saving and listing do without it.
+        # Imported here, as in the methods below: saving and listing do not need it.
         from sessionary.layouts.amplifier.rewinding import rewind
 
         self.last_report = Report("rewind", session_id)
@@ -337,12 +338,12 @@ class SessionStore:
         bad_bytes: str = "replace",
         dry_run: bool = False,
     ) -> Repaired:
-        """Put a session right that an agent refuses; see `repairing.repair`.
+        """Repair a session that an agent refuses; see `repairing.repair`.
 
         Durability: as there: the damaged session or the repaired one.
 
         Raises:
-            NotFound: no such session, or no transcript.
+            NotFound: the session or its transcript does not exist.
             Corrupt: nothing of it can be read.
             Invalid, InvalidId, Locked, StorageFailed: as `save`; `orphans` must be ``complete`` or ``drop``, and
                 `bad_bytes` ``replace`` or ``drop``.
@@ -364,12 +365,12 @@ class SessionStore:
     def restore_backup(
         self, session_id: str, which: str = "transcript", *, dry_run: bool = False
     ) -> Restored:
-        """Put the backup of the transcript (or of the ``metadata``) in its place; see `transactions.restore_backup`.
+        """Replace the transcript (or the ``metadata``) by its backup; see `transactions.restore_backup`.
 
         Durability: as there.
 
         Raises:
-            NotFound: no such session, or no backup.
+            NotFound: the session or its backup does not exist.
             Corrupt: the backup cannot be read.
             Invalid, InvalidId, Locked, StorageFailed: as `save`.
         """
@@ -387,7 +388,7 @@ class SessionStore:
         handle_orphaned_tools: str = "complete",
         name: str | None = None,
     ) -> ForkResult:
-        """Make a new session of the first turns of another; see `forks.fork_session`.
+        """Create a new session from the first turns of another; see `forks.fork_session`.
 
         Durability: as there: the whole fork, or none.
 
@@ -411,14 +412,14 @@ class SessionStore:
         return result
 
     def restore_conflict(self, session_id: str) -> str:
-        """Put the version that a save displaced last back in its place; returns the file that held it.
+        """Restore the version that a save replaced last; return the file that held it.
 
-        The version that stood there is kept as a conflict in turn, so that calling again swaps back.
+        The current version is kept as a conflict in turn, so a second call swaps back.
 
         Durability: as a `save` that replaces.
 
         Raises:
-            NotFound: no such session, or nothing was displaced.
+            NotFound: the session does not exist, or no version was replaced.
             InvalidId, Locked, StorageFailed: as `save`.
         """
         report = self.last_report = Report("restore_conflict", session_id)
@@ -428,15 +429,15 @@ class SessionStore:
         return file
 
     def undo(self, session_id: str | None = None) -> str:
-        """Take back the last rewind, repair, restore, undo or deletion, of any session or of that one; returns its id.
+        """Undo the last rewind, repair, restore, undo or deletion, of any session or of that one; return its id.
 
-        What was taken back is in ``last_report.undone``; None there if a session came back from the trash.
+        The undone operation is in ``last_report.undone``; None there if a session was restored from the trash.
 
-        Durability: as of what is undone; see `transactions.undo`.
+        Durability: that of the operation; see `transactions.undo`.
 
         Raises:
-            NotFound: there is nothing to undo.
-            AlreadyExists: a session of the id that would come back from the trash was made since.
+            NotFound: nothing to undo.
+            AlreadyExists: a session with the id of the trashed one was created since.
             InvalidId, Locked, StorageFailed: as `save`.
         """
         report = self.last_report = Report("undo", session_id or "")
@@ -452,10 +453,10 @@ class SessionStore:
         report.session = trash.bring_back(self._fs, self._root, session_id)
         return report.session
 
-    # -- taking away
+    # -- deleting
 
     def delete(self, session_id: str, *, erase: bool = False) -> None:
-        """Move a session to the trash, from which `undo` brings it back; with `erase`, destroy it for good.
+        """Move a session to the trash, from which `undo` restores it; with `erase`, delete it permanently.
 
         Durability: when this returns, the move (or the erasure) survives a power cut.
 
@@ -469,13 +470,13 @@ class SessionStore:
         self._gone(session)
 
     def cleanup_old_sessions(self, days: int = 30, *, erase: bool = False) -> int:
-        """Move sessions without any activity for `days` days to the trash; returns how many.
+        """Move sessions without any activity for `days` days to the trash; return their number.
 
-        Activity is the newest time of any file of the session. What is no session stays, and so does a session
-        that a younger one was forked from. What could not be moved is in `last_report`. Other devices keep them, and
-        a pull does not bring them back unless another device has gone on with them.
+        Activity is the newest time of any file of the session. Folders that are not sessions stay, and so
+        does a session with a younger fork. What could not be moved is in `last_report`. Other devices keep
+        the sessions, and a pull does not restore them here unless another device has continued them.
 
-        Durability: as `delete`, for each.
+        Durability: as `delete`, for each session.
 
         Raises:
             Invalid: `days` is negative (ValueError).
@@ -500,7 +501,7 @@ class SessionStore:
         trash.clean_up(session, self._root, erase=erase, now=self._now())
         self._gone(session)
 
-    # -- how it is done
+    # -- internals
 
     def _folder_of(self, session_id: str) -> str:
         return self._inside + session_id  # what os.path.join makes of them, at a fraction of its time
@@ -517,7 +518,7 @@ class SessionStore:
         self._last = None
 
     def _open(self, session_id: str) -> Session:
-        """A session to write to, new or not."""
+        """A session to write to, new or existing."""
         last = self._last
         if last is not None and last.session_id == session_id:
             return last
@@ -547,7 +548,7 @@ class SessionStore:
         )
 
     def _tell_weakness(self, report: Report) -> None:
-        """Say once, at the first write, that the promises do not hold where this store lies."""
+        """Log once, at the first write, that the durability promises do not hold in this place."""
         why = mounts.weakness(self._root)
         if why is not None:
             _log.warning("the durability promises do not hold here: %s", why)
@@ -562,7 +563,7 @@ class SessionStore:
 
 
 def _last_activity(stat: Callable[[str], os.stat_result], folder: str) -> int | None:
-    """Newest time of folder, transcript and metadata; None unless one of the two files is there."""
+    """Newest time of folder, transcript and metadata; None if both files are missing."""
     newest = -1
     for name in (TRANSCRIPT, METADATA):
         try:

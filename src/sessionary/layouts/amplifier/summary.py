@@ -107,7 +107,7 @@ def _by_files(
     newest = max([each.st_mtime for each in found])
     if newest > now + AHEAD:
         told = _moment(newest)
-        message = ahead_message("a file", told) if told else "a file is of a year that no clock reaches"
+        message = ahead_message("a file", told) if told else "a file has an impossible year"
         problems.append(Problem("future_time", Severity.note, folder, None, None, message, FUTURE_REMEDY))
         newest = max([changed_at(now, each.st_mtime, each.st_ctime) for each in found])
     return _moment(newest) if newest else None

@@ -1,6 +1,6 @@
-"""Sessions that come from another machine: where they belong, and how they are held, renamed and taken away.
+"""Sessions from another machine: their folders, locks, renames and deletion.
 
-Whoever carries them writes the files; what is said here is what only this layout can know.
+Synchronisation writes the files; this module has what only this layout knows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sessionary.model import Problem, SessionRef
 
 
 class AmplifierSyncLayout(AmplifierLayout):
-    """The sessions below one amplifier home, for whoever carries sessions between machines."""
+    """The sessions below one amplifier home, for synchronisation."""
 
     def project(self) -> str | None:
         return None
@@ -37,7 +37,7 @@ class AmplifierSyncLayout(AmplifierLayout):
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         check_new_id(session_id)
         if project is None:
-            raise Invalid("a session of this layout lies in a project", session=session_id)
+            raise Invalid("a session of this layout needs a project", session=session_id)
         check_project(project)
         folder = f"{self.home}/{PROJECTS}/{project}/{SESSIONS}/{session_id}"
         return SessionRef(self.name, session_id, folder, project)
@@ -99,7 +99,7 @@ class AmplifierSyncLayout(AmplifierLayout):
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
         stored = read_metadata(self._fs, ref.folder, recovery_time="", to_write=True)
         if stored.data is None or not stored.readable or stored.value.get("session_id") == ref.session_id:
-            return  # what cannot be read stays as it is; what says so already was done before
+            return  # unreadable metadata stays unchanged; a label that matches was set before
         stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         label = {"session_id": ref.session_id, "parent_id": parent, "forked_at": stamp}
         document = encode_document({**stored.value, **label})
@@ -113,7 +113,7 @@ class AmplifierSyncLayout(AmplifierLayout):
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
-    """The object that a document is; None if it is none."""
+    """The object in a document; None if it is not one."""
     try:
         value = decode(data)
     except Undecodable:
@@ -122,11 +122,11 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 class StoreSyncLayout(AmplifierSyncLayout):
-    """The sessions of one project, in whichever folder they lie.
+    """The sessions of one project, in any folder.
 
     Args:
-        base_dir: the folder that holds the folders of the sessions.
-        project: what the project is called.
+        base_dir: the folder of the sessions.
+        project: the name of the project.
         fs: the file system.
     """
 

@@ -1,19 +1,19 @@
-"""Operations that change several files of one session at once, and the way back from each.
+"""Operations that change several files of one session at once, and their undo.
 
-`disk.intent` makes such a change safe from crashes and keeps the old bytes in `<session>/.undo/`; here it is bound
-to a session: its lock, what this process knows of its files, and `undo`. The operations themselves are in `rewinding`
-and `repairing`; putting back a backup and a displaced version are short enough to be here.
+`disk.transaction` makes such a change crash-safe and keeps the old bytes in `<session>/.undo/`; here it is
+bound to a session: its lock, its baseline, and `undo`. The operations themselves are in `rewinding` and
+`repairing`; restoring a backup and a replaced version are short and defined here.
 
-The Python face, which the package exports; every function takes the folder of a session:
+The Python functions that the package exports; each takes the folder of a session:
 
-    undo(session_dir) -> Undone                        the last operation, taken back; again: done again
+    undo(session_dir) -> Undone                        undo the last operation; a second call redoes it
     restore_backup(session_dir, which, dry_run=) -> Restored   which: "transcript" or "metadata"
-    undo_entries(session_dir) -> list[Entry]           what `undo` could go back to, and the bytes that it takes
-    forget_undo(session_dir, keep=N) -> int            the only thing that ever deletes there; returns the bytes
+    undo_entries(session_dir) -> list[Entry]           the operations that can be undone, with their size
+    forget_undo(session_dir, keep=N) -> int            delete kept bytes (nothing else does); return their size
     rewind(session_dir, to_turn) -> Rewound            see `rewinding`
     repair(session_dir, orphans=, dry_run=) -> Repaired        see `repairing`
 
-`undo` is itself such an operation. So undoing twice leads back to where one was, and what was added since the
+`undo` is itself such an operation. So undoing twice redoes the operation, and data that was added since the
 operation is in the kept bytes of the `undo`.
 """
 
@@ -50,17 +50,17 @@ _FILES: Mapping[str, str] = {"transcript": TRANSCRIPT, "metadata": METADATA}
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an `undo` did.
+    """The result of an `undo`.
 
     Attributes:
         session_id: the session.
-        operation: what was taken back: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``.
-        at: when that had been done.
-        messages_since: messages that were added after it, which are now in `kept_in` alone.
-        events_since: the same of events.
+        operation: the undone one: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``.
+        at: when it had been done.
+        messages_since: number of messages added after it, which are now only in `kept_in`.
+        events_since: the same for events.
         metadata_since: metadata.json was changed after it; that version is in `kept_in`.
-        events_left: the event log was replaced since, and was left as it is.
-        kept_in: the folder with the bytes that the undo displaced.
+        events_left: the event log was replaced since, and is unchanged.
+        kept_in: the folder with the bytes that the undo replaced.
     """
 
     session_id: str
@@ -75,16 +75,16 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What `restore_backup` did.
+    """The result of `restore_backup`.
 
     Attributes:
         session_id: the session.
         which: the document that was restored.
-        changed: False if it was the same as its backup already; then nothing was written.
+        changed: False if it already equalled its backup; then nothing was written.
         dry_run: nothing was written.
         messages_before: readable messages of the transcript before (0 for metadata).
         messages_after: those of the backup.
-        kept_in: the folder with the bytes that were displaced; None if nothing changed.
+        kept_in: the folder with the replaced bytes; None if nothing changed.
     """
 
     session_id: str
@@ -97,7 +97,7 @@ class Restored:
 
 
 def utc_now() -> datetime:
-    """The clock of operations that are given none."""
+    """The default clock of operations."""
     return datetime.now(UTC)
 
 
@@ -105,13 +105,13 @@ def utc_now() -> datetime:
 def operating(
     session_dir: str | os.PathLike[str], operation: str, fs: Fs, now: Clock, *, dry_run: bool = False
 ) -> Iterator[Session]:
-    """The session in a folder, under its lock, with nothing left open by others.
+    """Open the session in a folder, under its lock, with unfinished operations of others completed.
 
-    A dry run takes no lock and tidies nothing up: both would write, and it must work where one may only read.
+    A dry run takes no lock and cleans nothing up: both would write, and it must work with read permission only.
 
     Raises:
-        NotFound: there is no session.
-        Locked, StorageFailed: as of every write.
+        NotFound: the session does not exist.
+        Locked, StorageFailed: as every write.
     """
     folder = os.path.realpath(expanded(session_dir))
     session_id = os.path.basename(folder)
@@ -133,7 +133,7 @@ def operating(
         yield session
     except BaseException as error:
         if isinstance(error, StorageFailed) or not isinstance(error, SessionaryError):
-            session.lock.keep_note()  # the next to hold the lock looks whether something is left to do
+            session.lock.keep_note()  # the next holder of the lock checks for unfinished work
         raise
     finally:
         session.leave()
@@ -148,7 +148,7 @@ def carry_out(
     facts: Mapping[str, Any],
     now: datetime,
 ) -> str:
-    """Do it, and let the session forget what it knew of its files; returns the folder with the old bytes.
+    """Carry out an operation, and drop the baseline of the session; return the folder with the old bytes.
 
     Durability: as `transaction.carry_out`.
 
@@ -177,21 +177,21 @@ def restore_backup(
     fs: Fs = OS_FS,
     now: Clock = utc_now,
 ) -> Restored:
-    """Put the backup of a document in its place; the document is kept, and `undo` brings it back.
+    """Replace a document by its backup; the document is kept, and `undo` restores it.
 
-    With `dry_run`, tell what would be done, and write nothing.
+    With `dry_run`, return what would be done, and write nothing.
 
-    Durability: when this returns, the change survives a power cut; if it does not return, the next writer finds
-    the old document or its backup in place.
+    Durability: when this returns, the change survives a power cut; if it does not return, the next writer
+    finds the old document or its backup in place.
 
     Raises:
-        NotFound: no such session, or no backup.
+        NotFound: the session or its backup does not exist.
         Invalid: `which` is neither ``transcript`` nor ``metadata``.
-        Corrupt: the backup cannot be read either.
+        Corrupt: the backup cannot be read.
         Locked, StorageFailed: as every write.
     """
     if which not in _FILES:
-        raise Invalid(f"there is no backup of {which!r}", hint="use 'transcript' or 'metadata'")
+        raise Invalid(f"no backup of {which!r}", hint="use 'transcript' or 'metadata'")
     name = _FILES[which]
     with operating(session_dir, RESTORE_BACKUP, fs, now, dry_run=dry_run) as session:
         path = os.path.join(session.folder, name)
@@ -210,7 +210,7 @@ def restore_backup(
 
 
 def _readable(backup: bytes, path: str, which: str) -> int:
-    """How many messages a backup holds; 0 for metadata. Raises Corrupt if it says nothing."""
+    """Number of messages in a backup; 0 for metadata. Raises Corrupt if it has no content."""
     if which == "transcript":
         count = len(read_lines(backup, path).values)
         if count:
@@ -220,24 +220,24 @@ def _readable(backup: bytes, path: str, which: str) -> int:
             if isinstance(decode(backup), dict):
                 return 0
     raise Corrupt(
-        f"{path} holds nothing that can be read",
+        f"{path} has no readable content",
         operation=RESTORE_BACKUP,
         path=path,
-        hint="the document was left as it is",
+        hint="the document is unchanged",
     )
 
 
 def restore_conflict(
     session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS, now: Clock = utc_now
 ) -> tuple[str, list[str]]:
-    """Swap the transcript with the version that a save displaced last.
+    """Swap the transcript with the version that a save replaced last.
 
-    Returns the file that held it, and the files that hold what stood in its place.
+    Returns the file that held it, and the files that hold the version that was in place.
 
     Durability: as `restore_backup`.
 
     Raises:
-        NotFound: no such session, or nothing was displaced.
+        NotFound: the session does not exist, or no version was replaced.
         Locked, StorageFailed: as every write.
     """
     with operating(session_dir, RESTORE_CONFLICT, fs, now) as session:
@@ -247,7 +247,7 @@ def restore_conflict(
 def _swap(session: Session, now: datetime) -> tuple[str, list[str]]:
     kept = session.transcript.conflicts()
     if not kept:
-        message = f"Session '{session.session_id}' has no displaced version"
+        message = f"Session '{session.session_id}' has no replaced version"
         raise NotFound(message, path=session.folder, session=session.session_id)
     displaced = read_bytes(session.fs, kept[-1]) or b""
     wholes = [Whole(TRANSCRIPT, (displaced,)), Whole(os.path.basename(kept[-1]), None)]
@@ -261,7 +261,7 @@ def _swap(session: Session, now: datetime) -> tuple[str, list[str]]:
 
 
 def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list[Entry]:
-    """The operations on a session whose old bytes are kept, the oldest first; `undo` takes back the last one.
+    """The operations on a session whose old bytes are kept, oldest first; `undo` undoes the last one.
 
     Raises:
         StorageFailed: the folder cannot be read.
@@ -272,7 +272,7 @@ def undo_entries(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS) -> list
     except OSError as error:
         if isinstance(error, StorageFailed):
             raise
-        raise storage_failed(error, "look into", folder) from error
+        raise storage_failed(error, "read", folder) from error
 
 
 def newest_entry(fs: Fs, folders: Iterable[str]) -> tuple[str, str] | None:
@@ -288,7 +288,7 @@ def newest_entry(fs: Fs, folders: Iterable[str]) -> tuple[str, str] | None:
 def forget_undo(
     session_dir: str | os.PathLike[str], keep: int = 0, *, fs: Fs = OS_FS, now: Clock = utc_now
 ) -> int:
-    """Delete for good what was kept of all operations but the last `keep`; returns the bytes that it took.
+    """Permanently delete the kept bytes of all operations except the last `keep`; return their size.
 
     Raises:
         Invalid: `keep` is negative.
@@ -305,22 +305,23 @@ def forget_undo(
 
 
 def undo(session_dir: str | os.PathLike[str], *, fs: Fs = OS_FS, now: Clock = utc_now) -> Undone:
-    """Take back the last rewind, repair, restore or undo of a session.
+    """Undo the last rewind, repair, restore or undo of a session.
 
-    Each file gets the bytes that it had before. What it holds now is kept in turn, with everything that was added
-    since, so that another `undo` leads back here. Event log lines that were added since go as well, and are kept.
+    Each file gets its previous bytes. Its current content is kept in turn, with everything added since, so
+    that another `undo` redoes the operation. Event log lines that were added since are removed and kept as
+    well.
 
     Durability: when this returns, the old state survives a power cut; if it does not return, the next writer
-    finds the present state or the old one, never half of each.
+    finds the current state or the old one, never a mix.
 
     Raises:
-        NotFound: no such session, or nothing to undo.
+        NotFound: the session does not exist, or there is nothing to undo.
         Locked, StorageFailed: as every write.
     """
     with operating(session_dir, UNDO, fs, now) as session:
         kept = undo_entries(session.folder, fs=fs)
         if not kept:
-            message = f"Nothing was done to session '{session.session_id}' that could be undone"
+            message = f"Nothing to undo in session '{session.session_id}'"
             raise NotFound(message, operation=UNDO, path=session.folder, session=session.session_id)
         return _take_back(session, kept[-1], now())
 
@@ -343,7 +344,7 @@ def _take_back(session: Session, entry: Entry, now: datetime) -> Undone:
 
 
 def _old_whole(fs: Fs, entry: Entry, name: str) -> Whole:
-    """What the file was before the operation: its bytes, or nothing."""
+    """The content of the file before the operation: its bytes, or missing."""
     old = os.path.join(entry.path, name + transaction.OLD)
     try:
         fs.lstat(old)
@@ -353,7 +354,7 @@ def _old_whole(fs: Fs, entry: Entry, name: str) -> Whole:
 
 
 def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
-    """The change that brings the lines of the log back that the operation took, and how many were added since."""
+    """The change that restores the log lines that the operation removed, and the number of lines added since."""
     told = entry.record.get("cut")
     if not isinstance(told, dict):
         return None, 0
@@ -370,7 +371,8 @@ def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
             for head in log.heads(start=end, width=1):
                 if head.whole:
                     added, size = added + 1, head.byte + head.length + 1
-            # What others added while it was done comes back with the rest, but for half a line, which is not cut now.
+            # Lines that others added during the operation are restored too, except half a line, which is
+            # complete by now.
             theirs = read_bytes(fs, behind) or b""
             back = chain(truncate.content(fs, tail), (theirs[: theirs.rfind(b"\n") + 1],))
             return Cut(EVENTS, told["offset"], max(size, end), back), added
@@ -379,7 +381,7 @@ def _old_cut(session: Session, entry: Entry) -> tuple[Cut | None, int]:
 
 
 def _messages_since(session: Session, entry: Entry) -> int:
-    """How many lines the transcript has grown by since the operation had written it."""
+    """Number of lines added to the transcript since the operation wrote it."""
     told = next((whole for whole in entry.record["wholes"] if whole["name"] == TRANSCRIPT), None)
     if told is None or not _changed_since(session, entry, TRANSCRIPT):
         return 0
@@ -388,7 +390,7 @@ def _messages_since(session: Session, entry: Entry) -> int:
 
 
 def _changed_since(session: Session, entry: Entry, name: str) -> bool:
-    """True if a file is no longer what the operation made of it."""
+    """True if a file has changed since the operation wrote it."""
     told = next((whole for whole in entry.record["wholes"] if whole["name"] == name), None)
     if told is None or not told["new"]:
         return False

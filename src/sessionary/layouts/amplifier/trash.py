@@ -1,7 +1,7 @@
-"""Taking sessions away, and bringing them back.
+"""The trash: move sessions to it, and restore them.
 
-The trash is `<base_dir>/.trash/<time>/<id>/`: on the same file system, so that moving there is one rename, and
-behind a dot, so that no list shows it.  Nothing in it is ever deleted by us, unless a person empties it (`empty`).
+The trash is `<base_dir>/.trash/<time>/<id>/`: on the same file system, so that a move is one rename, and
+behind a dot, so that it is hidden from lists. It is never emptied automatically, only by a user (`empty`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Trashed(NamedTuple):
 
     Attributes:
         session_id: its id.
-        at: when it was trashed, in words that sort.
+        at: when it was trashed, as text that sorts.
         path: its folder there.
     """
 
@@ -43,12 +43,12 @@ class Trashed(NamedTuple):
 
     @property
     def when(self) -> datetime | None:
-        """When it was trashed; None for a folder that was not named by us."""
+        """When it was trashed; None for a folder with a foreign name."""
         return moment(self.at)
 
 
 def moment(at: str) -> datetime | None:
-    """The time that a name begins with (`atomic.timestamp_name`); None if it begins with none."""
+    """The time at the beginning of a name (`atomic.timestamp_name`); None if there is none."""
     try:
         return datetime.strptime(at[: at.index("Z") + 1], _STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -56,20 +56,20 @@ def moment(at: str) -> datetime | None:
 
 
 def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> list[Trashed]:
-    """What is in the trash of a folder of sessions, the newest first.
+    """The trash of a folder of sessions, newest first.
 
     Args:
         fs: the file system.
         root: the folder of sessions.
-        closed: where it is given, a trash that cannot be looked into is put there, and told as empty.
+        closed: if given, an unreadable trash is added there, and treated as empty.
 
     Raises:
-        StorageFailed: it cannot be looked into.
+        StorageFailed: it cannot be read.
     """
     try:
         return [Trashed(name, at, os.path.join(root, TRASH, at, name)) for at, name in _trashed(fs, root)]
     except OSError as error:
-        failure = storage_failed(error, "look into", os.path.join(root, TRASH))
+        failure = storage_failed(error, "read", os.path.join(root, TRASH))
         if closed is None:
             raise failure from error
         closed.append(failure)
@@ -77,15 +77,16 @@ def trashed(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> lis
 
 
 def empty(fs: Fs, root: str, doomed: Iterable[Trashed]) -> list[Trashed]:
-    """Destroy sessions of the trash for good; returns those that were there.
+    """Permanently delete sessions of the trash; return those that existed.
 
-    Each is moved to a hidden place of the trash first: cut off, this leaves whole sessions, or parts that nobody lists
-    and the next call removes. What is being brought back in the same moment is not destroyed.
+    Each is moved to a hidden place of the trash first: if interrupted, this leaves complete sessions, or
+    parts that are hidden from lists and removed by the next call. A session that is being restored at the
+    same time is not deleted.
 
-    Durability: when this returns, they are gone after a power cut, too.
+    Durability: when this returns, they stay deleted after a power cut.
 
     Raises:
-        Locked, StorageFailed: one could not be destroyed; those behind it are still there.
+        Locked, StorageFailed: one could not be deleted; the following ones still exist.
     """
     erasing = os.path.join(root, TRASH, ERASING)
     gone = []
@@ -114,7 +115,8 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
         target = trash_name(session.fs, root, os.path.basename(session.folder), now)
         atomic.move_folder(session.folder, target, fs=session.fs)
         if erase:
-            # Moved first: a crash in the middle leaves a whole session in the trash, or parts that nobody lists.
+            # Moved first: a crash in the middle leaves a complete session in the trash, or parts that are
+            # hidden from lists.
             atomic.erase_tree(target, fs=session.fs)
             session.fs.rmdir(os.path.dirname(target))
     finally:
@@ -122,12 +124,12 @@ def discard(session: Session, root: str, *, erase: bool, now: datetime) -> None:
 
 
 def newest(fs: Fs, root: str, session_id: str | None) -> tuple[str, str] | None:
-    """When the session that was trashed last (of that id) was, and its id; None if the trash has none."""
+    """The time and the id of the session (with that id) that was trashed last; None if the trash has none."""
     return next((pair for pair in _trashed(fs, root) if session_id in (None, pair[1])), None)
 
 
 def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
-    """Move the newest trashed session (of that id) back to its place; returns its id."""
+    """Restore the newest trashed session (with that id); return its id."""
     found = newest(fs, root, session_id)
     if found is None:
         message = f"Session '{session_id}' is not in the trash" if session_id else "The trash is empty"
@@ -149,7 +151,7 @@ def bring_back(fs: Fs, root: str, session_id: str | None) -> str:
 
 
 def stale(fs: Fs, root: str, ids: Iterable[str], days: int, now: datetime) -> list[str]:
-    """Ids of sessions without activity since `days` days, but for those that a living one descends from."""
+    """Ids of sessions without activity for `days` days, except ancestors of an active one."""
     limit = (now - timedelta(days=days)).timestamp()
     old: set[str] = set()
     living: list[str] = []
@@ -168,10 +170,10 @@ def stale(fs: Fs, root: str, ids: Iterable[str], days: int, now: datetime) -> li
 
 
 def clean_up(session: Session, root: str, *, erase: bool, now: datetime) -> None:
-    """As `discard`, of a session that is merely old: it stays on other devices, which a note says first.
+    """As `discard`, for a session that is merely old: it stays on other devices, which a marker records first.
 
     Raises:
-        NotFound, Locked, StorageFailed: it stays here, without a note.
+        NotFound, Locked, StorageFailed: it stays here, without a marker.
     """
     session_id = os.path.basename(session.folder)
     cleaned_up.note(session.fs, root, session_id, _active(session.fs, session.folder), now)
@@ -188,10 +190,8 @@ def _active(fs: Fs, folder: str) -> datetime:
 
 
 def not_moved(folder: str, error: BaseException) -> Problem:
-    """What to tell of a session that could not be cleaned up."""
-    return Problem(
-        "not_moved", Severity.note, folder, None, None, f"left where it is: {error}", "try again later"
-    )
+    """The problem for a session that could not be cleaned up."""
+    return Problem("not_moved", Severity.note, folder, None, None, f"not moved: {error}", "try again later")
 
 
 def _newest(fs: Fs, folder: str) -> float:
@@ -205,7 +205,7 @@ def _newest(fs: Fs, folder: str) -> float:
 
 
 def all_files(fs: Fs, folder: str) -> Iterator[str]:
-    """The folder, and every file and folder below it but its locks; links are not followed."""
+    """The folder, and every file and folder below it except its locks; links are not followed."""
     yield folder
     try:
         names = fs.listdir(folder)
@@ -223,7 +223,7 @@ def all_files(fs: Fs, folder: str) -> Iterator[str]:
 
 
 def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
-    """A free place in the trash; two discards in one microsecond get neighbouring times."""
+    """A free place in the trash; two calls in one microsecond get neighbouring times."""
     stamp = atomic.timestamp_name(now)
     number = 0
     while True:
@@ -232,7 +232,7 @@ def trash_name(fs: Fs, root: str, name: str, now: datetime) -> str:
         try:
             fs.lstat(target)
         except (FileNotFoundError, NotADirectoryError):
-            return target  # where a stranger's file is in the way, the move will tell
+            return target  # if a foreign file is in the way, the move raises
         number += 1
 
 
@@ -248,7 +248,7 @@ def _trashed(fs: Fs, root: str) -> list[tuple[str, str]]:
         try:
             found += [(time, name) for name in sorted(fs.listdir(os.path.join(trash, time)))]
         except NotADirectoryError:
-            continue  # a stranger's file
+            continue  # a foreign file
     return found
 
 
@@ -256,4 +256,4 @@ def _remove_empty(fs: Fs, folder: str) -> None:
     try:
         fs.rmdir(folder)
     except OSError:
-        pass  # other sessions were discarded in the same moment
+        pass  # other sessions were trashed at the same time

@@ -1,10 +1,11 @@
-"""Where the turns of a transcript begin, found without building its messages.
+"""Find where the turns of a transcript begin, without building its messages.
 
-An operation that cuts a transcript of tens of megabytes wants a few offsets. Only a line that holds `"user"` can
-begin a turn, so only those are decoded; of the others it is seen to that each looks like one whole object, by the way
-that lines meet. Where that is not so, or a letter is written as an escape (no known writer does, but then `"user"` may
-be there unseen), the file is read with all patience instead. Both ways give the same turns; a test draws files for it.
-Damage within a line that begins and ends as it should is not seen here: such a line counts as a message.
+An operation that truncates a transcript of tens of megabytes needs a few offsets. Only a line that contains
+`"user"` can begin a turn, so only those are decoded; the others are checked to look like one whole object by
+the bytes at line ends. Otherwise, or if a letter is written as an escape (no known writer does that, but then
+`"user"` may be hidden), the file is parsed completely instead. Both ways give the same turns; a property test
+checks that. Damage within a line with the usual beginning and end is not found here: such a line counts as a
+message.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sessionary.disk.fs import READ, Fs, read_all, read_at, storage_failed
 from sessionary.turns import boundaries, is_real_user
 from sessionary.turns.messages import SPEAKERS
 
-# Small enough to stay in the cache of the processor for all that is looked for in it.
+# Small enough for the processor cache.
 WINDOW = 1 << 17
 
 _USER = b'"user"'
@@ -34,9 +35,9 @@ class Marks(NamedTuple):
     """The turns of a transcript.
 
     Attributes:
-        starts: of each turn, the offset of its first line and the number of messages before it.
-        messages: how many there are.
-        size: the bytes of the file.
+        starts: for each turn, the offset of its first line and the number of messages before it.
+        messages: number of messages.
+        size: the size of the file.
         plain: every line looks like one whole object.
     """
 
@@ -50,7 +51,7 @@ def read_marks(fs: Fs, path: str) -> Marks:
     """Find the turns of a transcript.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file does not exist.
         StorageFailed: it cannot be read.
     """
     try:
@@ -66,7 +67,7 @@ def read_marks(fs: Fs, path: str) -> Marks:
 
 
 def marks_of(data: bytes, path: str = "") -> Marks:
-    """The turns of a transcript of any state, by `codec.read_lines`."""
+    """The turns of any transcript, by `codec.read_lines`."""
     reading = read_lines(data, path)
     wanted = boundaries(reading.values)
     places = [record.byte for record in reading.records()] if wanted else []
@@ -75,7 +76,7 @@ def marks_of(data: bytes, path: str = "") -> Marks:
 
 
 def _plain_marks(fs: Fs, fd: int) -> Marks | None:
-    """The turns of a file in which every line looks like one whole object; None of any other."""
+    """The turns of a file in which every line looks like one whole object; None for any other."""
     starts: list[tuple[int, int]] = []
     messages = size = 0
     for data in _windows(fs, fd):
@@ -102,7 +103,7 @@ def _plain_marks(fs: Fs, fd: int) -> Marks | None:
 
 
 def _windows(fs: Fs, fd: int, end: int | None = None) -> Iterator[bytes]:
-    """The file (up to `end`) in pieces that end with a line; only the last one may lack its newline."""
+    """The file (up to `end`) in windows that end with a line; only the last one may lack its newline."""
     at, size = 0, WINDOW
     end = fs.fstat(fd).st_size if end is None else end
     while at < end and (block := read_at(fs, fd, min(size, end - at), at)):
@@ -138,7 +139,7 @@ _decode_blocks = msgspec.json.Decoder(list[_Block]).decode
 
 
 def all_answered(fs: Fs, path: str, end: int) -> bool:
-    """True if every tool call up to `end` has an id of its own, and a result behind it; False if that is not sure.
+    """True if every tool call up to `end` has an id of its own, and a later result; False if uncertain.
 
     Raises:
         OSError: the file cannot be read.

@@ -1,10 +1,10 @@
-"""What could be undone in a folder of sessions: whatever displaced something, from rewinds to the trash.
+"""The changes that can be undone in a folder of sessions, from rewinds to the trash.
 
-    undoable(root) -> list[Undoable]        the newest first
+    undoable(root) -> list[Undoable]        newest first
 
-`transactions.undo` takes back the last operation on one session, `trash.bring_back` brings a session back,
-`restore_conflict` a version that a save displaced. A person who says "undo" means the one of them that came last, and
-does not know which that was. This module only looks.
+`transactions.undo` undoes the last operation on one session, `trash.bring_back` restores a session from the
+trash, `restore_conflict` a version that a save replaced. A user's "undo" means the latest of them. This
+module only reads.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _CONFLICT = f"{TRANSCRIPT}.conflict-"
 
 
 class Undoable(NamedTuple):
-    """Something that displaced something.
+    """A change that can be undone.
 
     Attributes:
         session_id: the session.
         operation: ``rewind``, ``repair``, ``restore-backup``, ``restore-conflict``, ``undo``; ``trash``; or
-            ``conflict``: a save displaced what another program had stored.
-        at: when, in words that sort.
-        kept_in: the folder, or the file, that has what was displaced.
-        size: its bytes.
-        facts: what the operation said about itself.
-        next: `undo` of this session takes this one back.
+        ``conflict``: a save replaced what another program had stored.
+        at: the time, as text that sorts.
+        kept_in: the folder, or the file, with the replaced data.
+        size: its size in bytes.
+        facts: details of the operation.
+        next: True if `undo` of this session undoes this one.
     """
 
     session_id: str
@@ -49,23 +49,23 @@ class Undoable(NamedTuple):
 
     @property
     def when(self) -> datetime | None:
-        """When it was done; None if its name does not say."""
+        """The time of the change; None if its name has none."""
         return trash.moment(self.at)
 
 
 def undoable(
     root: str, session_id: str | None = None, *, fs: Fs = OS_FS, closed: list[StorageFailed] | None = None
 ) -> list[Undoable]:
-    """What could be undone of the sessions in a folder (or of one of them), the newest first.
+    """The changes of the sessions in a folder (or of one of them) that can be undone, newest first.
 
     Args:
         root: the folder.
         session_id: the one session.
         fs: the file system.
-        closed: where it is given, what cannot be looked into is put there, and hides nothing else.
+        closed: if given, errors of unreadable folders are added there.
 
     Raises:
-        StorageFailed: something cannot be looked into.
+        StorageFailed: a folder cannot be read.
     """
     failures: list[StorageFailed] = [] if closed is None else closed
     found = _gathered(_in_trash(fs, root, session_id), os.path.join(root, trash.TRASH), failures)
@@ -73,7 +73,8 @@ def undoable(
         found += _gathered(_in_folder(fs, root, name), os.path.join(root, name), failures)
     if closed is None and failures:
         raise failures[0]
-    # Sorted for one time: a conflict that `restore_conflict` made lies behind that operation, which undoes it as well.
+    # At equal times: a conflict made by `restore_conflict` comes after that operation, which undoes it as
+    # well.
     found.sort(key=lambda one: (one.at, one.operation != CONFLICT), reverse=True)
     seen: set[str] = set()
     marked = []
@@ -95,7 +96,7 @@ def _names(fs: Fs, root: str, closed: list[StorageFailed]) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        closed.append(storage_failed(error, "look into", root))
+        closed.append(storage_failed(error, "read", root))
         return []
 
 
@@ -115,18 +116,18 @@ def _in_folder(fs: Fs, root: str, name: str) -> Iterator[Undoable]:
 
 
 def _gathered(found: Iterator[Undoable], place: str, closed: list[StorageFailed]) -> list[Undoable]:
-    """All that is found, and among `closed` what kept the rest of it from being found."""
+    """All changes found; errors of unreadable folders are added to `closed`."""
     gathered: list[Undoable] = []
     try:
         gathered.extend(found)
     except StorageFailed as error:
         closed.append(error)
     except OSError as error:
-        closed.append(storage_failed(error, "look into", place))
+        closed.append(storage_failed(error, "read", place))
     return gathered
 
 
 def size_of(fs: Fs, folder: str) -> int:
-    """The bytes of all files below a folder; links are not followed."""
+    """The size of all files below a folder; links are not followed."""
     found = [fs.lstat(path) for path in trash.all_files(fs, folder)]
     return sum(one.st_size for one in found if not S_ISDIR(one.st_mode))

@@ -1,7 +1,7 @@
-"""One write to one session, under its lock: what `save`, `append` and the metadata calls have in common.
+"""One write to one session, under its lock: shared by `save`, `append` and the metadata calls.
 
-The order is always the same: everything is encoded before the disk is touched, the transcript comes first and is
-flushed before metadata is replaced, and what is displaced or damaged is kept under another name before it goes.
+The order is fixed: everything is encoded before the disk is changed, the transcript is written and flushed
+before metadata is replaced, and replaced or damaged data is kept under another name first.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from sessionary.model import Problem, Severity
 OnConflict = Literal["keep_both", "raise"]
 
 
-# Structs, not dataclasses: they are built in C, and every write builds one of each.
+# Structs, not dataclasses: they are created in C, and every write needs one of each.
 
 
 class Report(Struct):
-    """What the last call of a store did and found, beyond its return value.
+    """Details of the last call of a store besides its return value.
 
     Attributes:
         operation: the method.
         session: the id.
         problems: what was skipped, recovered or odd.
         recovered_from: ``backup`` if the transcript came from there.
-        appended: messages added behind the stored ones.
-        replaced: the transcript was written anew.
+        appended: number of messages appended.
+        replaced: the transcript was rewritten.
         metadata_written: metadata.json was written.
-        conflicts: files that keep what another writer had stored and this save displaced.
-        quarantined: files that keep damaged content which was replaced.
-        torn: file that keeps torn bytes which were cut off.
-        undone: what an `undo` took back, and what was added since; None if it brought a session from the trash.
+        conflicts: files with content of another writer that this save replaced.
+        quarantined: files with damaged content that was replaced.
+        torn: the file with truncated bytes that were removed.
+        undone: the result of an `undo`; None if it restored a session from the trash.
     """
 
     operation: str = ""
@@ -69,10 +69,10 @@ class Report(Struct):
 
 
 def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """The messages that are stored, as dicts; system and developer prompts are not.
+    """The messages to store, as dicts, without system and developer prompts.
 
     Raises:
-        AttributeError, Invalid: one cannot be taken for a dict, see `as_dict`.
+        AttributeError, Invalid: one cannot be converted to a dict, see `as_dict`.
     """
     kept = []
     for message in messages:
@@ -84,17 +84,17 @@ def kept_of(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 class Writing(Struct):
-    """One write to one session. All methods but `flush_policy` want the lock of the session.
+    """One write to one session. All methods except `flush_policy` need the lock of the session.
 
     Attributes:
-        session: where to.
-        report: what the caller will be told.
+        session: the session.
+        report: the report for the caller.
         durability: the level.
-        durable: the level promises anything.
-        on_conflict: as of the store.
+        durable: False only for level ``none``.
+        on_conflict: that of the store.
         now: the clock.
-        must_flush: lines stand in the transcript of which nobody knows whether they were flushed.
-        settled: what was appended is flushed.
+        must_flush: the transcript has lines that may not have been flushed.
+        settled: the appended lines are flushed.
     """
 
     session: Session
@@ -109,21 +109,21 @@ class Writing(Struct):
     # -- the transcript
 
     def line_of(self, message: dict[str, Any]) -> bytes:
-        """The line of a message that is not stored yet: cleaned, with a time."""
+        """The line of a new message: cleaned, with a time."""
         clean = clean_dict(message)
         if timestamp_of(clean) is None:
             clean = {**clean, "timestamp": stamp(self.now())}
         return encode_line(clean)
 
     def save_transcript(self, kept: list[dict[str, Any]], found: os.stat_result | None) -> None:
-        """Store a whole conversation: append if it goes on where the stored one ends, else replace.
+        """Store a whole conversation: append if it extends the stored one, else replace.
 
         Args:
             kept: the messages.
-            found: what the transcript was when the session was entered.
+            found: the state of the transcript when the session was entered.
 
         Raises:
-            Conflict: it would drop what another writer stored, and the caller asked to be told.
+            Conflict: it would drop what another writer stored, and `on_conflict` is ``raise``.
             StorageFailed: the disk refused.
         """
         session = self.session
@@ -147,12 +147,12 @@ class Writing(Struct):
             self._save_compared(kept)
 
     def append(self, messages: list[dict[str, Any]], raws: list[bytes], found: os.stat_result | None) -> bool:
-        """Add lines behind the stored ones; True if the session was not there before.
+        """Append lines to the stored ones; True if the session is new.
 
         Args:
-            messages: what was given.
+            messages: the given messages.
             raws: the line of each.
-            found: what the transcript was when the session was entered.
+            found: the state of the transcript when the session was entered.
 
         Raises:
             StorageFailed: the disk refused.
@@ -179,7 +179,7 @@ class Writing(Struct):
         return new
 
     def _save_compared(self, kept: list[dict[str, Any]]) -> None:
-        """Save where this process does not know what the file holds: read it and compare."""
+        """Save without a baseline: read the file and compare."""
         session = self.session
         session.lock.note("save")
         stored = read_transcript(session.fs, session.folder, to_write=True)
@@ -195,7 +195,8 @@ class Writing(Struct):
         same = len(stored.raws)
         session.baseline = Baseline(seen=[])
         session.baseline.remember(kept[:same], stored.raws)
-        # The process that wrote those lines may have been killed before its flush; we are about to vouch for them.
+        # The process that wrote those lines may have been killed before its flush; we are about to
+        # acknowledge them.
         self.must_flush = True
         self._append(raws[same:], session.transcript.stat())
         self._remember(kept[same:], raws[same:])
@@ -210,7 +211,7 @@ class Writing(Struct):
         keep = ["conflict"] if unknown else []
         if stored.damaged:
             keep += ["corrupt"] if stored.size >= 0 else []
-        elif stored.size > 0:  # a copy of nothing would only mislead
+        elif stored.size > 0:  # a backup of an empty file would mislead
             keep.append("backup")
         aside = session.transcript.replace(raws, keep=keep, durable=self.durable)
         self.report.conflicts = [path for path in aside if ".conflict-" in path]
@@ -229,7 +230,7 @@ class Writing(Struct):
             self.report.problems = [*self.report.problems, transcript.trouble]
 
     def _write_back(self) -> None:
-        """The transcript says nothing but its backup does: put the messages back before anything is added."""
+        """The transcript has no content but its backup does: restore the messages before anything is added."""
         session = self.session
         stored = read_transcript(session.fs, session.folder, to_write=True)
         self.report.problems = [*self.report.problems, *stored.problems]
@@ -241,7 +242,7 @@ class Writing(Struct):
             self.report.quarantined = aside
 
     def _unknown_lines(self, stored: StoredTranscript, raws: list[bytes]) -> int:
-        """How many stored lines this save would drop that this process has never seen."""
+        """Number of stored lines that this save would drop and that this process has never seen."""
         if self.session.baseline is None:
             return 0
         known = set(self.session.baseline.known)
@@ -258,7 +259,7 @@ class Writing(Struct):
     # -- metadata
 
     def save_metadata(self, document: bytes) -> None:
-        """Replace metadata.json, if it says anything else; the transcript is flushed before."""
+        """Replace metadata.json if it changes; the transcript is flushed before."""
         if self.session.metadata_is(document):
             self.session.back_up_metadata(durable=self.durable)
         else:
@@ -267,7 +268,7 @@ class Writing(Struct):
             self._write_metadata(document, readable=readable)
 
     def merge_metadata(self, updates: dict[str, Any], *, create: bool = False) -> dict[str, Any]:
-        """Merge fields into metadata.json and return the whole; the transcript is flushed before."""
+        """Merge fields into metadata.json and return all of it; the transcript is flushed before."""
         self._settle()
         time = self.now().astimezone(UTC).isoformat()
         current = self._stored_metadata(time)
@@ -290,23 +291,21 @@ class Writing(Struct):
             aside = self.session.write_metadata(path, document, readable=readable, durable=self.durable)
         except StorageFailed as error:
             if self.report.appended or self.report.replaced:
-                error.outcome = "unknown"  # of the whole call: its first half is stored
+                error.outcome = "unknown"  # of the whole call: the transcript is already stored
                 error.details["stored"] = [TRANSCRIPT]
             raise
         self.report.metadata_written = True
         if aside:
             self.report.quarantined.append(aside)
 
-    # -- what others left
+    # -- unfinished operations
 
     def tell_recovered(self) -> None:
-        """Put into the report that an operation of a killed writer was finished, or taken back."""
+        """Report that an operation of a killed writer was finished, or rolled back."""
         recovered, self.session.recovered = self.session.recovered, None
         if recovered is not None:
-            what = (
-                "was finished" if recovered.finished else "had not changed anything yet, and was cleared away"
-            )
-            message = f"a {recovered.operation or 'change'} that had been cut off {what}"
+            what = "was finished" if recovered.finished else "had changed nothing yet, and was cleaned up"
+            message = f"an interrupted {recovered.operation or 'change'} {what}"
             problem = Problem(
                 "operation_recovered", Severity.note, self.session.folder, None, None, message, None
             )
@@ -315,14 +314,14 @@ class Writing(Struct):
     # -- durability
 
     def _settle(self) -> None:
-        """Flush the transcript under the lock: metadata must never get ahead of it."""
+        """Flush the transcript under the lock: metadata must never be newer than it."""
         if self.durable and (self.report.appended or self.must_flush):
             self.session.transcript.journal.flush()
             self.must_flush = False
             self.settled = True
 
     def commit(self) -> None:
-        """Make the appended lines as durable as the level says. Without the lock, so that others go on meanwhile."""
+        """Flush the appended lines as the level requires. Without the lock, so that others can continue meanwhile."""
         if self.session.recovered is not None:
             self.tell_recovered()
         if self.report.appended:
@@ -333,9 +332,9 @@ class Writing(Struct):
 
 def _conflict(unknown: int, path: str, session_id: str) -> Conflict:
     return Conflict(
-        f"{unknown} message(s) of session '{session_id}' were stored by another writer and are not in this save",
+        f"{unknown} message(s) of session '{session_id}' were stored by another writer and are missing in this save",
         operation="save",
         path=path,
         session=session_id,
-        hint="load the session again and add to what is there",
+        hint="load the session again and extend the loaded messages",
     )

@@ -1,7 +1,7 @@
 """Brainstorm sessions, version 1.2: `<project>/.project-memory/brainstorm-sessions/<slug>.yaml`.
 
-The format and each reading of it are told in docs/formats/brainstorm.md. `BrainstormStore` is the face; `messages` has
-what a launch and a step back show to a person, in English and French.
+docs/formats/brainstorm.md describes the format and how it is read. `BrainstormStore` is the interface;
+`messages` has the texts of a launch and a step back, in English and French.
 """
 
 from sessionary.layouts.brainstorm.maintenance import Cleaned, MigratedFile

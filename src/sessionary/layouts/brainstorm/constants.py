@@ -1,6 +1,6 @@
-"""The words of the format: which values a call may set, how a session is named, how times are written.
+"""Constants of the format: allowed values, session names, times.
 
-A closed list binds calls, not files: a word that somebody else has put into a file is kept and told of.
+An enumeration limits calls, not files: an unknown value in a file is kept and reported.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ WEAK: Final = 50
 
 MOST_BACK: Final = 5
 PAUSE: Final = timedelta(minutes=30)
-"""Nobody worked on a session in a longer time without a change."""
+"""Longest time between changes that counts as work."""
 DAYS_KEPT: Final = 30
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_LONGEST_SLUG = 200  # with suffixes, times and a temp name it stays below what file systems allow
+_LONGEST_SLUG = 200  # with suffixes, times and a temporary name it stays below the limit of file systems
 
 
 def check_slug(slug: Any) -> str:
-    """The slug itself, if it may name a file.
+    """Return the slug itself, if it may name a file.
 
     Raises:
-        InvalidId: it is no text of lower-case letters and digits with single hyphens between.
+        InvalidId: it is not text of lower-case letters and digits with single hyphens between.
     """
     if isinstance(slug, str) and len(slug) <= _LONGEST_SLUG and _SLUG.fullmatch(slug):
         return slug
@@ -59,12 +59,12 @@ def is_slug(slug: Any) -> bool:
 
 
 def session_id(slug: str, now: datetime) -> str:
-    """The id of a session that begins now: its slug and the day, in UTC."""
+    """The id of a session that starts now: its slug and the date, in UTC."""
     return f"{slug}-{now.astimezone(UTC):%Y-%m-%d}"
 
 
 def is_id(text: Any, slug: Any) -> bool:
-    """True if the text is the slug with a day that exists."""
+    """True if the text is the slug with a valid date."""
     if not isinstance(text, str) or not text.startswith(f"{slug}-"):
         return False
     try:
@@ -75,12 +75,12 @@ def is_id(text: Any, slug: Any) -> bool:
 
 
 def write_time(now: datetime) -> str:
-    """A time as the format has it: UTC, whole seconds, a Z at the end."""
+    """A time in the format: UTC, whole seconds, a Z at the end."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_time(text: Any) -> datetime | None:
-    """The time that a text holds, in UTC; None if it holds none. Without a zone it is taken for UTC."""
+    """Parse a time, in UTC; None if it is not valid. Without a zone it is read as UTC."""
     if not isinstance(text, str):
         return None
     try:
@@ -91,18 +91,18 @@ def read_time(text: Any) -> datetime | None:
 
 
 def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
-    """The value, if it is on the closed list.
+    """Return the value, if it is one of the choices.
 
     Raises:
         Invalid: it is not.
     """
     if value in choices:
         return value
-    raise Invalid(f"{value!r} is no {what}", hint=f"use one of: {', '.join(choices)}")
+    raise Invalid(f"{value!r} is not a {what}", hint=f"use one of: {', '.join(choices)}")
 
 
 def whole(value: Any, low: int, high: int | None, what: str) -> int:
-    """The value, if it is a whole number within its bounds.
+    """Return the value, if it is a whole number within its bounds.
 
     Raises:
         Invalid: it is not.

@@ -1,8 +1,9 @@
-"""The fields of a session file, each with its type and its rule, and the check of a document against them.
+"""The fields of a session file with their types and rules, and the check of a document.
 
-How grave a fault is follows from what it costs. Who the session is and where it stands (`IDENTITY`) must be there and
-right, or nobody can go on with it. What else the format calls required has a default and a note, because the format's
-own examples lack it; ``strict`` makes it an error. All else that is odd is kept as it is, and told.
+The severity of a fault follows from its effect. The identity and the position of a session (`IDENTITY`) must
+be present and valid, or it cannot be resumed. Other required fields have a default and a note, because the
+format's own examples lack them; ``strict`` makes them errors. Other oddities are kept unchanged, and
+reported.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from sessionary.model import Severity
 
 
 class Rule(NamedTuple):
-    """What a field must be.
+    """The rule of a field.
 
     Attributes:
-        kind: ``text``, ``whole``, ``flag``, ``time``, ``texts`` (a list of them), ``counts`` (words to whole numbers),
-            ``map``, ``list`` (of maps) or ``any``.
-        choices: the closed list of a text.
-        low: least whole number.
-        high: greatest whole number.
+        kind: ``text``, ``whole``, ``flag``, ``time``, ``texts`` (a list), ``counts`` (keys to whole numbers),
+        ``map``, ``list`` (of maps) or ``any``.
+        choices: the allowed texts.
+        low: minimum.
+        high: maximum.
         table: the rules of the map, or of each map of the list.
     """
 
@@ -127,13 +128,13 @@ SESSION: Final[Table] = {
 }
 
 IDENTITY: Final = ("id", "slug", "status", "phase", "ems", "iteration")
-"""Without these nobody can go on with the session."""
+"""Fields without which a session cannot be resumed."""
 
 REQUIRED: Final = (*IDENTITY, "persona", "started_at", "duration_minutes", "mode")
-"""What the format's table calls required."""
+"""Fields that the format's table requires."""
 
 FLAGS: Final = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
-"""Words that older YAML readers take for true and false."""
+"""Words that older YAML readers parse as true and false."""
 
 _KINDS: Final = {
     "text": "a text",
@@ -147,19 +148,19 @@ _KINDS: Final = {
 
 
 def faults_of(document: Any, *, slug: str | None, path: str, data: bytes | None, strict: bool) -> Faults:
-    """Everything that is wrong with a document of the present version.
+    """All faults of a document of the current version.
 
     Args:
-        document: the whole of it.
+        document: the whole document.
         slug: the name of its file; None if it has none yet.
-        path: the file, for the faults.
-        data: its bytes, for their lines.
-        strict: whether what the format calls required must be there.
+        path: the file, for the problems.
+        data: its bytes, for line numbers.
+        strict: whether all required fields must be present.
     """
     faults = Faults(path, data)
     session = document.get("session") if isinstance(document, dict) else None
     if not isinstance(session, dict):
-        faults.add("missing_field", ["session"], "there is no session here", "add the map `session`")
+        faults.add("missing_field", ["session"], "the session is missing", "add the map `session`")
         return faults
     _missing(faults, session, strict)
     _map(faults, ["session"], SESSION, session, strict)
@@ -180,7 +181,7 @@ def _missing(faults: Faults, session: dict[str, Any], strict: bool) -> None:
             faults.add(
                 "defaulted_field",
                 ["session", name],
-                "is missing; its default is read",
+                "is missing; the default is used",
                 f"add {name} below session, or leave it",
                 Severity.note,
             )
@@ -204,8 +205,8 @@ def _inside(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, s
         faults.add(
             "strange_word",
             keys,
-            f"is {value!r}, none of {', '.join(rule.choices)}",
-            "correct the word, or leave it: it is kept",
+            f"is {value!r}, not one of {', '.join(rule.choices)}",
+            "correct the value, or leave it: it is kept",
             Severity.stops_resume if strict else Severity.cosmetic,
         )
     if rule.kind == "flag" and isinstance(value, str):
@@ -222,7 +223,7 @@ def _inside(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, s
 
 
 def _misfit(faults: Faults, keys: Sequence[str | int], rule: Rule, value: Any, strict: bool) -> None:
-    # A list of another shape, or a field of those without which nobody can go on, stops; the rest is kept as it is.
+    # A list of another type, or a wrong identity field, stops; other faults are kept unchanged.
     grave = strict or rule.kind == "list" or (len(keys) == 2 and keys[-1] in IDENTITY)
     wanted = _KINDS.get(rule.kind) or f"a whole number from {rule.low}" + (
         "" if rule.high is None else f" to {rule.high}"
@@ -265,7 +266,7 @@ def _identity(faults: Faults, session: dict[str, Any], slug: str | None) -> None
         faults.add(
             "slug_differs",
             ["session", "slug"],
-            f"is {own}, but the file is called {slug}",
+            f"is {own}, but the file is named {slug}",
             "rename the file, or correct the slug",
         )
     ident = session.get("id")
@@ -283,8 +284,8 @@ def _flags(faults: Faults, session: dict[str, Any]) -> None:
             faults.add(
                 "mode_differs",
                 ["session", f"{name}_active"],
-                f"is {str(active).lower()}, but the mode is {mode}; the mode counts",
-                "correct one of the two",
+                f"is {str(active).lower()}, but the mode is {mode}, which is used",
+                "correct one of them",
                 Severity.cosmetic,
             )
 
@@ -299,7 +300,7 @@ def _history(faults: Faults, session: dict[str, Any]) -> None:
             continue
         number = entry.get("iteration")
         if type(number) is int and number in live:
-            _repeated(faults, ["session", "history", place], f"iteration {number}", "the later one counts")
+            _repeated(faults, ["session", "history", place], f"iteration {number}", "the later one is used")
         if type(number) is int:
             live[number] = place
     if type(iteration) is not int:
@@ -308,8 +309,8 @@ def _history(faults: Faults, session: dict[str, Any]) -> None:
         faults.add(
             "no_entry",
             ["session", "iteration"],
-            f"is {iteration}, of which the history has no entry",
-            "nothing is lost; back and continue go by the entries that are there",
+            f"is {iteration}, which the history lacks",
+            "nothing is lost; back and continue use the existing entries",
             Severity.note,
         )
         return
@@ -321,7 +322,7 @@ def _history(faults: Faults, session: dict[str, Any]) -> None:
                 "cursor_differs",
                 ["session", name],
                 f"is {here}, but {there} in the entry of iteration {iteration}",
-                "correct one of the two",
+                "correct one of them",
                 Severity.note,
             )
 
@@ -332,7 +333,7 @@ def _numbers(faults: Faults, session: dict[str, Any]) -> None:
     for place, idea in enumerate(ideas if isinstance(ideas, list) else ()):
         number = idea.get("id") if isinstance(idea, dict) else None
         if type(number) is int and number in seen:
-            _repeated(faults, ["session", "ideas", place], f"idea {number}", "the first one counts")
+            _repeated(faults, ["session", "ideas", place], f"idea {number}", "the first one is used")
         if type(number) is int:
             seen.add(number)
     axes = session.get("ems_axes")
@@ -342,7 +343,7 @@ def _numbers(faults: Faults, session: dict[str, Any]) -> None:
             faults.add(
                 "ems_differs",
                 ["session", "ems"],
-                f"is {session['ems']}, but the axes weigh {score}",
+                f"is {session['ems']}, but the axes give {score}",
                 "correct the score or the axes",
                 Severity.cosmetic,
             )
@@ -352,14 +353,14 @@ def _repeated(faults: Faults, keys: Sequence[str | int], what: str, rule: str) -
     faults.add(
         "repeated_number",
         keys,
-        f"{what} is there twice; {rule}",
-        "give each its own number",
+        f"duplicate {what}; {rule}",
+        "give each a number of its own",
         Severity.cosmetic,
     )
 
 
 def read_flag(value: Any) -> bool | None:
-    """A flag as it is meant; None if it is none."""
+    """The boolean value of a flag; None if it is not one."""
     if isinstance(value, bool):
         return value
     return FLAGS.get(value.lower()) if isinstance(value, str) else None

@@ -1,8 +1,8 @@
-"""How a session file is changed: one lock, one reading, one replaced file.
+"""Change a session file: one lock, one read, one replaced file.
 
-The lock lies beside the file (`.<slug>.lock`) and is never deleted; a lock on the file itself would guard nothing once
-that is replaced. What is stored is worked out from the bytes that were read under the lock, so that comments and keys
-of other people are in it.
+The lock is beside the file (`.<slug>.lock`) and is never deleted; a lock on the file itself would protect
+nothing after that is replaced. The new content is computed from the bytes that were read under the lock, so
+that comments and foreign keys are kept.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ IN_PROGRESS, COMPLETED, ABANDONED = STATUSES
 
 
 class SessionFiles:
-    """The folder of the sessions, with the locks on them.
+    """The folder of the sessions, with their locks.
 
     Args:
-        folder: where the files lie; it need not exist.
+        folder: the folder of the files; it need not exist.
         fs: the file system.
         timeout: seconds to wait for a lock.
     """
@@ -50,28 +50,28 @@ class SessionFiles:
         return os.path.join(self.folder, f"{check_slug(slug)}{SUFFIX}")
 
     def bytes_of(self, slug: str) -> bytes:
-        """What the file holds.
+        """The bytes of a session file.
 
         Raises:
-            NotFound: there is none.
+            NotFound: it does not exist.
         """
         path = self.path(slug)
         data = bytes_at(self.fs, path)
         if data is None:
             raise NotFound(
-                f"there is no brainstorm session {slug}",
+                f"no brainstorm session {slug}",
                 path=path,
                 session=slug,
-                hint="`sessionary brainstorm list` shows those that there are",
+                hint="`sessionary brainstorm list` lists all",
             )
         return data
 
     @contextmanager
     def held(self, slug: str) -> Iterator[None]:
-        """The lock of a session for the length of a ``with`` block; the folder must be there.
+        """Hold the lock of a session for a ``with`` block; the folder must exist.
 
         Raises:
-            Locked: somebody else held it all the time.
+            Locked: another process held it for the whole time.
         """
         lock = FileLock(os.path.join(self.folder, f".{check_slug(slug)}.lock"), self.fs)
         try:
@@ -101,22 +101,22 @@ class SessionFiles:
         ended: Sequence[str] = (),
         works: Callable[[Session], bool] = lambda _: True,
     ) -> tuple[Brainstorm, T]:
-        """Do `step` to a session and store it, if that changed anything.
+        """Apply `step` to a session and store it, if anything changed.
 
         Args:
             slug: the session.
             operation: its name, for errors.
             step: changes the map below ``session``.
             now: the time.
-            ended: the statuses in which a session may be besides ``in_progress``.
-            works: whether the change to this session, as it is before, counts as work on it.
+            ended: statuses that are allowed besides ``in_progress``.
+            works: whether the change counts as work on the session as it was before.
 
         Raises:
             TransitionError: the session is finished.
         """
         now = now or datetime.now(UTC)
         with self.call(operation, slug):
-            self.bytes_of(slug)  # a name that is not there shall leave no lock file
+            self.bytes_of(slug)  # a missing session must not leave a lock file
             with self.held(slug):
                 found, migrated = brainstorm_of(self.bytes_of(slug), self.path(slug), slug)
                 if found.status not in (IN_PROGRESS, *ended):
@@ -138,7 +138,7 @@ class SessionFiles:
         return self.change(slug, operation, lambda session, _: step(session), now)
 
     def replace(self, session: Brainstorm, *, backup: bool) -> None:
-        """Store a document over the bytes from which it was read, if it differs from them. Only under the lock."""
+        """Store a document over the bytes from which it was read, if it differs from them. The lock must be held."""
         if session.stored is None:
             data = dump_yaml(session.document)
             atomic.create(session.path, data, fs=self.fs)
@@ -153,11 +153,11 @@ class SessionFiles:
         session.stored = data
 
     def make_room(self, slug: str, *, new: bool, now: datetime) -> None:
-        """See to it that nothing is lost when a new session takes the name. Only under the lock.
+        """Archive an existing session whose name a new one takes. The lock must be held.
 
         Raises:
-            AlreadyExists: a session has it, and `new` was not said.
-            Corrupt, SchemaError, Unsupported: what has it cannot be read.
+            AlreadyExists: a session has the name, and `new` is False.
+            Corrupt, SchemaError, Unsupported: the existing file cannot be read.
         """
         path = self.path(slug)
         data = bytes_at(self.fs, path)
@@ -168,9 +168,9 @@ class SessionFiles:
         status = session.get("status") if isinstance(session, dict) else None
         if not new:
             raise AlreadyExists(
-                f"there is a brainstorm session {slug} already ({status or 'of no status'})",
+                f"brainstorm session {slug} already exists ({status or 'without status'})",
                 details={"status": status},
-                hint="go on with it, or begin a new one: it is then moved to the archive",
+                hint="resume it, or start a new one, which archives it",
             )
         name = slug
         if isinstance(session, dict):
@@ -183,10 +183,8 @@ class SessionFiles:
 
 
 def _finished(slug: str, status: str) -> TransitionError:
-    """The error about a session that has ended."""
-    hint = (
-        f"`sessionary brainstorm reopen {slug}` opens it again; `start --new` begins another and archives it"
-    )
+    """The error for a session that has ended."""
+    hint = f"`sessionary brainstorm reopen {slug}` reopens it; `start --new` archives it and starts another"
     if status not in (COMPLETED, ABANDONED):
-        hint = f"correct the status in the file by hand: it is one of {', '.join(STATUSES)}"
+        hint = f"correct the status in the file by hand; use one of {', '.join(STATUSES)}"
     return TransitionError(f"session {slug} is {status}", details={"status": status}, hint=hint)

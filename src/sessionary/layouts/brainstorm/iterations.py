@@ -100,8 +100,8 @@ def update(
     def step(session: Session, now: datetime) -> None:
         if (ems is not None or axes is not None or phase is not None) and not navigation.at_tip(session):
             raise TransitionError(
-                f"the session was taken back to iteration {session['iteration']}",
-                hint="continue to the last iteration, or answer first: that begins a branch",
+                f"the session is back at iteration {session['iteration']}",
+                hint="continue to the last iteration, or answer first, which starts a branch",
             )
         navigation.rescore(session, ems=ems, axes=axes, phase=phase, entry_too=True)
         _led(session, persona, mode)
@@ -112,7 +112,7 @@ def update(
 
 
 def _led(session: Session, persona: str | None, mode: str | None) -> None:
-    """Set who leads a session and how, if that is given."""
+    """Set facilitator and facilitation mode, if given."""
     if persona is not None:
         session["persona"] = one_of(persona, PERSONAS, "persona")
     if mode is not None:

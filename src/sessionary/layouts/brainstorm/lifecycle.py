@@ -19,7 +19,7 @@ from sessionary.layouts.session_ids import LATEST, one_named
 from sessionary.model import Problem, Severity
 
 LOW_SCORE = 60
-"""Finishing below it is advised against."""
+"""A lower score at the finish is reported."""
 
 
 def finish(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstorm:
@@ -27,7 +27,7 @@ def finish(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstor
     found = _end(files, slug, "finish", COMPLETED, now)
     if found.ems < LOW_SCORE:
         message = f"the session was finished with a score of {found.ems}, below {LOW_SCORE}"
-        repair = "`reopen` it, or consider another session on what is still unclear"
+        repair = "`reopen` it, or start another session on the open points"
         found.problems.append(Problem("low_score", Severity.note, found.path, None, None, message, repair))
     return found
 
@@ -97,14 +97,14 @@ def restore_archived(files: SessionFiles, name: str, *, replace: bool, now: date
         path = files.path(slug)
         data = bytes_at(files.fs, row.path)
         if data is None:
-            raise NotFound(f"the archive has no session {name}", path=row.path)
+            raise NotFound(f"no session {name} in the archive", path=row.path)
         if bytes_at(files.fs, path) is None:
             atomic.create(path, data, fs=files.fs)
         else:
             try:
                 files.make_room(slug, new=replace, now=now or datetime.now(UTC))
             except AlreadyExists as error:
-                error.hint = "--replace moves that one to the archive and brings this one back"
+                error.hint = "--replace archives that one and restores this one"
                 raise
             atomic.replace(path, (data,), fs=files.fs)
         atomic.erase_tree(row.path, fs=files.fs)
@@ -113,16 +113,16 @@ def restore_archived(files: SessionFiles, name: str, *, replace: bool, now: date
 
 
 def _in_archive(files: SessionFiles, name: str) -> Row:
-    """The archived session of that name; of a slug the one that changed last."""
+    """The archived session of that name; for a slug the one that changed last."""
     rows = archived(files)
     exact = [row for row in rows if os.path.basename(row.path) == f"{name}{SUFFIX}"]
     same_slug = [row for row in rows if row.slug == name]
     found = exact or sorted(same_slug, key=lambda row: believed(row.updated))
     if not found:
         raise NotFound(
-            f"the archive has no session {name}",
+            f"no session {name} in the archive",
             path=os.path.join(files.folder, trash.ARCHIVE),
             session=name,
-            hint="`sessionary brainstorm list --archived` shows those that it has",
+            hint="`sessionary brainstorm list --archived` lists the archive",
         )
     return found[-1]

@@ -1,4 +1,4 @@
-"""What is done to many sessions at once: cleaning up, migrating. Each session on its own, under its own lock."""
+"""Operations on many sessions: clean up, migrate. Each session is handled separately, under its own lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sessionary.layouts.brainstorm.files import ABANDONED, COMPLETED, SessionFil
 from sessionary.layouts.brainstorm.reading import Row, brainstorm_of, bytes_at, names, parse, row_at, rows
 from sessionary.model import Problem, Severity
 
-# A temp file bears the name of the file that was to come: of a session, its backup, or an archived one with its day.
+# A temporary file has the name of its target: a session, its backup, or an archived one with its date.
 _TEMP = re.compile(
     r"\.([a-z0-9-]+?)(?:-\d{4}-\d\d-\d\d(?:-\d+)?)?\.yaml(?:\.bak(?:-\d+)?)?\.[0-9a-f]{16}\.tmp"
 )
@@ -26,7 +26,7 @@ class Cleaned(NamedTuple):
 
     Attributes:
         row: the session.
-        moved_to: where it lies now; None after a dry run, after erasing, and if it could not be moved.
+        moved_to: its new path; None after a dry run, after erasing, and if it could not be moved.
         problem: why it could not be moved.
     """
 
@@ -40,8 +40,8 @@ class MigratedFile(NamedTuple):
 
     Attributes:
         slug: its session.
-        was: the version that it had.
-        healed: whether an earlier migration had left it half done.
+        was: its previous version.
+        healed: whether an earlier migration had left it incomplete.
         backup: the backup of the old bytes; None after a dry run.
         problem: why it could not be migrated.
     """
@@ -54,9 +54,9 @@ class MigratedFile(NamedTuple):
 
 
 def is_stale(row: Row, days: int, now: datetime) -> bool:
-    """True for a session that is over, and has not changed for more than so many days of 24 hours.
+    """True for a session that has ended, and has not changed for more than this many days of 24 hours.
 
-    The file says when it changed; the times of the file itself are those of whoever copied it last.
+    The time of change is that in the file; the times of the file itself are those of the last copy.
     """
     return (
         row.readable
@@ -70,7 +70,7 @@ def is_stale(row: Row, days: int, now: datetime) -> bool:
 def clean_up(
     files: SessionFiles, days: int, now: datetime, *, dry_run: bool, erase: bool, keep: str | None = None
 ) -> list[Cleaned]:
-    """Move what is stale to the trash, all but the session `keep`; see `BrainstormStore.cleanup`."""
+    """Move old sessions to the trash, except the session `keep`; see `BrainstormStore.cleanup`."""
     if type(days) is not int or days < 0:
         raise Invalid(
             f"cannot clean up after {days!r} days", operation="cleanup", hint="use a whole number from 0"
@@ -91,7 +91,7 @@ def clean_up(
                 row.path,
                 None,
                 None,
-                f"left where it is: {error}",
+                f"not moved: {error}",
                 "try again later",
             )
             done.append(Cleaned(row, problem=problem))
@@ -99,7 +99,7 @@ def clean_up(
 
 
 def _sweep(files: SessionFiles) -> None:
-    """Delete temp files of writers that were killed, each under the lock under which its writer had made it."""
+    """Delete temporary files of killed writers, each under the lock of its writer."""
     for folder in (files.folder, os.path.join(files.folder, trash.ARCHIVE)):
         try:
             left = [(found[1], name) for name in files.fs.listdir(folder) if (found := _TEMP.fullmatch(name))]
@@ -110,29 +110,29 @@ def _sweep(files: SessionFiles) -> None:
                 with files.held(slug):
                     files.fs.unlink(os.path.join(folder, name))
             except (OSError, SessionaryError):
-                continue  # its writer lives, or it is gone; the next clean-up looks again
+                continue  # its writer is alive, or it is gone; the next clean-up checks again
 
 
 def _discard(files: SessionFiles, slug: str, days: int, now: datetime, *, erase: bool) -> list[Cleaned]:
     with files.held(slug):
         row = row_at(files.fs, files.path(slug), slug)
         if row is None or not is_stale(row, days, now):
-            return []  # somebody took it up, or away, since we looked
-        assert row.updated is not None  # it would not be stale
+            return []  # it was resumed or removed since the check
+        assert row.updated is not None  # else it is not old
         cleaned_up.note(files.fs, files.folder, slug, row.updated, now)
         moved_to = trash.discard(files.fs, row.path, now, erase=erase)
         return [Cleaned(row, None if erase else moved_to)]
 
 
 def migrate_all(files: SessionFiles, *, dry_run: bool) -> list[MigratedFile]:
-    """Store every older file in the present version; see `BrainstormStore.migrate`."""
+    """Store every older file in the current version; see `BrainstormStore.migrate`."""
     return [
         done for slug in names(files.fs, files.folder) if (done := migrate_one(files, slug, dry_run=dry_run))
     ]
 
 
 def migrate_one(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFile | None:
-    """Store one older file in the present version; None if it has it already."""
+    """Store one older file in the current version; None if it has that already."""
     path = f"{files.folder}/{slug}{SUFFIX}"
     try:
         data = bytes_at(files.fs, path)
@@ -154,9 +154,9 @@ def migrate_one(files: SessionFiles, slug: str, *, dry_run: bool) -> MigratedFil
 
 
 def _left(error: SessionaryError, path: str) -> Problem:
-    """Why a file was left as it is: nobody can read it, or it could not be written just now."""
+    """Why a file was not migrated: it cannot be read, or could not be written."""
     if not isinstance(error, Corrupt | SchemaError | Unsupported):
-        message = f"left as it is: {error.message}"
+        message = f"not migrated: {error.message}"
         return Problem(
             "not_migrated", Severity.note, path, None, None, message, error.hint or "try again later"
         )

@@ -41,7 +41,7 @@ def _exchange(entry: dict[str, Any]) -> list[dict[str, Any]]:
         f"EMS {entry.get('ems', '?')}",
     ]
     if read_flag(entry.get("superseded")):
-        facts.append("given up for a branch")
+        facts.append("superseded by a branch")
     base = {"timestamp": entry.get("timestamp")}
     asked = "\n".join([", ".join(facts), *_texts(entry, "questions")])
     said = [{"role": "assistant", "content": asked, **base, "stored": entry}]

@@ -1,10 +1,11 @@
-"""Older files as the present version has them. Pure: a document in, a document out, whoever calls decides to store it.
+"""Convert older files to the current version. Pure: a document in, a document out; the caller stores it.
 
-Two things make this more than one step from 1.0 to 1.2. The version stands at the root of the document, all else below
-`session`; the migration that came with the format worked on one map and so, called with the root, put its new fields
-beside `session`, and called with the session, left the root at 1.0. **A file of the second kind would be migrated again
-at the next load and lose what was written since.** Both are recognised here and healed. And nothing that is there is
-ever replaced: migrating is filling in, so that doing it twice is doing it once.
+Two things make this more than one step from 1.0 to 1.2. The version is at the root of the document,
+everything else below `session`. The migration that came with the format worked on one map: called with the
+root, it put its new fields beside `session`; called with the session, it left the root at 1.0. **A file of
+the second kind would be migrated again at the next load and lose what was written since.** Both are
+recognised here and repaired. Existing values are never replaced: a migration only adds fields, so it is
+idempotent.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sessionary.layouts.brainstorm.navigation import duration
 
 Document = dict[str, Any]
 
-# What belongs below `session` and the earlier migration may have left at the root, with what it put there.
+# Fields that belong below `session` and that the earlier migration may have left or put at the root.
 _STRAY: Final[dict[str, Any]] = {
     "mode": "standard",
     "techniques_history": [],
@@ -32,12 +33,12 @@ _STRAY: Final[dict[str, Any]] = {
 
 
 class Migrated(NamedTuple):
-    """What came of a document.
+    """The result for a document.
 
     Attributes:
-        document: as the present version has it.
-        was: the version that the file names, as text.
-        healed: whether it was one of those that had been migrated by half.
+        document: in the current version.
+        was: its version, as text.
+        healed: whether it had been migrated incompletely.
     """
 
     document: Document
@@ -51,7 +52,7 @@ class Migrated(NamedTuple):
 
 
 def version_of(value: Any) -> str:
-    """A version as text: YAML reads an unquoted 1.2 as a number, and files without one are the oldest."""
+    """A version as text: YAML reads an unquoted 1.2 as a number, and files without a version are the oldest."""
     if value is None:
         return READABLE[0]
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -60,10 +61,10 @@ def version_of(value: Any) -> str:
 
 
 def migrate(document: Document, *, path: str | None = None) -> Migrated:
-    """The document in the present version; if it has to be another, the one that was given is not changed.
+    """Return the document in the current version; the given one is not changed.
 
     Raises:
-        Unsupported: its version is not known here.
+        Unsupported: its version is unknown.
     """
     if document.get("format_version") == VERSION and not _looks_half_done(document):
         return Migrated(document, VERSION, False)
@@ -77,17 +78,17 @@ def migrate(document: Document, *, path: str | None = None) -> Migrated:
         inner = None
     was = root
     if inner is not None and root == READABLE[0]:
-        root = version_of(inner)  # the file is one of those whose root was forgotten
+        root = version_of(inner)  # the file is one with an old version at the root
     if root not in READABLE:
         raise _unknown(root, path)
     healed = inner is not None
     if isinstance(session, dict):
         healed = _gather_stray(new, session) or healed
         if healed:
-            _from_1_0(session)  # whatever the half that was done has left out
+            _from_1_0(session)  # fields that the incomplete migration left out
         for step in _STEPS[READABLE.index(root) :]:
             step(session)
-        _gather_stray(new, session)  # what the session says as well by now
+        _gather_stray(new, session)  # fields that the session now has too
     new["format_version"] = VERSION
     return Migrated(new, was, healed)
 
@@ -100,12 +101,12 @@ def _looks_half_done(document: Document) -> bool:
 
 
 def _gather_stray(document: Document, session: dict[str, Any]) -> bool:
-    """Bring home what lies beside `session`; true if anything did. What the session has already wins."""
+    """Move fields beside `session` into it; True if there were any. Existing values of the session win."""
     gathered = False
     for name in [name for name in _STRAY if name in document]:
         value = document[name]
         if value == _STRAY[name] or session.get(name) == value:
-            del document[name]  # it says nothing that the session does not say or take for granted
+            del document[name]  # it equals the value or the default of the session
             gathered = True
         elif session.get(name) is None:
             session[name] = document.pop(name)
@@ -114,7 +115,7 @@ def _gather_stray(document: Document, session: dict[str, Any]) -> bool:
 
 
 def _from_1_0(session: dict[str, Any]) -> None:
-    """1.0 to 1.2. In 1.0 `mode` told how techniques were chosen; that word is kept under another name."""
+    """1.0 to 1.2. In 1.0 `mode` was the choice of techniques; that value is kept under another name."""
     mode = session.get("mode")
     if mode not in MODES:
         if mode is not None:
@@ -162,7 +163,7 @@ def _fill_times(session: dict[str, Any]) -> None:
 
 
 _STEPS: Final[tuple[Callable[[dict[str, Any]], None], ...]] = (_from_1_0,)
-"""The n-th step leads from the n-th of `READABLE` to the next."""
+"""The n-th step converts the n-th of `READABLE` to the next."""
 
 
 def _list(value: Any) -> list[Any]:
@@ -175,5 +176,5 @@ def _unknown(version: str, path: str | None) -> Unsupported:
         operation="load",
         path=path,
         details={"code": "unknown_version", "version": version},
-        hint="update sessionary; the file was left as it is",
+        hint="update Sessionary; the file is unchanged",
     )

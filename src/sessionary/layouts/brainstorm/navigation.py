@@ -1,13 +1,13 @@
-"""Where a session stands in its history, and how it moves there: answer, go on, go back. Pure.
+"""The position of a session in its history, and its moves: answer, continue, back. Pure.
 
-`iteration` is a cursor. Going back sets it to an earlier entry and restores what that entry says of score and phase;
-the entries behind it stay, and going on without anything new walks forward over them again. Only a new answer given
-while the cursor is back begins a branch: then the later entries, and the answered one if it was answered before, are
-marked `superseded` and passed over from then on. So nothing that was ever answered is lost, and no second field has to
-say where the session stands.
+`iteration` is a cursor. Going back sets it to an earlier entry and restores the score and phase of that
+entry; later entries stay, and continuing without new values goes forward over them again. Only a new answer
+given while the cursor is back starts a branch: then the later entries, and the answered one if it had
+answers, are marked `superseded` and skipped from then on. So no answer is lost, and the position needs no
+second field.
 
-Entries are found by their number, not by their place: of several with one number the last one that is not superseded
-counts.
+Entries are found by their number, not by their index: of several with one number the last one that is not
+superseded is used.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Entry = dict[str, Any]
 
 
 class Jump(NamedTuple):
-    """From where to where a session was moved.
+    """A move of a session.
 
     Attributes:
-        steps: how many iterations back; negative for forward.
+        steps: number of iterations back; negative for forward.
         iteration: before and after.
         ems: before and after.
         phase: before and after.
-        questions: those of the iteration that was restored.
+        questions: those of the restored iteration.
     """
 
     steps: int
@@ -57,7 +57,7 @@ class Jump(NamedTuple):
 
 
 def live(session: Session) -> dict[int, Entry]:
-    """The entries that count, by iteration."""
+    """The entries that are not superseded, by iteration."""
     return {
         entry["iteration"]: entry
         for entry in list_in(session, "history")
@@ -68,7 +68,7 @@ def live(session: Session) -> dict[int, Entry]:
 
 
 def tip(session: Session) -> int:
-    """The last iteration that there is; the cursor may stand before it."""
+    """The last iteration; the cursor may be before it."""
     last: int = max([*live(session), session["iteration"]])
     return last
 
@@ -76,7 +76,7 @@ def tip(session: Session) -> int:
 def begin(
     session: Session, iteration: int, *, questions: Sequence[str], last_question: str | None, now: datetime
 ) -> None:
-    """Add the entry of an iteration that begins now, with the score and the phase of the session."""
+    """Add the entry of an iteration that starts now, with the score and the phase of the session."""
     asked = texts(questions, "a question")
     earlier = [entry for number, entry in sorted(live(session).items()) if number < iteration]
     before = earlier[-1].get("ems") if earlier else None
@@ -97,10 +97,10 @@ def begin(
 
 
 def answer(session: Session, responses: Sequence[str], *, duration: int | None, now: datetime) -> bool:
-    """Record answers to the current iteration; true if that began a branch."""
+    """Record answers to the current iteration; True if that started a branch."""
     given = texts(responses, "an answer")
     if not given:
-        raise Invalid("there is no answer", hint="give one text for each answer")
+        raise Invalid("no answer given", hint="give one text for each answer")
     entries = live(session)
     at = session["iteration"]
     branches = any(number > at for number in entries)
@@ -121,7 +121,7 @@ def answer(session: Session, responses: Sequence[str], *, duration: int | None, 
 
 
 def _branch(session: Session, entries: dict[int, Entry], at: int, now: datetime) -> Entry | None:
-    """Give the later entries up for a new line; the entry at which it begins, if there is one."""
+    """Supersede the later entries; return the entry at which the branch starts, if there is one."""
     entry = entries.get(at)
     for number, later in entries.items():
         if number > at:
@@ -149,7 +149,7 @@ def rescore(
     """
     if axes is not None:
         if wrong := sorted(set(axes) - set(AXES)):
-            raise Invalid(f"there is no axis {', '.join(wrong)}", hint=f"there are {', '.join(AXES)}")
+            raise Invalid(f"unknown axis {', '.join(wrong)}", hint=f"the axes are {', '.join(AXES)}")
         if missing := [name for name in AXES if name not in axes]:
             raise Invalid(f"axes are missing: {', '.join(missing)}", hint="give all of them at once")
         for name, value in axes.items():
@@ -157,7 +157,7 @@ def rescore(
         session["ems_axes"] = {name: axes[name] for name in AXES}
         ems = score_of(axes) if ems is None else ems
     elif ems is not None:
-        session.pop("ems_axes", None)  # they told of another score
+        session.pop("ems_axes", None)  # they belong to another score
     if ems is not None:
         session["ems"] = whole(ems, 0, 100, "the score")
     if phase is not None:
@@ -175,7 +175,7 @@ def rescore(
 
 
 def _change_phase(session: Session, phase: str) -> None:
-    """Set the phase, and in a progressive session what it says of the phases that are done."""
+    """Set the phase, and in a progressive session the record of phases that are done."""
     state = session.get("progressive_state")
     if isinstance(state, dict) and phase in PHASES:
         reached = PHASES.index(phase)
@@ -186,13 +186,13 @@ def _change_phase(session: Session, phase: str) -> None:
 
 
 def sum_up_transition(session: Session, summary: Mapping[str, Any]) -> None:
-    """Note in a progressive session what there was at the middle of it; a session becomes progressive by that."""
+    """Record the mid-session summary of a progressive session; this makes a session progressive."""
     state: Any = session.get("progressive_state")
     if state is None:
         state = session["progressive_state"] = {"divergent_completed": False, "transition_completed": False}
         _change_phase(session, session["phase"])
     if not isinstance(state, dict) or not isinstance(summary, Mapping):
-        raise Invalid("a summary is a map within progressive_state", hint="give a map of words to values")
+        raise Invalid("a summary must be a map", hint="give a map of words to values")
     state["transition_summary"] = dict(summary)
 
 
@@ -209,12 +209,12 @@ def go_on(
     """Move to the next iteration: the stored one while the cursor is back, else a new one.
 
     Raises:
-        TransitionError: something new was given while the cursor is back.
+        TransitionError: new values were given while the cursor is back.
     """
     at = session["iteration"]
     ahead = sorted(number for number in live(session) if number > at)
     if not ahead:
-        if at not in live(session):  # a file without history: what is left now can be come back to
+        if at not in live(session):  # a file without history: keep the current iteration for going back
             left = read_time(session.get("updated")) or now
             begin(session, at, questions=(), last_question=session.get("last_question"), now=left)
         before = session["ems"], session["phase"]
@@ -226,9 +226,9 @@ def go_on(
         )
     if questions or ems is not None or axes is not None or phase is not None or last_question is not None:
         raise TransitionError(
-            f"the session stands at iteration {at} of {max(ahead)}, and the next one is there already",
+            f"the session is at iteration {at} of {max(ahead)}, and the next one already exists",
             details={"iteration": at, "tip": max(ahead)},
-            hint="continue with nothing new to go forward, or answer first: that begins a branch",
+            hint="continue without new values to go forward, or answer first, which starts a branch",
         )
     return _restore(session, ahead[0])
 
@@ -238,7 +238,7 @@ def go_back(session: Session, steps: int, now: datetime) -> Jump:
 
     Raises:
         Invalid: further than the format or the session allows.
-        NotFound: the history has no entry of that iteration.
+        NotFound: the history lacks that iteration.
     """
     at = session["iteration"]
     most = min(MOST_BACK, at - 1)
@@ -256,31 +256,31 @@ def go_back(session: Session, steps: int, now: datetime) -> Jump:
 
 
 def _no_entry(session: Session, wanted: int, there: list[int]) -> NotFound:
-    """The error about an iteration that the history does not have, which says what is missing from the file."""
+    """The error for an iteration that the history lacks, with what is missing in the file."""
     at = session["iteration"]
     earlier = [number for number in there if at - MOST_BACK <= number < at]
     if earlier:
         steps = ", ".join(str(at - number) for number in reversed(earlier))
-        message = f"the history has no entry of iteration {wanted}"
-        hint = f"go back {steps}: those iterations are there"
+        message = f"the history lacks iteration {wanted}"
+        hint = f"go back {steps} instead"
     else:
         missing = "the file has no session.history" if not there else f"session.history has none before {at}"
-        message = f"cannot go back from iteration {at}: {missing}, which holds what each iteration restores"
+        message = f"cannot go back from iteration {at}: {missing}"
         hint = (
-            f"`sessionary brainstorm continue {session['slug']}` gives this iteration its entry, and each later one; "
+            f"`sessionary brainstorm continue {session['slug']}` adds an entry for this iteration; "
             "earlier ones can be added to the file by hand"
         )
     return NotFound(message, details={"iteration": at, "entries": there, "missing": wanted}, hint=hint)
 
 
 def _leave(session: Session, entries: dict[int, Entry], now: datetime) -> None:
-    """Let the entry that the cursor leaves remember what coming back to it would not restore."""
+    """Store in the entry that the cursor leaves what going back to it would not restore."""
     at = session["iteration"]
     if at not in entries:
         asked = session.get("last_question")
         begin(session, at, questions=(), last_question=asked, now=now)
     elif at < max(entries):
-        return  # it was itself restored
+        return  # it was restored itself
     entry = live(session)[at]
     left = {
         name: session.get(name) for name in _CURSOR if session.get(name) != _would_restore(entry).get(name)
@@ -320,23 +320,23 @@ def _restore(session: Session, target: int) -> Jump:
 
 
 def at_tip(session: Session) -> bool:
-    """True unless the session was taken back."""
+    """False if the session is back at an earlier iteration."""
     return bool(tip(session) == session["iteration"])
 
 
 def pass_time(session: Session, now: datetime) -> None:
-    """Add the time worked up to now to `duration_minutes`. To be called before `updated` is set."""
+    """Add the time worked up to now to `duration_minutes`. Call it before `updated` is set."""
     minutes = duration(session, now)
     if minutes is not None:
         session["duration_minutes"] = minutes
 
 
 def duration(session: Session, now: datetime) -> int | None:
-    """Minutes that were worked on the session: the sum over its iterations if all say it, else what its times say.
+    """Minutes worked on the session: the sum over its iterations if all have one, else derived from its times.
 
-    The time between two changes counts as work unless it is longer than `PAUSE`. Only the last change and the
-    beginnings of iterations have a time in the file, so what was worked is added up by both, and the larger one counts.
-    It never becomes less than the session says already. None if nothing says when it began.
+    The time between two changes counts as work unless it is longer than `PAUSE`. The file has only the time
+    of the last change and the starts of iterations, so the work is summed up by both, and the larger sum is
+    used. It is never less than the stored value. None without a start time.
     """
     history = [entry for entry in list_in(session, "history") if isinstance(entry, dict)]
     parts = [entry["duration"] for entry in history if type(entry.get("duration")) is int]
@@ -358,7 +358,7 @@ def duration(session: Session, now: datetime) -> int | None:
 def _minutes_between(changed: datetime, now: datetime, started: datetime) -> int:
     """Whole minutes, counted from `started`, that ended between two changes; none if that was a pause.
 
-    So changes that follow each other within seconds lose nothing: what each leaves out, a later one counts.
+    So changes within seconds of each other lose nothing: what each leaves out, a later one counts.
     """
     if now - changed > PAUSE:
         return 0
@@ -380,20 +380,20 @@ def list_in(holder: dict[str, Any], name: str) -> list[Any]:
 
 
 def grown(holder: dict[str, Any], name: str) -> list[Any]:
-    """The list under a name, made if there is none."""
+    """The list under a name, created if missing."""
     value = holder.get(name)
     if value is None:
         value = holder[name] = []
     if not isinstance(value, list):
-        raise Invalid(f"{name} is no list", hint=f"correct {name} in the file by hand")
+        raise Invalid(f"{name} is not a list", hint=f"correct {name} in the file by hand")
     return value
 
 
 def texts(values: Sequence[str], what: str) -> list[str]:
-    """The texts as a list; a single one counts as a list of one.
+    """The texts as a list; a single text counts as a list of one.
 
     Raises:
-        Invalid: one of them is no text.
+        Invalid: one of them is not text.
     """
     if isinstance(values, str):
         return [values]

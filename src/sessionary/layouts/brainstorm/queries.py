@@ -16,12 +16,12 @@ from sessionary.model import Problem
 
 
 class Found(NamedTuple):
-    """What a launch finds.
+    """The result of a launch.
 
     Attributes:
-        sessions: those that can be resumed, the one that changed last first; with a slug the session of that name,
-            whatever its status.
-        problems: files that nobody can read; they are in the way of a new session of that name.
+        sessions: those that can be resumed, the one that changed last first; with a slug the session of that
+        name, whatever its status.
+        problems: unreadable files; they block a new session of that name.
     """
 
     sessions: list[Row]
@@ -38,7 +38,7 @@ def find(files: SessionFiles, name: str) -> str:
         if found is None:
             raise NotFound(
                 f"there is no brainstorm session {name}",
-                hint="`sessionary brainstorm list` shows those that there are",
+                hint="`sessionary brainstorm list` lists all",
             )
         return found
 

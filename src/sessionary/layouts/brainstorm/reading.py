@@ -1,4 +1,4 @@
-"""One session file, read: the document in the present version, and all that is odd about it. Nothing here writes."""
+"""Read one session file: the document in the current version, and its problems. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.layouts.conflict_copies import copy_of, copy_problem, is_there, not_downloaded
 from sessionary.model import Problem, Severity, health
 
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # to open a pipe waits for its writer, which may never come
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer, possibly forever
 
 
 class Row(NamedTuple):
-    """What a list shows of a session. What the file does not say, or says wrongly, is None.
+    """A session in a list. Missing and invalid values are None.
 
     Attributes:
         slug: the name of the file without its suffix.
@@ -33,22 +33,22 @@ class Row(NamedTuple):
         id: as in the file.
         status: as in the file.
         phase: as in the file.
-        mode: as in the file; ``standard`` if it does not say.
+        mode: as in the file; ``standard`` if missing.
         persona: as in the file.
         ems: the score.
-        iteration: where the session stands.
-        ideas: how many there are.
-        iterations: how many entries of the history count.
-        answered: how many of them have an answer.
-        messages: how many messages it is as a conversation.
-        turns: how often a person answers in it, also in what was given up for a branch.
-        created: when it began (UTC).
-        updated: when it last changed (UTC); when it began if the file does not say.
+        iteration: the current iteration.
+        ideas: number of ideas.
+        iterations: number of history entries that are not superseded.
+        answered: number of those with an answer.
+        messages: number of messages as a conversation.
+        turns: number of user answers, superseded ones included.
+        created: the start (UTC).
+        updated: the last change (UTC); the start if missing.
         ems_line: the scores of its iterations in order.
         last_question: the last one asked.
         size: bytes of the file.
-        problems: all that is odd.
-        parent: the session that it comes from, if it gave way to another device's version of it.
+        problems: damage, and oddities.
+        parent: its origin, if it is the sibling of another device's version.
     """
 
     slug: str
@@ -75,17 +75,17 @@ class Row(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """False if nobody can go on with the session before its file is corrected."""
+        """False if the session cannot be resumed before its file is corrected."""
         return all(problem.severity < Severity.stops_resume for problem in self.problems)
 
     @property
     def health(self) -> str:
-        """The worst severity as a word, or ``ok``."""
+        """The worst severity as text, or ``ok``."""
         return health(list(self.problems))
 
 
 class Read(NamedTuple):
-    """A file as it was read: the value in it, and what came of that in the present version."""
+    """A file, as read: its value, and the same in the current version."""
 
     value: Any
     migrated: Migrated
@@ -93,18 +93,18 @@ class Read(NamedTuple):
 
 
 def parse(data: bytes, path: str, slug: str | None, *, strict: bool = False) -> Read:
-    """The document in the bytes of a file, checked but not refused.
+    """The document in the bytes of a file, with its faults collected but not refused.
 
     Raises:
-        Corrupt: it is no YAML that can be read.
-        SchemaError: it holds no map.
-        Unsupported: its version is not known here.
+        Corrupt: it is not readable YAML.
+        SchemaError: it is not a map.
+        Unsupported: its version is unknown.
     """
     value = load_yaml(data, path=path)
     if not isinstance(value, dict):
         raise SchemaError(
-            f"{path}: holds no session",
-            faults=["the file holds no map"],
+            f"{path}: contains no session",
+            faults=["the file is not a map"],
             operation="load",
             path=path,
             session=slug,
@@ -122,15 +122,15 @@ def parse(data: bytes, path: str, slug: str | None, *, strict: bool = False) -> 
             "old_version",
             ["format_version"],
             f"is {migrated.was}; read as {VERSION}",
-            "the next change stores it so, with a backup",
+            "the next change stores the new version, with a backup",
             Severity.note,
         )
     if migrated.healed:
         faults.add(
             "half_migrated",
             [],
-            "an earlier migration left the file half in the old form; it is read whole",
-            "the next change stores it so, with a backup",
+            "an earlier migration left the file incomplete; it is read correctly",
+            "the next change stores the new version, with a backup",
             Severity.cosmetic,
         )
     return Read(value, migrated, faults)
@@ -141,7 +141,7 @@ def brainstorm_of(data: bytes, path: str, slug: str) -> tuple[Brainstorm, Migrat
 
     Raises:
         Corrupt, Unsupported: as for `parse`.
-        SchemaError: who it is or where it stands is missing or wrong; holds all such faults.
+        SchemaError: its identity or position is missing or wrong; has all such faults.
     """
     read = parse(data, path, slug)
     read.faults.raise_any(Severity.stops_resume, operation="load", session=slug)
@@ -149,17 +149,17 @@ def brainstorm_of(data: bytes, path: str, slug: str) -> tuple[Brainstorm, Migrat
 
 
 def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
-    """What a session file holds, and its stat from before it was read.
+    """The content of a session file, and its stat from before it was read.
 
     Raises:
-        Corrupt: it is larger than any session; it was not read.
-        OSError: it is not there, is no file (a pipe of that name would never end), or cannot be read.
+        Corrupt: it is larger than any session, and was not read.
+        OSError: it does not exist, is not a regular file (a pipe would never end), or cannot be read.
     """
     fd = fs.open(path, READ | _AT_ONCE)
     try:
         found = fs.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", path)
+            raise OSError(errno.EINVAL, "not a regular file", path)
         if found.st_size > LIMITS.size:
             raise bad_yaml("too_large", f"{found.st_size:,} bytes, more than {LIMITS.size:,}", path)
         return read_all(fs, fd), found
@@ -168,11 +168,11 @@ def file_bytes(fs: Fs, path: str) -> tuple[bytes, os.stat_result]:
 
 
 def bytes_at(fs: Fs, path: str) -> bytes | None:
-    """What a session file holds; None if there is none.
+    """The content of a session file; None if it does not exist.
 
     Raises:
         Corrupt: as `file_bytes`.
-        StorageFailed: it is there and cannot be read.
+        StorageFailed: it exists and cannot be read.
     """
     try:
         return file_bytes(fs, path)[0]
@@ -183,23 +183,23 @@ def bytes_at(fs: Fs, path: str) -> bytes | None:
 
 
 def names(fs: Fs, folder: str) -> list[str]:
-    """The slugs of the session files in a folder, sorted; none if it is not there. Exact duplicates are left out.
+    """The slugs of the session files in a folder, sorted; none if it is missing. Exact duplicates are left out.
 
     Raises:
-        StorageFailed: it cannot be looked into.
+        StorageFailed: it cannot be read.
     """
     try:
         found = fs.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise storage_failed(error, "look into", folder) from error
+        raise storage_failed(error, "read", folder) from error
     files = {name for name in found if name.endswith(SUFFIX) and name[0] != "."}
     return sorted(name[: -len(SUFFIX)] for name in files if not _is_duplicate(fs, folder, name, files))
 
 
 def _is_duplicate(fs: Fs, folder: str, name: str, files: Collection[str]) -> bool:
-    """True for a synchroniser's copy of a session that is the same, byte for byte."""
+    """True for a synchroniser's copy of a session with the same bytes."""
     copy = copy_of(name, files, devices=False)
     if copy is None:
         return False
@@ -210,11 +210,11 @@ def _is_duplicate(fs: Fs, folder: str, name: str, files: Collection[str]) -> boo
 
 
 def not_here(fs: Fs, folder: str) -> Iterator[Problem]:
-    """Placeholders of sessions whose files are not on this device."""
+    """The problems for placeholders of sessions that are not on this device."""
     try:
         found = fs.listdir(folder)
     except OSError:
-        return  # who lists the sessions reports it
+        return  # reported by the listing of sessions
     for name in sorted(found):
         original = name[1:].removesuffix(".icloud")
         if original.endswith(SUFFIX) and name == placeholder_name(original) and original not in found:
@@ -222,7 +222,7 @@ def not_here(fs: Fs, folder: str) -> Iterator[Problem]:
 
 
 def rows(fs: Fs, folder: str) -> Iterator[Row]:
-    """What a list shows of every session in a folder, by name."""
+    """The list entry of every session in a folder, by name."""
     for slug in names(fs, folder):
         row = row_at(fs, f"{folder}/{slug}{SUFFIX}", slug)
         if row is not None:
@@ -230,7 +230,7 @@ def rows(fs: Fs, folder: str) -> Iterator[Row]:
 
 
 def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:
-    """What a list shows of the session in a file; None if it is gone."""
+    """The list entry of the session in a file; None if it is gone."""
     try:
         return row_of(file_bytes(fs, path)[0], path, slug, strict=strict, fs=fs)
     except FileNotFoundError:
@@ -242,7 +242,7 @@ def row_at(fs: Fs, path: str, slug: str, *, strict: bool = False) -> Row | None:
 
 
 def row_of(data: bytes, path: str, slug: str, *, strict: bool = False, fs: Fs = OS_FS) -> Row:
-    """What a list shows of a session, whatever is wrong with it."""
+    """The list entry of a session, whatever its damage."""
     original = _original(fs, path)
     try:
         read = parse(data, path, slug if original is None else original.removesuffix(SUFFIX), strict=strict)
@@ -282,14 +282,14 @@ def row_of(data: bytes, path: str, slug: str, *, strict: bool = False, fs: Fs = 
 
 
 def refusal(error: Corrupt | SchemaError | Unsupported | StorageFailed, path: str) -> Problem:
-    """What to tell of a file that cannot be read at all."""
+    """The problem for an unreadable file."""
     code = error.details.get("code", "unreadable")
     line = error.details.get("line")
     return Problem(code, Severity.stops_resume, path, line, None, error.message, error.hint)
 
 
 def _original(fs: Fs, path: str) -> str | None:
-    """The name of the session file of which the file at `path` is a synchroniser's copy; None if it is none."""
+    """The name of the session file of which the file at `path` is a synchroniser's copy; None if it is not one."""
     folder, name = os.path.split(path)
     copy = copy_of(name, devices=False)
     return copy.original if copy is not None and is_there(fs, f"{folder}/{copy.original}") else None
@@ -305,7 +305,7 @@ def _of_name(fs: Fs, path: str, slug: str, original: str | None) -> Iterator[Pro
             path,
             None,
             None,
-            f"{os.path.basename(path)} is no name of a session file",
+            f"{os.path.basename(path)} is not a valid name of a session file",
             "rename it to lower-case words with hyphens between",
         )
 

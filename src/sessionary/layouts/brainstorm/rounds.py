@@ -1,4 +1,4 @@
-"""What is noted beside the questions: techniques, party and panel rounds, ideas. Pure, as `moves`."""
+"""Records besides the questions: techniques, party and panel rounds, ideas. Pure, as `navigation`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN_CATEGORY = "unknown"
 
 
 def set_mode(session: Session, mode: str) -> None:
-    """Enter a mode, which leaves the other one. What was noted in that one stays."""
+    """Enter a mode, which leaves the other one. The records of that one stay."""
     session["mode"] = one_of(mode, MODES, "mode")
     for name in ("party", "panel"):
         session[f"{name}_active"] = mode == name
@@ -30,9 +30,9 @@ def technique(
     source: str,
     weak_axes: Sequence[str],
 ) -> None:
-    """Note that a technique was suggested, or that the one suggested in this iteration was applied."""
+    """Record that a technique was suggested, or that the one suggested in this iteration was applied."""
     if not is_slug(slug):
-        raise Invalid(f"{slug!r} is no technique", hint="give its slug, for example six-hats")
+        raise Invalid(f"{slug!r} is not a technique", hint="give its slug, for example six-hats")
     one_of(source, SOURCES, "source")
     weak = texts(weak_axes, "an axis")
     history = grown(session, "techniques_history")
@@ -65,7 +65,7 @@ def _is_open(note: Any, session: Session, slug: str) -> bool:
 
 
 def _count_random(session: Session, category: str) -> None:
-    """Keep the older record of random choices, by which the next one can be balanced."""
+    """Update the older record of random choices, which is used to balance the next one."""
     state = session.get("random_state")
     if not isinstance(state, dict):
         state = session["random_state"] = {}
@@ -86,7 +86,7 @@ def party_round(
     user_question: str,
     personas: Sequence[str] | None,
 ) -> int:
-    """Note a round of the party, entering its mode; returns its number."""
+    """Record a round of the party, entering its mode; return its number."""
     said = [_contribution(given, "persona", ("key_points", "references"), ()) for given in contributions]
     set_mode(session, "party")
     return _add_round(session, "party_history", {
@@ -108,7 +108,7 @@ def panel_round(
     tensions: Sequence[str],
     experts: Sequence[str] | None,
 ) -> int:
-    """Note a round of the panel, entering its mode; returns its number."""
+    """Record a round of the panel, entering its mode; return its number."""
     one_of(phase, PANEL_PHASES, "panel phase")
     said = [
         _contribution(given, "expert", ("references",), ("framework", "position")) for given in contributions
@@ -137,9 +137,9 @@ def _add_round(session: Session, name: str, content: dict[str, Any]) -> int:
 def _contribution(
     given: Mapping[str, Any], who: str, lists: Sequence[str], words: Sequence[str]
 ) -> dict[str, Any]:
-    """One contribution with its fields in the order of the format, and whatever else was given behind them."""
+    """One contribution with its fields in the order of the format, and other given fields after them."""
     if not isinstance(given.get(who), str) or not given[who]:
-        raise Invalid(f"a contribution names no {who}", hint=f"give each a text under {who!r}")
+        raise Invalid(f"a contribution without {who}", hint=f"give each a text under {who!r}")
     known: dict[str, Any] = {who: given[who]}
     known |= {name: _text(given.get(name, ""), name) for name in words}
     known |= {name: texts(given.get(name, ()), name) for name in lists}
@@ -159,9 +159,9 @@ def _text(value: Any, what: str) -> str:
 
 
 def add_idea(session: Session, content: str, score: int | None) -> int:
-    """Note an idea; returns its number."""
+    """Record an idea; return its number."""
     if not _text(content, "an idea").strip():
-        raise Invalid("the idea is empty", hint="give it a text")
+        raise Invalid("the idea is empty", hint="give a text")
     ideas = grown(session, "ideas")
     numbers = [idea["id"] for idea in ideas if isinstance(idea, dict) and type(idea.get("id")) is int]
     number: int = max([*numbers, 0]) + 1
@@ -173,10 +173,10 @@ def add_idea(session: Session, content: str, score: int | None) -> int:
 
 
 def score_idea(session: Session, number: int, score: int) -> None:
-    """Give an idea another score."""
+    """Set the score of an idea."""
     whole(score, 0, 10, "the score")
     for idea in grown(session, "ideas"):
         if isinstance(idea, dict) and idea.get("id") == number:
             idea["score"] = score
             return
-    raise NotFound(f"there is no idea {number}", details={"idea": number}, hint="`show` lists the ideas")
+    raise NotFound(f"no idea {number}", details={"idea": number}, hint="`show` lists the ideas")

@@ -26,7 +26,7 @@ from sessionary.layouts.brainstorm.reading import brainstorm_of, bytes_at, parse
 from sessionary.layouts.brainstorm.session import Brainstorm
 from sessionary.model import Severity
 
-_CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # kept in a file, refused from a call
+_CALLS_ONLY = frozenset({"strange_word", "odd_value"})  # accepted in a file, refused from a call
 
 
 def create(
@@ -94,7 +94,9 @@ def _save(files: SessionFiles, session: Brainstorm, slug: str, now: datetime) ->
     path = files.path(slug)
     data = bytes_at(files.fs, path)
     if data is None and session.stored is not None:
-        raise NotFound(f"session {slug} is gone", hint="it may be in the trash or the archive")
+        raise NotFound(
+            f"session {slug} does not exist any more", hint="it may be in the trash or the archive"
+        )
     before = None if data is None else parse(data, path, slug)
     after = faults_of(session.document, slug=slug, path=path, data=None, strict=False)
     known = set(before.faults.found) if before is not None else set()
@@ -107,7 +109,7 @@ def _save(files: SessionFiles, session: Brainstorm, slug: str, now: datetime) ->
         return False
     if data != session.stored:
         raise Conflict(
-            f"session {slug} has changed since it was read",
+            f"session {slug} was changed since it was read",
             hint="load it again and repeat the change",
         )
     if before is not None:

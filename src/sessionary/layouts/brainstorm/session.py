@@ -1,7 +1,7 @@
-"""One brainstorm session as it was read: the document with every key that anybody put there, and what it says.
+"""One brainstorm session, as read: the document with every foreign key, and typed access to it.
 
-The document is a plain dict and may be changed by whoever holds it; `BrainstormStore.save` stores it. The properties
-read it with the defaults of the format, so that a file that lacks a field need not be filled in to be used.
+The document is a plain dict and may be changed by the caller; `BrainstormStore.save` stores it. The
+properties apply the defaults of the format, so that missing fields need not be filled in.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sessionary.model import Problem
 
 @dataclass(slots=True, eq=False)
 class Brainstorm:
-    """A session file in the present version.
+    """A session in the current version.
 
     Attributes:
-        document: the whole of it: ``format_version`` and ``session``.
+        document: the whole document: ``format_version`` and ``session``.
         path: its file; empty if it has none yet.
-        problems: what is odd about it, and what an operation has to say of it.
+        problems: oddities, and notes of an operation.
         stored: the bytes from which it was read; None if it has no file yet.
     """
 
@@ -43,7 +43,7 @@ class Brainstorm:
 
     @property
     def id(self) -> str:
-        """Slug and day of the beginning."""
+        """Slug and date of the start."""
         return self._text("id")
 
     @property
@@ -63,12 +63,12 @@ class Brainstorm:
 
     @property
     def mode(self) -> str:
-        """``standard``, ``party`` or ``panel``; where the flags say otherwise, this counts."""
+        """``standard``, ``party`` or ``panel``; if the flags differ, this is used."""
         return self._text("mode", MODES[0])
 
     @property
     def persona(self) -> str:
-        """Who leads the session."""
+        """The facilitator."""
         return self._text("persona", PERSONAS[0])
 
     @property
@@ -79,23 +79,23 @@ class Brainstorm:
 
     @property
     def iteration(self) -> int:
-        """Where the session stands, from 1."""
+        """The current iteration, from 1."""
         value: int = self.session["iteration"]
         return value
 
     @property
     def tip(self) -> int:
-        """The last iteration that there is; the session stands before it after a step back."""
+        """The last iteration; after a step back the session is before it."""
         return navigation.tip(self.session)
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The entries that count, by iteration; those given up for a branch are left out."""
+        """The entries that are not superseded by a branch, by iteration."""
         return [entry for _, entry in sorted(navigation.live(self.session).items())]
 
     @property
     def superseded(self) -> list[dict[str, Any]]:
-        """The entries that were given up for a branch, in the order of the file."""
+        """The superseded entries, in the order of the file."""
         counted = {id(entry) for entry in navigation.live(self.session).values()}
         history = navigation.list_in(self.session, "history")
         return [entry for entry in history if isinstance(entry, dict) and id(entry) not in counted]
@@ -107,7 +107,7 @@ class Brainstorm:
 
     @property
     def weak_axes(self) -> list[str]:
-        """The axes of the score below 50; none if the session does not say its axes."""
+        """The axes of the score below 50; none if the session has no axes."""
         axes = self.session.get("ems_axes")
         known = axes if isinstance(axes, dict) else {}
         return [name for name in AXES if is_whole(known.get(name), 0, WEAK - 1)]
@@ -119,7 +119,7 @@ class Brainstorm:
 
     @property
     def questions(self) -> list[str]:
-        """The questions of the iteration at which the session stands."""
+        """The questions of the current iteration."""
         entry = navigation.live(self.session).get(self.iteration, {})
         return [str(question) for question in navigation.list_in(entry, "questions")]
 

@@ -28,11 +28,11 @@ from sessionary.model import Problem
 class BrainstormStore:
     """The brainstorm sessions below `<root>/.project-memory/brainstorm-sessions/`.
 
-    Reading takes no lock and writes nothing, but for `load`, which stores a migration.
+    Reading takes no lock and writes nothing, except that `load` stores a migration.
 
     Args:
-        root: the folder of the project; made with the first session.
-        timeout: seconds to wait for a session that somebody else is changing.
+        root: the project folder; created with the first session.
+        timeout: seconds to wait for a session that another process is changing.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> None:
@@ -41,45 +41,45 @@ class BrainstormStore:
 
     @classmethod
     def with_fs(cls, fs: Fs, root: str | os.PathLike[str], *, timeout: float = TIMEOUT) -> Self:
-        """The store over another file system; for tests and proofs."""
+        """The store over another file system, for tests."""
         store = cls(root)
         store._files = SessionFiles(store.folder, fs, timeout)
         return store
 
     def path(self, slug: str) -> str:
-        """The file of a session, whether it is there or not. Raises InvalidId."""
+        """The path of a session file, existing or not. Raises InvalidId."""
         return self._files.path(slug)
 
     # -- reading
 
     def find(self, name: str) -> str:
-        """The slug of the session that a name means: its slug or the beginning of that in any case, or ``latest``.
+        """Return the slug of the session that a name means: a slug or its beginning in any case, or ``latest``.
 
-        A whole slug wins. ``latest`` is the session that changed last; a slug that is so called wins.
+        A whole slug wins. ``latest`` is the session that changed last; a session with that slug wins.
 
         Raises:
             NotFound: there is none.
-            AmbiguousId: several begin so.
+            AmbiguousId: several match.
         """
         return queries.find(self._files, name)
 
     def detect(self, slug: str | None = None) -> Found:
-        """What there is to resume at a launch. Reads only.
+        """The sessions that can be resumed. Reads only.
 
         Args:
-            slug: the session that was asked for; None for all that are in progress.
+            slug: the requested session; None for all that are in progress.
         """
         return queries.detect(self._files, slug)
 
     def validate(self, slug: str | None = None, *, strict: bool = False) -> list[Problem]:
-        """All that is wrong or odd with a session, or with all of them, at once. Reads only.
+        """All problems of a session, or of all of them. Reads only.
 
         Args:
             slug: the session; None for all.
-            strict: whether all that the format calls required must be there, and every value within its list.
+            strict: require all mandatory fields, and only known values.
 
         Raises:
-            NotFound: there is no session of that name.
+            NotFound: no session has that name.
         """
         return queries.validate(self._files, slug, strict=strict)
 
@@ -100,28 +100,28 @@ class BrainstormStore:
         new: bool = False,
         now: datetime | None = None,
     ) -> Brainstorm:
-        """Begin a session at iteration 1.
+        """Start a session at iteration 1.
 
-        Durability: when this returns, the session survives a power cut. With `new` the session that had the name is
-        in `archive/` before its file is replaced, at every moment in one place at least.
+        Durability: when this returns, the session survives a power cut. With `new` the session that had the
+        name is in `archive/` before its file is replaced, so it always exists in at least one place.
 
         Args:
             slug: its name: lower-case words with hyphens between.
-            questions: the first ones.
-            last_question: the one to be answered next; by default the last of them.
-            persona: who leads it.
+            questions: the first questions.
+            last_question: the next one to answer; by default the last of them.
+            persona: the facilitator.
             mode: ``standard``, ``party`` or ``panel``.
-            phase: where it begins.
-            ems: its score, 0 to 100.
+            phase: the initial phase.
+            ems: the initial score, 0 to 100.
             axes: the five axes of the score; the score is then their weighted mean.
-            progressive: whether to keep note of the phases that are done.
-            new: whether a session of that name is archived (and abandoned, if it was in progress).
+            progressive: record the phases that are done.
+            new: archive an existing session of that name (and abandon it, if it is in progress).
             now: the time.
 
         Raises:
-            AlreadyExists: a session of that name is there; ``details`` says its status.
+            AlreadyExists: a session of that name exists; ``details`` has its status.
             Invalid: a value that the format does not allow.
-            Corrupt, Unsupported: the file in the way cannot be read; it was left as it is.
+            Corrupt, Unsupported: the existing file cannot be read; it is unchanged.
         """
         return saving.create(
             self._files,
@@ -139,33 +139,33 @@ class BrainstormStore:
         )
 
     def load(self, slug: str, *, store_migration: bool = True) -> Brainstorm:
-        """The session of that name, for work: an older file is stored in the present version.
+        """Return the session of that name; an older file is stored in the current version.
 
-        Durability: with a migration to store, the old bytes are kept under `<slug>.yaml.bak` and flushed before the
-        file is replaced; without one nothing is written.
+        Durability: with a migration to store, the old bytes are kept under `<slug>.yaml.bak` and flushed
+        before the file is replaced; without one nothing is written.
 
         Args:
             slug: the name of the session.
-            store_migration: False reads only.
+            store_migration: False only reads.
 
         Raises:
-            NotFound: there is none.
-            Corrupt: the file is no YAML that can be read; it was left as it is.
-            SchemaError: who the session is or where it stands is missing or wrong.
-            Unsupported: its version is not known here; the file was left as it is.
+            NotFound: it does not exist.
+            Corrupt: the file is not readable YAML; it is unchanged.
+            SchemaError: its identity or position is missing or wrong.
+            Unsupported: its version is unknown; the file is unchanged.
         """
         return saving.load(self._files, slug, store_migration=store_migration)
 
     def save(self, session: Brainstorm, *, now: datetime | None = None) -> bool:
-        """Store a session whose document was changed; True if there was something to store.
+        """Store a session whose document was changed; True if there was a difference.
 
-        Durability: when this returns, the file survives a power cut; until then the old one does. Comments and keys
-        that others put there stay. A document that says what the file says already writes nothing.
+        Durability: when this returns, the file survives a power cut; until then the old one does. Comments
+        and foreign keys are kept. A document equal to that in the file writes nothing.
 
         Raises:
-            SchemaError: the document breaks the format; all faults are named, and nothing was written.
+            SchemaError: the document breaks the format; all faults are listed, and nothing was written.
             Conflict: the file has changed since the session was read; nothing was written.
-            TransitionError: a finished session was to be opened again.
+            TransitionError: a finished session would be reopened.
         """
         return saving.save(self._files, session, now=now)
 
@@ -184,24 +184,24 @@ class BrainstormStore:
         duration: int | None = None,
         now: datetime | None = None,
     ) -> Brainstorm:
-        """Record answers to the questions of the current iteration; after a step back this begins a branch.
+        """Record answers to the questions of the current iteration; after a step back this starts a branch.
 
-        Durability: when this returns, the answers survive a power cut; no answer that was stored is ever dropped.
+        Durability: when this returns, the answers survive a power cut; a stored answer is never dropped.
 
         Args:
             slug: the session.
-            responses: texts, added to those that the iteration has.
-            ems: the score as it is now.
+            responses: texts, appended to those of the iteration.
+            ems: the current score.
             axes: its five axes.
-            phase: the phase as it is now.
-            persona: who leads the session from now on.
-            mode: how it is led from now on; a mode leaves the other ones.
-            duration: minutes that these answers took.
+            phase: the current phase.
+            persona: facilitator from now on.
+            mode: facilitation mode from now on; setting one leaves the others.
+            duration: minutes spent on these answers.
             now: the time.
 
         Raises:
             TransitionError: the session is finished.
-            Invalid: there is no answer, or a value that the format does not allow.
+            Invalid: no answer, or a value that the format does not allow.
         """
         return iterations.answer(
             self._files,
@@ -229,23 +229,23 @@ class BrainstormStore:
         last_question: str | None = None,
         now: datetime | None = None,
     ) -> Jump:
-        """Go on to the next iteration: after a step back to the one that is stored, else to a new one.
+        """Go to the next iteration: after a step back the stored one, else a new one.
 
         Durability: as `answer`.
 
         Args:
             slug: the session.
-            questions: those of the new iteration.
-            ems: the score with which it begins.
+            questions: the questions of the new iteration.
+            ems: its initial score.
             axes: its five axes.
-            phase: the phase in which it begins.
-            persona: who leads the session from now on.
-            mode: how it is led from now on; a mode leaves the other ones.
-            last_question: the one to be answered next; by default the last of them.
+            phase: its initial phase.
+            persona: facilitator from now on.
+            mode: facilitation mode from now on; setting one leaves the others.
+            last_question: the next one to answer; by default the last of them.
             now: the time.
 
         Raises:
-            TransitionError: the session is finished, or something new was given after a step back.
+            TransitionError: the session is finished, or new values were given after a step back.
         """
         return iterations.go_on(
             self._files,
@@ -261,9 +261,9 @@ class BrainstormStore:
         )
 
     def checkpoint(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Store the time that was worked since the last change. Every other call stores what it does, with the time.
+        """Store the time worked since the last change. Every other call does that too.
 
-        Durability: as `answer`. Where nothing was worked, nothing is written.
+        Durability: as `answer`. Without work, nothing is written.
 
         Raises:
             TransitionError: the session is finished.
@@ -271,13 +271,13 @@ class BrainstormStore:
         return iterations.checkpoint(self._files, slug, now=now)
 
     def back(self, slug: str, n: int = 1, *, now: datetime | None = None) -> Jump:
-        """Go back some iterations: score, phase and question are those of then; all else stays, answers included.
+        """Go back some iterations: score, phase and question are those of that iteration; everything else stays.
 
         Durability: as `answer`.
 
         Raises:
-            Invalid: `n` is not from 1 to 5, or leads before iteration 1; ``details`` says how far it may be.
-            NotFound: the history has no entry of that iteration.
+            Invalid: `n` is not from 1 to 5, or leads before iteration 1; ``details`` has the maximum.
+            NotFound: the history lacks that iteration.
             TransitionError: the session is finished.
         """
         return iterations.back(self._files, slug, n, now=now)
@@ -294,7 +294,7 @@ class BrainstormStore:
         transition_summary: Mapping[str, Any] | None = None,
         now: datetime | None = None,
     ) -> Brainstorm:
-        """Set what is given of score, phase, persona and mode; a mode leaves the other ones.
+        """Set any of score, phase, persona and mode; setting a mode leaves the others.
 
         Durability: as `answer`.
 
@@ -303,9 +303,9 @@ class BrainstormStore:
             ems: the score, 0 to 100.
             axes: its five axes.
             phase: the phase.
-            persona: who leads the session.
+            persona: the facilitator.
             mode: ``standard``, ``party`` or ``panel``.
-            transition_summary: what there is at the middle of a progressive session; any map.
+            transition_summary: the mid-session summary of a progressive session; any map.
             now: the time.
 
         Raises:
@@ -338,7 +338,7 @@ class BrainstormStore:
         weak_axes: Sequence[str] = (),
         now: datetime | None = None,
     ) -> Brainstorm:
-        """Note that a technique was suggested; with `applied`, that it (or the suggestion before) was applied.
+        """Record that a technique was suggested; with `applied`, that it (or an earlier suggestion) was applied.
 
         Durability: as `answer`.
         """
@@ -364,17 +364,17 @@ class BrainstormStore:
         personas: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> int:
-        """Note a round of the party, entering its mode; returns its number.
+        """Record a round of the party, entering its mode; return its number.
 
         Durability: as `answer`.
 
         Args:
             slug: the session.
-            topic: what was discussed.
-            contributions: each with ``persona`` and, as wanted, ``key_points`` and ``references``.
-            synthesis: what came of it.
-            user_question: what is put to the user.
-            personas: who took part; by default those who contributed.
+            topic: the topic.
+            contributions: each with ``persona`` and optionally ``key_points`` and ``references``.
+            synthesis: the synthesis.
+            user_question: a question to the user.
+            personas: the participants; by default those who contributed.
             now: the time.
         """
         note = partial(
@@ -399,18 +399,18 @@ class BrainstormStore:
         experts: Sequence[str] | None = None,
         now: datetime | None = None,
     ) -> int:
-        """Note a round of the panel, entering its mode; returns its number.
+        """Record a round of the panel, entering its mode; return its number.
 
         Durability: as `answer`.
 
         Args:
             slug: the session.
-            topic: what was analysed.
-            contributions: each with ``expert`` and, as wanted, ``framework``, ``position`` and ``references``.
+            topic: the topic.
+            contributions: each with ``expert`` and optionally ``framework``, ``position`` and ``references``.
             phase: ``discussion``, ``debate`` or ``socratic``.
             convergent: points of agreement.
             tensions: points of tension.
-            experts: who took part; by default those who contributed.
+            experts: the participants; by default those who contributed.
             now: the time.
         """
         note = partial(
@@ -425,26 +425,26 @@ class BrainstormStore:
         return self._files.note(slug, "panel", note, now)[1]
 
     def idea(self, slug: str, content: str, *, score: int | None = None, now: datetime | None = None) -> int:
-        """Note an idea with its score, 0 to 10; returns its number.
+        """Record an idea with its score, 0 to 10; return its number.
 
         Durability: as `answer`.
         """
         return self._files.note(slug, "idea", partial(rounds.add_idea, content=content, score=score), now)[1]
 
     def score_idea(self, slug: str, number: int, score: int, *, now: datetime | None = None) -> Brainstorm:
-        """Give an idea another score, 0 to 10.
+        """Set the score of an idea, 0 to 10.
 
         Durability: as `answer`.
 
         Raises:
-            NotFound: there is no idea of that number.
+            NotFound: no idea with that number.
         """
         return self._files.note(slug, "idea", partial(rounds.score_idea, number=number, score=score), now)[0]
 
     # -- how a session ends and comes back
 
     def finish(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Complete a session; once completed, again is no change. A score below 60 is told in `problems`.
+        """Complete a session; a completed one is unchanged. A score below 60 is reported in `problems`.
 
         Durability: as `answer`.
 
@@ -454,7 +454,7 @@ class BrainstormStore:
         return lifecycle.finish(self._files, slug, now=now)
 
     def abandon(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Give a session up; once given up, again is no change.
+        """Abandon a session; an abandoned one is unchanged.
 
         Durability: as `answer`.
 
@@ -464,30 +464,30 @@ class BrainstormStore:
         return lifecycle.abandon(self._files, slug, now=now)
 
     def reopen(self, slug: str, *, now: datetime | None = None) -> Brainstorm:
-        """Make a session that was completed or abandoned one in progress; one in progress is not changed.
+        """Reopen a completed or abandoned session; one in progress is unchanged.
 
         Durability: as `answer`.
 
         Raises:
-            TransitionError: its status is none of the format's.
+            TransitionError: its status is unknown.
         """
         return lifecycle.reopen(self._files, slug, now=now)
 
     def restore(self, slug: str) -> str:
-        """Bring the session of that name that was trashed last back; returns its path.
+        """Restore the session of that name that was trashed last; return its path.
 
         Durability: the move survives a power cut when this returns.
 
         Raises:
-            NotFound: the trash has none.
-            AlreadyExists: another session has the name by now.
+            NotFound: it is not in the trash.
+            AlreadyExists: another session now has the name.
         """
         return lifecycle.restore(self._files, slug)
 
     def find_ended(self, name: str, *, archived: bool = False) -> str:
-        """What a name means in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
+        """Resolve a name in the trash, or in the archive: a slug or an id, the beginning of one, or ``latest``.
 
-        What names none is returned as it is: `restore` and `restore_archived` report that.
+        A name without a match is returned unchanged: `restore` and `restore_archived` report it.
 
         Raises:
             AmbiguousId: several begin so.
@@ -495,29 +495,29 @@ class BrainstormStore:
         return lifecycle.find_ended(self._files, name, in_archive=archived)
 
     def archived(self) -> list[Row]:
-        """The sessions in `archive/`, by the names of their files; broken ones too. Reads only."""
+        """The sessions in `archive/`, by file name; damaged ones too. Reads only."""
         return lifecycle.archived(self._files)
 
     def restore_archived(self, name: str, *, replace: bool = False, now: datetime | None = None) -> str:
-        """Bring a session back from `archive/`, with the status that it has there; returns its path.
+        """Restore a session from `archive/`, with its archived status; return its path.
 
-        Durability: when this returns, the session has its place and survives a power cut. Until then it is in the
-        archive, or in both places. With `replace` the session that has its name is in the archive before.
+        Durability: when this returns, the session is in place and survives a power cut. Until then it is in
+        the archive, or in both places. With `replace` the session that has its name is archived first.
 
         Args:
-            name: the name of the file in the archive, without its suffix: the id; or a slug, which means the newest.
-            replace: whether a session that has its name now is archived, and abandoned if it is in progress.
+            name: the name of the file in the archive, without its suffix: the id; or a slug, for the newest.
+            replace: archive the session that has its name now, and abandon it if it is in progress.
             now: the time.
 
         Raises:
-            NotFound: the archive has none.
-            AlreadyExists: a session has its name, and `replace` was not said.
+            NotFound: it is not in the archive.
+            AlreadyExists: a session has its name, and `replace` is False.
             Corrupt, SchemaError, Unsupported: the session that has its name cannot be read, so it is not archived.
         """
         return lifecycle.restore_archived(self._files, name, replace=replace, now=now)
 
     def trashed(self) -> list[str]:
-        """The slugs of the sessions in the trash, the one that was trashed last first."""
+        """The slugs of the sessions in the trash, the most recently trashed first."""
         return trash.trashed(self._files.fs, self.folder)
 
     # -- maintenance
@@ -525,12 +525,12 @@ class BrainstormStore:
     def launch(
         self, slug: str | None = None, *, days: int = DAYS_KEPT, now: datetime | None = None
     ) -> tuple[Found, list[Cleaned]]:
-        """What a launch does first: clean up what is old, then look what there is to resume.
+        """Launch: clean up old sessions, then return the ones that can be resumed.
 
         Durability: as `cleanup`.
 
         Args:
-            slug: the session that was asked for, which is not cleaned up; None for all that are in progress.
+            slug: the requested session, which is not cleaned up; None for all that are in progress.
             days: as for `cleanup`.
             now: the time.
         """
@@ -547,31 +547,31 @@ class BrainstormStore:
         dry_run: bool = False,
         erase: bool = False,
     ) -> list[Cleaned]:
-        """Move sessions that are over, and have not changed for more than so many days, to `.trash/`.
+        """Move sessions that have ended, and have not changed for more than this many days, to `.trash/`.
 
-        Durability: each move survives a power cut when this returns; until then the file is in one of the two places.
-        What is in progress, unreadable, of an unknown version or of unknown age stays where it is. Other devices keep
-        what was cleaned up here, and a pull brings it back only if another device has gone on with it.
+        Durability: each move survives a power cut when this returns; until then the file is in one of the two
+        places. Sessions in progress, unreadable, or of unknown version or age stay. Other devices keep what
+        was cleaned up here, and a pull restores it only if another device has continued it.
 
         Args:
-            days: how many, of 24 hours each.
+            days: number of days of 24 hours.
             now: the time.
-            dry_run: only tell what would be moved.
-            erase: delete them for good instead.
+            dry_run: only return what would be moved.
+            erase: delete them permanently instead.
         """
         return maintenance.clean_up(self._files, days, now or datetime.now(UTC), dry_run=dry_run, erase=erase)
 
     def migrate(self, slug: str | None = None, *, dry_run: bool = False) -> list[MigratedFile]:
-        """Store older files in the present version, with backups; those that have it already are left out.
+        """Store older files in the current version, with backups; current ones are left out.
 
-        Durability: as `load`, for each.
+        Durability: as `load`, for each file.
 
         Args:
             slug: the session; None for all.
-            dry_run: only tell what would be migrated.
+            dry_run: only return what would be migrated.
 
         Raises:
-            NotFound: there is no session of that name.
+            NotFound: no session has that name.
         """
         if slug is None:
             return maintenance.migrate_all(self._files, dry_run=dry_run)
@@ -580,7 +580,7 @@ class BrainstormStore:
         done = maintenance.migrate_one(self._files, slug, dry_run=dry_run)
         return [] if done is None else [done]
 
-    # Last, because below this name `list` is no longer the type.
+    # Last, because after this definition `list` is no longer the type.
     def list(self) -> Iterator[Row]:
-        """Every session with score, phase and what is odd about it, by name; broken ones too. Reads only."""
+        """Every session with score, phase and problems, by name; damaged ones too. Reads only."""
         return rows(self._files.fs, self.folder)

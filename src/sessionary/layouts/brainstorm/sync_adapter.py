@@ -1,6 +1,6 @@
-"""Brainstorm sessions that come from another machine. Two versions of one are two sessions: both are kept.
+"""Brainstorm sessions from another machine. Two versions of one become two sessions: both are kept.
 
-A session is one file, under whatever name: what is carried of it is called `session.yaml`.
+A session is one file; on the remote it is named `session.yaml`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIMEOUT: Final = 30.0
 
 
 class BrainstormSyncLayout(BrainstormLayout):
-    """The brainstorm sessions of one project, for whoever carries sessions between machines."""
+    """The brainstorm sessions of one project, for synchronisation."""
 
     def project(self) -> str | None:
         return self._ref(f"{self._folder}/any{SUFFIX}").project
@@ -37,7 +37,7 @@ class BrainstormSyncLayout(BrainstormLayout):
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         if project != self.project():
             raise Invalid(
-                f"the sessions here belong to {self.project()}, not to {project}", session=session_id
+                f"the local sessions belong to {self.project()}, not to {project}", session=session_id
             )
         return self._ref(f"{self._folder}/{check_slug(session_id)}{SUFFIX}")
 
@@ -93,7 +93,7 @@ class BrainstormSyncLayout(BrainstormLayout):
         try:
             document = parse(data, ref.folder, ref.session_id).migrated.document
         except (Corrupt, SchemaError, Unsupported):
-            return  # what cannot be read stays as it is
+            return  # an unreadable file stays unchanged
         session = document.get("session")
         if not isinstance(session, dict) or session.get("slug") == ref.session_id:
             return

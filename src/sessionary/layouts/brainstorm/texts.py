@@ -1,8 +1,8 @@
-"""What a launch, a save, a step and the state of a session show to a person, in English and in French.
+"""The texts of a launch, a save, a step and the state of a session, in English and in French.
 
-The French words are those of the format, whose prompts are French while its keys are English; they are written without
-accents there, and so here. A language is a table: one more is one more table. The keys of the tables are the same, so
-that no screen is in two languages.
+The French texts are those of the format, whose prompts are French while its keys are English; they are
+written without accents there, and so here. A language is a table, and all tables have the same keys, so that
+a screen is in one language.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ _WORDS: Final[dict[str, dict[str, str]]] = {
         "minutes": "{minutes} min",
         "next": "next",
         "suggests": "{phase} (the score suggests {suggested})",
-        "led": "{mode}, led by {persona}",
+        "led": "{mode}, facilitated by {persona}",
         "of": "{iteration} of {tip}",
-        "archived": "{id} is in archive/ now",
+        "archived": "{id} is now in archive/",
         "also": "also in progress: {slugs}",
-        "cleaned": "{slug} is old and in .trash/ now",
+        "cleaned": "{slug} is old and was moved to .trash/",
         "not_cleaned": "{slug} could not be cleaned up",
-        "notes": "{count} remarks on the file: {command}",
+        "notes": "{count} notes on the file: {command}",
         "low_score": "finished with a score of {ems}, below {least}",
         "is_open": "session {slug} is in progress",
-        "open_hint": "--resume goes on with it, --new moves it to archive/ and begins anew",
+        "open_hint": "--resume continues it, --new moves it to archive/ and starts a new one",
         "answer": "Answer",
         "undo": "undo",
         "go_forward": "forward",
@@ -109,7 +109,7 @@ _WORDS: Final[dict[str, dict[str, str]]] = {
         "go_forward": "avancer",
     },
 }
-# Seconds, one, many. A month is thirty days here: what is older than weeks is told roughly.
+# Seconds, one, many. A month has thirty days here: times beyond weeks are approximate.
 _UNITS: Final[dict[str, tuple[tuple[int, str, str], ...]]] = {
     "en": (
         (365 * 86400, "year", "years"),
@@ -132,15 +132,15 @@ def words(lang: str) -> dict[str, str]:
     """The table of a language.
 
     Raises:
-        Invalid: there is none.
+        Invalid: the language is unknown.
     """
     if lang not in _WORDS:
-        raise Invalid(f"there are no messages in {lang!r}", hint=f"use one of: {', '.join(LANGUAGES)}")
+        raise Invalid(f"no messages in language {lang!r}", hint=f"use one of: {', '.join(LANGUAGES)}")
     return _WORDS[lang]
 
 
 def say(lang: str, name: str, **values: object) -> str:
-    """A sentence of a language, with its values."""
+    """A text in a language, with its values."""
     return words(lang)[name].format(**values)
 
 
@@ -150,7 +150,7 @@ def saved(path: str, lang: str = "en") -> str:
 
 
 def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -> str:
-    """What an explicit save shows: the file, where the session stands, and the command that resumes it."""
+    """The output of an explicit save: the file, the state of the session, and the command that resumes it."""
     table = words(lang)
     return "\n".join([
         table["saved"].format(path=path),
@@ -162,7 +162,7 @@ def checkpoint(session: Brainstorm, path: str, command: str, lang: str = "en") -
 
 
 def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
-    """How long ago that was, in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
+    """How long ago a time was, in the largest unit that fits: ``2 hours ago``, ``il y a 2 heures``."""
     table = words(lang)
     if then is None:
         return table["unknown"]
@@ -177,7 +177,7 @@ def ago(then: datetime | None, now: datetime, lang: str = "en") -> str:
 
 
 def launch_prompt(row: Row, now: datetime, lang: str = "en", *, choices: bool = True) -> str:
-    """What a launch shows of a session that can be resumed, with its two choices if somebody can be asked."""
+    """The output of a launch for a session that can be resumed, with its two choices if there is a terminal."""
     table = words(lang)
     return "\n".join([
         RULE,
@@ -190,7 +190,7 @@ def launch_prompt(row: Row, now: datetime, lang: str = "en", *, choices: bool = 
 
 
 def jump_summary(jump: Jump, lang: str = "en") -> str:
-    """What a step back (or forward) has changed, and the questions that are open again."""
+    """The effect of a step back (or forward), and the questions that are open again."""
     table = words(lang)
     count = abs(jump.steps)
     lines = [

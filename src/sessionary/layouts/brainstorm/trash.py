@@ -1,7 +1,7 @@
-"""What becomes of a session file that has to make room: backup, archive, trash.
+"""Move session files away: backup, archive, trash.
 
-Each of them lies beside the sessions, on the same file system and in a place where no list looks. A name that is taken
-is never used again; the next one is. All of this is done under the lock of the session.
+Each of them is beside the sessions, on the same file system and hidden from lists. A name is never used
+twice; the next free one is taken. All of this happens under the lock of the session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARCHIVED = re.compile(r"(.+?)-\d{4}-\d\d-\d\d(?:-\d+)?")
 
 
 def keep_backup(fs: Fs, path: str, data: bytes) -> str:
-    """Keep the bytes of a file beside it before a migration changes it; returns the name.
+    """Keep the bytes of a file beside it before a migration changes it; return the name.
 
     Durability: the backup survives a power cut when this returns.
     """
@@ -40,12 +40,12 @@ def keep_backup(fs: Fs, path: str, data: bytes) -> str:
 
 
 def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
-    """Store a session that another one is about to replace under `archive/`; returns the path. Durable on return."""
+    """Store a session that is about to be replaced under `archive/`; return the path. Durable on return."""
     where = os.path.join(folder, ARCHIVE)
     make_folder(fs, where)
     for path in _numbered(os.path.join(where, name), SUFFIX):
         if read_bytes(fs, path) == data:
-            return path  # an earlier attempt got as far as this
+            return path  # an earlier attempt was interrupted after this step
         try:
             atomic.create(path, data, fs=fs)
         except AlreadyExists:
@@ -55,13 +55,13 @@ def archive(fs: Fs, folder: str, name: str, data: bytes) -> str:
 
 
 def slug_of(name: str) -> str:
-    """The slug of the session in a file of the archive, which is called by its id; `-2` and up follow a taken one."""
+    """The slug of the session in a file of the archive, named by its id; `-2` and up mark repeated ids."""
     found = _ARCHIVED.fullmatch(name)
     return found[1] if found else name
 
 
 def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
-    """Move a session file, and its backup, to the trash; with `erase` delete them there. Returns where it went."""
+    """Move a session file, and its backup, to the trash; with `erase` delete them there. Return the new path."""
     folder, name = os.path.split(path)
     place = _free_place(fs, folder, name, now)
     target = os.path.join(place, name)
@@ -69,7 +69,7 @@ def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
     if stat_or_none(fs, f"{path}{BACKUP}") is not None:
         atomic.move_folder(f"{path}{BACKUP}", f"{target}{BACKUP}", fs=fs)
     if erase:
-        # Moved first: a crash in the middle leaves whole files in the trash.
+        # Moved first: a crash in the middle leaves complete files in the trash.
         for left in (target, f"{target}{BACKUP}"):
             if stat_or_none(fs, left) is not None:
                 atomic.erase_tree(left, fs=fs)
@@ -78,11 +78,11 @@ def discard(fs: Fs, path: str, now: datetime, *, erase: bool) -> str:
 
 
 def bring_back(fs: Fs, folder: str, slug: str) -> str:
-    """Move the session of that name that was trashed last back to its place; returns the path.
+    """Restore the session of that name that was trashed last; return the path.
 
     Raises:
-        NotFound: the trash has none.
-        AlreadyExists: another session has the name by now.
+        NotFound: it is not in the trash.
+        AlreadyExists: another session now has the name.
     """
     path = os.path.join(folder, f"{slug}{SUFFIX}")
     source = newest_in_trash(fs, folder, slug)
@@ -99,7 +99,7 @@ def bring_back(fs: Fs, folder: str, slug: str) -> str:
 
 
 def trashed(fs: Fs, folder: str) -> list[str]:
-    """The slugs of the sessions in the trash, the one that was trashed last first."""
+    """The slugs of the sessions in the trash, the most recently trashed first."""
     trash = os.path.join(folder, TRASH)
     found = (
         name.removesuffix(SUFFIX)
@@ -111,10 +111,10 @@ def trashed(fs: Fs, folder: str) -> list[str]:
 
 
 def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
-    """Where the session of that name that was trashed last lies.
+    """The path of the session of that name that was trashed last.
 
     Raises:
-        NotFound: the trash has none.
+        NotFound: it is not in the trash.
     """
     trash = os.path.join(folder, TRASH)
     for time in sorted(_listed(fs, trash), reverse=True):
@@ -125,7 +125,7 @@ def newest_in_trash(fs: Fs, folder: str, slug: str) -> str:
         f"session {slug} is not in the trash",
         path=trash,
         session=slug,
-        hint="`sessionary brainstorm list` and `list --archived` show the other places where it may be",
+        hint="see also `sessionary brainstorm list` and `list --archived`",
     )
 
 
@@ -155,4 +155,4 @@ def _remove_empty(fs: Fs, folder: str) -> None:
     try:
         fs.rmdir(folder)
     except OSError:
-        pass  # another session went there in the same moment
+        pass  # another session was moved there at the same time

@@ -1,4 +1,4 @@
-"""The maestro layout: work sessions (session.json) and the breadcrumbs that are left in them."""
+"""The maestro layout: work sessions (session.json) and their breadcrumbs."""
 
 from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
 from sessionary.layouts.maestro.compat_api import (

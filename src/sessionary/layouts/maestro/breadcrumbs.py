@@ -1,11 +1,11 @@
-"""Breadcrumb files: write one that no other can overwrite, read one whatever is in it, list those of a session.
+"""Breadcrumb files: write one without overwriting another, read one tolerantly, list those of a session.
 
-A breadcrumb is a file that is made once and never changed. It is whole before it gets its name, and naming it fails
-if the name is taken; then the breadcrumb moves on by a microsecond, in name and field. So no sender needs a lock, and
-none can displace another's message.
+A breadcrumb is a file that is created once and never changed. It is complete before it gets its name, and
+naming it fails if the name is taken; the breadcrumb is then renamed to the next microsecond, in name and
+field. So no sender needs a lock, and none can overwrite the message of another.
 
-A file that cannot be parsed may be one that a sender of another language is still writing: for five seconds it
-counts as not yet written, afterwards as damaged.
+A file that cannot be parsed may be one that a sender in another language is still writing: for five seconds
+it counts as incomplete, afterwards as damaged.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, pars
 from sessionary.model import Problem, Severity
 
 YOUNG = 5.0
-"""Seconds for which a file that cannot be parsed counts as not yet written."""
+"""Seconds for which a file that cannot be parsed counts as incomplete."""
 
 Makes = Literal["all", "below", "nothing"]
-"""Which missing folders a writer makes: all, those below the session's own, or none."""
+"""Which missing folders a writer creates: all, those below the session's own, or none."""
 
 _BLOCK = 1 << 16
 
@@ -71,8 +71,8 @@ class CrumbFile(NamedTuple):
 
     Attributes:
         name: the file name, with its suffix.
-        depth: what its folder says.
-        path: where it lies.
+        depth: the depth of its folder.
+        path: its path.
     """
 
     name: str
@@ -81,18 +81,18 @@ class CrumbFile(NamedTuple):
 
     @property
     def file(self) -> str:
-        """`<depth>/<name>`: how it is called within its session."""
+        """`<depth>/<name>`: its name within its session."""
         return f"{self.depth}/{self.name}"
 
 
 class Crumb(NamedTuple):
-    """What reading one file gave.
+    """The result of reading one file.
 
     Attributes:
-        breadcrumb: the record; None if there is none to be had.
-        problems: what is wrong with the file, or odd about it.
-        unfinished: True if it cannot be parsed but is so young that its writer may still be at work.
-        missing: True if it is gone.
+        breadcrumb: the record; None if there is none.
+        problems: damage, and oddities.
+        unfinished: True if it cannot be parsed but is so young that its writer may still be active.
+        missing: True if it was removed.
     """
 
     breadcrumb: Breadcrumb | None
@@ -116,7 +116,7 @@ def create_breadcrumb(
     tags: list[str] | None = None,
     payload: dict[str, Any] | None = None,
 ) -> Breadcrumb:
-    """A new breadcrumb of now, with an id of its own. Nothing is written; see `write_breadcrumb`.
+    """Return a new breadcrumb of now, with an id of its own. Nothing is written; see `write_breadcrumb`.
 
     The fields are those of `Breadcrumb`. Both `timestamp` and `breadcrumb_id` may be set afterwards.
     """
@@ -148,19 +148,19 @@ def write_crumb(
     makes: Makes = "all",
     zone: tzinfo = UTC,
 ) -> str:
-    """Write a breadcrumb below the session folder `folder`; returns the path of its file.
+    """Write a breadcrumb below the session folder `folder`; return the path of its file.
 
-    Where a file of that time is there already, the breadcrumb moves on by a microsecond at a time: its `timestamp`
-    then differs from what it was. Where a folder is missing that is not to be made, as one of a session that was moved
-    away, this fails with ENOENT and has written nothing. A time that we made, or that names its zone, is written in
-    `zone`, that of the session (see `times.session_zone`); any other as it is.
+    If a file with that time exists, the breadcrumb is moved on by microseconds: its `timestamp` then changes.
+    If a folder is missing that must not be created, such as that of a session that was moved away, this fails
+    with ENOENT and writes nothing. A time generated here, or one with a zone, is written in `zone`, that of
+    the session (see `times.session_zone`); any other unchanged.
 
-    Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the whole
-    file or none, and never a part of it (on ext4 without a journal perhaps a part, after a power cut).
+    Durability: when this returns, the file survives a power cut. If it does not return, a reader finds the
+    whole file or none, never a part of it (except perhaps on ext4 without a journal, after a power cut).
 
     Raises:
-        Invalid: the time or the depth is none.
-        SchemaError: a field is not of its type, or the id is empty, so that no reader would take it (ValueError).
+        Invalid: the time or the depth is not valid.
+        SchemaError: a field has the wrong type, or the id is empty, so that no reader would accept it (ValueError).
         StorageFailed: the disk refused; with `outcome` ``unknown`` the file may be there: write the same breadcrumb
             again, its id stays the same.
     """
@@ -177,7 +177,7 @@ def write_crumb(
         except AlreadyExists:
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
-            # With a name that was made, a missing folder was moved away since, and the breadcrumb with it.
+            # With a generated name, a missing folder means that it was moved away, with the breadcrumb.
             if made or makes == "nothing" or error.errno != errno.ENOENT or error.outcome == "unknown":
                 raise
             made = _make_folder(fs, parent, durable, None if makes == "all" else folder)
@@ -189,11 +189,11 @@ def _mode_in(fs: Fs, folder: str) -> int:
     try:
         return message_mode(fs, folder)
     except OSError:
-        return FILE_MODE  # writing into it will say why
+        return FILE_MODE  # writing into it will raise the reason
 
 
 def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool:
-    """Make the folder of a depth, which nearly always is there: so this comes after the first try to write into it."""
+    """Create the folder of a depth. It nearly always exists, so this runs only after a first failed write."""
     try:
         if make_dirs(fs, folder, durable=durable, within=within):
             inherit(fs, folder)
@@ -212,25 +212,25 @@ def _stamp_from(text: Any, zone: tzinfo) -> str:
     moment = parse_time(text)
     if moment is None:
         raise Invalid(
-            f"the timestamp {text!r} is no time",
+            f"the timestamp {text!r} is not valid",
             hint="use YYYYMMDD_HHMMSS_microseconds in UTC, or ISO 8601",
         )
     return stamp_of(moment, zone)
 
 
 def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
-    """The breadcrumb in a file.
+    """Return the breadcrumb in a file.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         Corrupt: it cannot be parsed.
-        SchemaError: it is JSON, but no breadcrumb.
+        SchemaError: it is JSON, but not a breadcrumb.
         StorageFailed: it cannot be read.
     """
     try:
         data = _read(fs, path)
     except FileNotFoundError:
-        raise not_found(path, f"there is no breadcrumb {path}") from None
+        raise not_found(path, f"no breadcrumb {path}") from None
     except OSError as error:
         raise storage_failed(error, "read", path) from error
     try:
@@ -240,7 +240,7 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
             f"{path} cannot be read: {error}",
             operation="load",
             path=path,
-            hint="the sender wrote it in part, or it was damaged since; the bytes are still there",
+            hint="it was written in part or damaged since; its bytes are unchanged",
         ) from error
     except SchemaError as error:
         error.path = path
@@ -251,15 +251,15 @@ def load_crumb(path: str, *, fs: Fs = OS_FS) -> Breadcrumb:
 def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> list[CrumbFile]:
     """Every file below the session folder that may be a breadcrumb, in the order of names, then depths.
 
-    For names that are times, as those of the specification are, that is the order in which they were written.
+    For names that are times, as the specification requires, this is the order of writing.
 
     Args:
         fs: the file system.
         folder: the session folder.
-        closed: gets what is to be told of folders that cannot be looked into; without it the first one is raised.
+        closed: gets a problem for each folder that cannot be read; without it the first one is raised.
 
     Raises:
-        StorageFailed: a folder cannot be looked into.
+        StorageFailed: a folder cannot be read.
     """
     found: list[CrumbFile] = []
     base = f"{folder}/{BREADCRUMBS}"
@@ -269,7 +269,7 @@ def crumb_files(fs: Fs, folder: str, closed: list[Problem] | None = None) -> lis
             below = f"{base}/{name}"
             names = sorted(filter(is_crumb_name, _names(fs, below, closed)))
             found += [CrumbFile(file, depth, f"{below}/{file}") for file in names]
-    found.sort()  # a merge of what is in order by depth
+    found.sort()  # merges lists that are sorted by depth
     return found
 
 
@@ -280,19 +280,19 @@ def _names(fs: Fs, folder: str, closed: list[Problem] | None) -> list[str]:
         return []
     except OSError as error:
         if closed is None:
-            raise storage_failed(error, "look into", folder) from error
+            raise storage_failed(error, "read", folder) from error
         closed.append(unreadable(folder, error))
         return []
 
 
 def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | None = None) -> Crumb:
-    """Read one file, whatever is in it: what cannot be read is told, never raised.
+    """Read one file; damage is returned as a problem, never raised.
 
     Args:
         fs: the file system.
         found: the file.
-        now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default asked when needed.
-        fd: the file, if it is open already; it is left open.
+        now: the time in seconds since 1970, for the age of a file that cannot be parsed; by default read when needed.
+        fd: the open file, if there is one; it is left open.
     """
     try:
         data = _read(fs, found.path) if fd is None else _content(fs, fd)
@@ -304,7 +304,7 @@ def read_crumb(fs: Fs, found: CrumbFile, *, now: float | None = None, fd: int | 
 
 
 def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
-    """What the bytes of a file give, `age` seconds after it was last written; see `read_crumb`."""
+    """The result for the bytes of a file, `age` seconds after it was last written; see `read_crumb`."""
     try:
         crumb = _breadcrumb(data, found.name)
     except Undecodable as error:
@@ -317,13 +317,13 @@ def crumb_of(found: CrumbFile, data: bytes, *, age: float) -> Crumb:
 
 
 class Distinct:
-    """Tells breadcrumbs from exact duplicates of others, as a synchroniser's copy of a file is one."""
+    """Detects exact duplicates of breadcrumbs, such as a synchroniser's copies."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[Breadcrumb]] = {}
 
     def is_new(self, crumb: Breadcrumb) -> bool:
-        """False for a breadcrumb that equals one that was given before, its id included."""
+        """False for a breadcrumb that equals an earlier one, its id included."""
         seen = self._seen.setdefault(crumb.breadcrumb_id, [])
         if crumb in seen:
             return False
@@ -332,7 +332,7 @@ class Distinct:
 
 
 def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
-    """Notes on a file that can be read; only `check` wants to know."""
+    """Notes on a readable file, for `check`."""
     try:
         document = decode(_read(fs, found.path))
     except (OSError, Undecodable):
@@ -343,19 +343,17 @@ def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:
         yield Problem("missing_keys", Severity.note, found.path, None, None, words)
     unknown = [key for key in document if key not in Breadcrumb.__dataclass_fields__]
     if unknown:
-        words = (
-            f"keys that the original does not know ({', '.join(unknown)}); it does not show this breadcrumb"
-        )
+        words = f"keys unknown to Maestro ({', '.join(unknown)}), which does not show this breadcrumb"
         yield Problem("unknown_keys", Severity.note, found.path, None, None, words)
 
 
 def _breadcrumb(data: bytes, name: str) -> Breadcrumb:
-    """The breadcrumb in the bytes of a file of that name. Raises Undecodable and SchemaError."""
+    """Parse the bytes of a breadcrumb file of that name. Raises Undecodable and SchemaError."""
     return breadcrumb_of(decode(data), name=name)
 
 
 def unreadable(path: str, error: OSError) -> Problem:
-    """What to tell of a file or folder that the system does not let us read."""
+    """The problem for a file or folder that the system refuses to read."""
     words = f"cannot be read: {reason_of(error)}"
     return Problem(
         "unreadable_file", Severity.hides_data, path, None, None, words, "check owner, mode and disk"
@@ -363,13 +361,13 @@ def unreadable(path: str, error: OSError) -> Problem:
 
 
 def unreadable_crumb(path: str, error: OSError) -> Problem:
-    """The same of what has the name of a breadcrumb; a pipe, a device or a folder will never become one."""
+    """The problem for an object with the name of a breadcrumb that cannot be one: a pipe, a device or a folder."""
     if error.errno == errno.EFBIG:
-        words = f"no breadcrumb: more than {LARGEST:,} bytes; it was not read"
+        words = f"not a breadcrumb: larger than {LARGEST:,} bytes, so not read"
         return Problem("too_large", Severity.hides_data, path, None, None, words, "move it away")
     if error.errno not in NO_FILE:
         return unreadable(path, error)
-    words = f"no breadcrumb: {reason_of(error)}"
+    words = f"not a breadcrumb: {reason_of(error)}"
     return Problem("no_file", Severity.hides_data, path, None, None, words, "move it away")
 
 
@@ -388,7 +386,7 @@ def _content(fs: Fs, fd: int) -> bytes:
 
 
 def _age(fs: Fs, path: str, now: float | None) -> float:
-    """Seconds since a file was last written; a file of the future is as young as can be."""
+    """Seconds since a file was last written; 0 for a time in the future."""
     try:
         return (time.time() if now is None else now) - fs.stat(path).st_mtime
     except OSError:
@@ -403,7 +401,7 @@ def _torn(path: str, error: Undecodable) -> Problem:
         None,
         error.at,
         f"the breadcrumb cannot be parsed: {error}",
-        "send it again; `breadcrumbs/error/` is the place for the damaged file",
+        "send it again, and move the damaged file to `breadcrumbs/error/`",
     )
 
 
@@ -426,5 +424,5 @@ def _elsewhere(found: CrumbFile, crumb: Breadcrumb) -> Problem:
         found.path,
         None,
         None,
-        f"the folder says depth {found.depth}, the breadcrumb {crumb.depth_level}; the breadcrumb counts",
+        f"the folder has depth {found.depth}, the breadcrumb {crumb.depth_level}, which is used",
     )

@@ -1,7 +1,6 @@
-"""What only a look at the neighbours tells of a session: whether its parent is there, and where everything lies.
+"""Checks of a session against its neighbours: its parent, and the places of its files.
 
-Reads only. What an ordinary user need not act on is a note: trees of the original are odd in many of these ways, and
-nothing is lost by it.
+Reads only. Harmless findings are notes: trees of the original program are often irregular, and nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -20,18 +19,24 @@ from sessionary.model import Problem, Severity
 
 
 def neighbour_problems(fs: Fs, root: str, folder: str, session: WorkSession) -> Iterator[Problem]:
-    """What is odd about the place of a session, its parent and its type."""
+    """Problems with the place of a session, its parent and its type."""
     path = f"{folder}/{SESSION}"
-    closed: list[StorageFailed] = []  # whoever lists the sessions tells of these
+    closed: list[StorageFailed] = []  # reported by the listing of sessions
     places = [place for place in walk(fs, root, closed) if place.is_session]
     if session.session_type not in TYPES:
-        words = f"the type {session.session_type!r} is none of {', '.join(sorted(TYPES))}"
+        words = f"unknown type {session.session_type!r}; known are {', '.join(sorted(TYPES))}"
         yield Problem("unknown_type", Severity.note, path, None, None, words)
     others = [place.folder for place in places if place.name == session.session_id and place.folder != folder]
     if others:
         words = f"another session has the same id: {', '.join(others)}"
         yield Problem(
-            "duplicate_session", Severity.hides_data, path, None, None, words, "move one of the two away"
+            "duplicate_session",
+            Severity.hides_data,
+            path,
+            None,
+            None,
+            words,
+            "move one of them out of the sessions folder",
         )
     if session.parent is not None:
         folders = {place.name: place.folder for place in places}
@@ -39,20 +44,20 @@ def neighbour_problems(fs: Fs, root: str, folder: str, session: WorkSession) -> 
 
 
 def mailbox_problems(root: str, folder: str, boxes: Sequence[str]) -> Iterator[Problem]:
-    """That breadcrumbs of a child lie at the top, where the original puts them."""
+    """Breadcrumbs of a child at the top level, where the original program puts them."""
     for box in boxes:
         if box != folder:
-            words = f"breadcrumbs of this session lie in {os.path.relpath(box, root)} too; they are read"
+            words = f"more breadcrumbs of this session are in {os.path.relpath(box, root)}; they are read"
             yield Problem("stray_breadcrumbs", Severity.note, f"{box}/{BREADCRUMBS}", None, None, words)
 
 
 def crumb_problems(fs: Fs, files: Sequence[CrumbFile], ids: Sequence[str]) -> Iterator[Problem]:
-    """What is odd about breadcrumbs that can be read; `ids` are theirs, in the same order."""
+    """Problems with readable breadcrumbs; `ids` are theirs, in the same order."""
     seen: dict[str, str] = {}
     for file, crumb_id in zip(files, ids, strict=True):
         yield from oddities(fs, file)
         if crumb_id in seen:
-            words = f"the id {crumb_id} stands in {seen[crumb_id]} too; consumers take the message once"
+            words = f"the id {crumb_id} is also in {seen[crumb_id]}; consumers apply the message once"
             yield Problem("duplicate_breadcrumb", Severity.note, file.path, None, None, words)
         seen.setdefault(crumb_id, file.file)
 
@@ -61,17 +66,17 @@ def _of_parent(fs: Fs, folders: dict[str, str], folder: str, session: WorkSessio
     path, parent = f"{folder}/{SESSION}", session.parent or ""
     above = folders.get(parent)
     if above is None:
-        words = f"its parent {parent} is not there"
+        words = f"its parent {parent} is missing"
         yield Problem("orphan", Severity.note, path, None, None, words)
         return
     if os.path.dirname(folder) != above:
-        words = f"it lies in {os.path.dirname(folder)}, and its parent in {above}; the parent id counts"
+        words = f"it is in {os.path.dirname(folder)}, its parent in {above}; the parent id is used"
         yield Problem("stray_session", Severity.note, path, None, None, words)
     ring = _ring(fs, folders, session)
     if ring:
         words = f"it is its own ancestor: {' → '.join(ring)}"
         yield Problem(
-            "parent_cycle", Severity.hides_data, path, None, None, words, "give one of them another parent"
+            "parent_cycle", Severity.hides_data, path, None, None, words, "set another parent for one of them"
         )
     elif not session.is_closed and (found := _session(fs, above)) is not None and found.is_closed:
         words = f"it is {session.status}, and its parent {parent} is closed"
@@ -79,7 +84,7 @@ def _of_parent(fs: Fs, folders: dict[str, str], folder: str, session: WorkSessio
 
 
 def _ring(fs: Fs, folders: dict[str, str], session: WorkSession) -> list[str]:
-    """The ids from a session up to itself; empty if its parents end somewhere else."""
+    """The ids from a session up to itself; empty if there is no cycle."""
     seen = [session.session_id]
     current: WorkSession | None = session
     while current is not None and current.parent is not None:

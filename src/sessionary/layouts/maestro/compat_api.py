@@ -1,7 +1,7 @@
-"""The functions of the original, by their names and signatures, over `WorkStore`.
+"""The functions of the original program, with their names and signatures, over `WorkStore`.
 
-Without a folder they work on `docs/sessions` of the current one, which is asked at each call. What a list cannot
-read is logged as a warning, which Python shows on stderr; `WorkStore` returns it as a value.
+Without a folder they work on `docs/sessions` of the current one, determined at each call. Problems of a list
+are logged as warnings, which Python prints on stderr; `WorkStore` returns them as values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _log = logging.getLogger("sessionary.maestro")
 
 
 def get_sessions_base_path(base_path: AnyPath | None = None) -> Path:
-    """The folder that holds the sessions: `base_path`, or `docs/sessions` of the current folder."""
+    """The folder of the sessions: `base_path`, or `docs/sessions` of the current folder."""
     return default_root() if base_path is None else Path(base_path)
 
 
@@ -50,13 +50,13 @@ def create_session(
     purpose: str | None = None,
     context: dict[str, Any] | None = None,
 ) -> WorkSession:
-    """Begin a work session; see `WorkStore.create`.
+    """Start a work session; see `WorkStore.create`.
 
     Durability: when this returns, the session survives a power cut.
 
     Raises:
-        NotFound: there is no such parent (FileNotFoundError).
-        Invalid: the type or the status is none (ValueError).
+        NotFound: the parent does not exist (FileNotFoundError).
+        Invalid: the type or the status is not valid (ValueError).
         StorageFailed: the disk refused (OSError).
     """
     return _store(base_path).create(
@@ -71,25 +71,25 @@ def create_session(
 
 
 def load_session(session_path: AnyPath) -> WorkSession:
-    """The work session in a session.json.
+    """Return the work session in a session.json.
 
     Raises:
-        NotFound: there is no such file (FileNotFoundError).
+        NotFound: the file does not exist (FileNotFoundError).
         Corrupt: it cannot be parsed.
-        SchemaError: it is no work session (ValueError).
+        SchemaError: it is not a work session (ValueError).
     """
     return session_file.read_session(os.fspath(session_path))
 
 
 def save_session(session: WorkSession, session_path: AnyPath) -> None:
-    """Store what was changed in a session since it was loaded; what others changed meanwhile stays.
+    """Store the changes made to a session since it was loaded; concurrent changes of others are kept.
 
-    Durability: when this returns, the document survives a power cut. Cut off, it is the old one or the new one.
+    Durability: when this returns, the document survives a power cut. If interrupted, it is the old one or the new one.
 
     Raises:
-        NotFound: the folder of the file is not there.
-        TransitionError: the stored session has ended since, and its status was changed; or it is to be completed
-            while sessions below it are open (ValueError).
+        NotFound: the folder of the file does not exist.
+        TransitionError: the stored session has ended since, and its status was changed; or it is to be
+        completed while sessions below it are open (ValueError).
         Locked: another process holds the session.
         StorageFailed: the disk refused.
     """
@@ -112,7 +112,7 @@ def save_session(session: WorkSession, session_path: AnyPath) -> None:
 def list_sessions(
     base_path: AnyPath | None = None, session_type: str | None = None, status: str | None = None
 ) -> list[WorkSession]:
-    """Every work session that can be read, at any depth, of a type or a status if one is given."""
+    """Every readable work session, at any depth, optionally of one type or status."""
     found = _store(base_path).scan()
     _warn(found.problems)
     return [
@@ -125,26 +125,26 @@ def list_sessions(
 def get_session_hierarchy(base_path: AnyPath | None = None) -> dict[str, Any]:
     """All sessions as trees: ``{"root": [{"session": …, "children": […], "flag": …}]}``.
 
-    The flag is ``orphan``, ``cycle`` or None; both kinds stand at the top.
+    The flag is ``orphan``, ``cycle`` or None; both kinds are at the top.
     """
     return {"root": [_as_dict(node) for node in _store(base_path).tree()]}
 
 
 def get_child_sessions(parent_session_id: str, base_path: AnyPath | None = None) -> list[WorkSession]:
-    """The sessions whose parent this one is."""
+    """The sessions with this parent."""
     return _store(base_path).children(parent_session_id)
 
 
 def get_open_child_sessions(parent_session_id: str, base_path: AnyPath | None = None) -> list[WorkSession]:
-    """The sessions whose parent this one is, and that are not closed."""
+    """The open sessions with this parent."""
     return _store(base_path).children(parent_session_id, only_open=True)
 
 
 def find_session_by_id(session_id: str, base_path: AnyPath | None = None) -> tuple[WorkSession, Path] | None:
-    """The session of this id, or the one whose id begins so, with the path of its file; None if there is none.
+    """The session with this id, or whose id begins so, with the path of its file; None if there is none.
 
     Raises:
-        AmbiguousId: several begin so.
+        AmbiguousId: several match.
     """
     store = _store(base_path)
     try:
@@ -155,25 +155,25 @@ def find_session_by_id(session_id: str, base_path: AnyPath | None = None) -> tup
 
 
 def get_session_cookie(session: WorkSession) -> str:
-    """What senders of breadcrumbs name: the id of the session."""
+    """The cookie for senders of breadcrumbs: the id of the session."""
     cookie = session.metadata.get("cookie")
     return cookie if isinstance(cookie, str) else session.session_id
 
 
 def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyPath | None = None) -> str:
-    """Leave a breadcrumb in a session, in the folder that holds its session.json; returns the path of the file.
+    """Write a breadcrumb to a session, in the folder of its session.json; return the path of the file.
 
-    The session is named as for `find_session_by_id`. A whole UUID that no session has is taken for that of a session
-    whose document is still to come: the breadcrumb lies where one without parent would, and a warning is logged. Where
-    a breadcrumb of that time is there already, this one moves on by a microsecond.
+    The session is named as for `find_session_by_id`. A whole UUID without a session is taken as that of a
+    session whose document is still to come: the breadcrumb is stored as for one without parent, and a warning
+    is logged. If a breadcrumb with that time exists, this one is moved on by a microsecond.
 
     Durability: when this returns, the breadcrumb survives a power cut.
 
     Raises:
-        NotFound: there is no such session (FileNotFoundError).
-        AmbiguousId: several begin so.
-        Invalid: the time, the depth or the id is none (ValueError).
-        SchemaError: a field is not of its type, so that no reader would take it (ValueError).
+        NotFound: the session does not exist (FileNotFoundError).
+        AmbiguousId: several match.
+        Invalid: the time, the depth or the id is not valid (ValueError).
+        SchemaError: a field has the wrong type, so that no reader would accept it (ValueError).
         StorageFailed: the disk refused (OSError).
     """
     store = _store(sessions_dir)
@@ -183,19 +183,17 @@ def write_breadcrumb(breadcrumb: Breadcrumb, session_id: str, sessions_dir: AnyP
         if not is_uuid(session_id):
             raise
     path = store.write_breadcrumb(breadcrumb, session_id, allow_unknown=True)
-    _log.warning(
-        "%s: there is no work session %s; `sessionary check` tells of this breadcrumb", path, session_id
-    )
+    _log.warning("%s: no work session %s; `sessionary check` reports this breadcrumb", path, session_id)
     return path
 
 
 def load_breadcrumb(filepath: AnyPath) -> Breadcrumb:
-    """The breadcrumb in a file, whatever keys it has beyond those that are known.
+    """Return the breadcrumb in a file, with unknown keys allowed.
 
     Raises:
-        NotFound: there is no such file (FileNotFoundError).
+        NotFound: the file does not exist (FileNotFoundError).
         Corrupt: it cannot be parsed.
-        SchemaError: it is no breadcrumb (ValueError).
+        SchemaError: it is not a breadcrumb (ValueError).
     """
     return breadcrumbs.load_crumb(os.fspath(filepath))
 
@@ -206,7 +204,7 @@ def list_breadcrumbs(
     depth: int | None = None,
     date_range: DateRange | None = None,
 ) -> list[Breadcrumb]:
-    """The breadcrumbs of a session by time, of a depth or from a range of instants if given."""
+    """The breadcrumbs of a session by time, optionally of one depth or a range of instants."""
     found = _store(sessions_dir).breadcrumbs(session_id, depth=depth, date_range=date_range)
     _warn(found.problems)
     return found.breadcrumbs
@@ -218,12 +216,12 @@ def reconstruct_session_timeline(session_id: str, sessions_dir: AnyPath | None =
 
 
 def get_breadcrumb_summary(session_id: str, sessions_dir: AnyPath | None = None) -> dict[str, Any]:
-    """What the breadcrumbs of a session add up to; see `query.summarise`."""
+    """The totals of the breadcrumbs of a session; see `query.summarise`."""
     return summarise(list_breadcrumbs(session_id, sessions_dir))
 
 
 def generate_timestamp() -> str:
-    """Now, as breadcrumbs write it: in UTC, until a session takes it whose times are local ones."""
+    """Now, as a breadcrumb time: in UTC, converted later for a session with local times."""
     return Stamp.of(utc_now())
 
 
@@ -235,7 +233,7 @@ def generate_breadcrumb_id() -> str:
 def capture_tool_call(
     tool_name: str, tool_args: dict[str, Any], tool_result: Any, error: str | None = None
 ) -> dict[str, Any]:
-    """One call of a tool, for `tools_called`. A result that is no JSON is stored as `codec.sanitize` says."""
+    """One call of a tool, for `tools_called`. A result that is not JSON is stored as `codec.sanitize` describes."""
     return {
         "tool": tool_name,
         "args": tool_args,
@@ -257,7 +255,7 @@ def track_file_modification(file_path: str, operation: str, diff: str | None = N
 
 
 def parse_ai_dialog(ai_dialog: str) -> list[Breadcrumb]:
-    """A whole dialogue as one breadcrumb of its first thousand characters; its cost is not known."""
+    """A whole dialogue as one breadcrumb with its first thousand characters; the cost is unknown."""
     count = estimate_tokens(ai_dialog)
     head = ai_dialog[:1000]
     return [
@@ -268,7 +266,7 @@ def parse_ai_dialog(ai_dialog: str) -> list[Breadcrumb]:
 
 
 def auto_breadcrumb_wrapper(func: Callable[P, R]) -> Callable[P, R]:
-    """A decorator that the original keeps for later: the function is called, and no breadcrumb is written."""
+    """A decorator kept for compatibility: it calls the function and writes no breadcrumb."""
 
     @functools.wraps(func)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -278,12 +276,12 @@ def auto_breadcrumb_wrapper(func: Callable[P, R]) -> Callable[P, R]:
 
 
 def dataclass_to_dict(obj: Breadcrumb) -> dict[str, Any]:
-    """A breadcrumb as the JSON object that its file holds."""
+    """A breadcrumb as a JSON object."""
     return crumb_document(obj) | {"timestamp": str(obj.timestamp)}
 
 
 def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:
-    """The breadcrumb that a JSON object holds. Raises SchemaError."""
+    """The breadcrumb in a JSON object. Raises SchemaError."""
     return breadcrumb_of(data)
 
 
@@ -291,12 +289,12 @@ def _store(base_path: AnyPath | None) -> WorkStore:
     root = os.fspath(default_root() if base_path is None else base_path)
     return (
         _store_at(root) if root.startswith(os.sep) else WorkStore(root)
-    )  # others mean what the process stands in
+    )  # others depend on the current folder
 
 
 @functools.lru_cache(64)
 def _store_at(root: str) -> WorkStore:
-    """Of one root one store: whoever writes message after message should not wait for it to be made each time."""
+    """One store for each root: a writer of many messages should not wait for a new one each time."""
     return WorkStore(root)
 
 

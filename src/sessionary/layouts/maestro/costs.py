@@ -1,6 +1,6 @@
-"""What a call of a model cost, by a table that the caller may replace. A model that is not in it has no known cost.
+"""The cost of a model call, by a price table that the caller can replace. A model without a price has no known cost.
 
-A guess would be worse than none: it disappears in a sum, and nobody sees that it was one.
+Costs are not estimated: an estimate would be invisible in a sum.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def calculate_cost(
 
 
 def prices_of(table: Mapping[str, Any]) -> Prices:
-    """A price table from a JSON object: ``{"sonnet": {"input": 0.003, "output": 0.015}}``, US dollars for 1,000 tokens.
+    """A price table from a JSON object: ``{"sonnet": {"input": 0.003, "output": 0.015}}``, US dollars per 1,000 tokens.
 
     Raises:
-        Invalid: a price is missing or no number of 0 or more.
+        Invalid: a price is missing or not a number of 0 or more.
     """
     prices: dict[str, tuple[float, float]] = {}
     for model, rate in table.items():

@@ -1,7 +1,8 @@
-"""A new work session: its folder first, then the document, which is what makes it a session.
+"""Create a work session: first its folder, then the document, which makes it a session.
 
-Below a parent that happens under the lock of the parent, so that no child can slip in behind a parent that has ended.
-The parent is asked before anything is made, and lists the child last; nobody relies on that list.
+Below a parent this happens under the lock of the parent, so that no child can be added to a parent that has
+ended. The parent is checked before anything is created, and lists the child last; nothing depends on that
+list.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from sessionary.layouts.maestro.times import session_time
 def new_session(
     session_id: str, session_type: str, status: str, at: datetime, created: str = ""
 ) -> WorkSession:
-    """A session that begins at this time, and ends then too if its status says so.
+    """A session that starts at this time, and ends then too if its status says so.
 
-    Its times have the form of `created`, that of its parent: who reads one of them reads the other.
+    Its times have the form of `created`, that of its parent, so that a reader of one can read the other.
 
     Raises:
-        InvalidId: the id cannot name a folder.
+        InvalidId: the id cannot be the name of a folder.
     """
     moment = session_time(at, created)
     return WorkSession(
@@ -49,17 +50,18 @@ def new_session(
 
 
 def place(fs: Fs, root: str, session: WorkSession, parent_folder: str) -> None:
-    """Make the folder of a new session, and write its document.
+    """Create the folder of a new session, and write its document.
 
-    Durability: when this returns, the session survives a power cut. Cut off, there is none, but perhaps its folder.
+    Durability: when this returns, the session survives a power cut. If interrupted, it does not exist, except
+    perhaps its folder.
 
     Raises:
-        AlreadyExists: there is one.
+        AlreadyExists: the session exists.
         StorageFailed: the disk refused.
     """
     folder = f"{parent_folder}/{session.session_id}"
     session.breadcrumbs_dir = _told(root, f"{folder}/{BREADCRUMBS}")
-    checked(session)  # refused while there is no folder yet
+    checked(session)  # refused before the folder is created
     try:
         make_dirs(fs, f"{folder}/{BREADCRUMBS}")
     except OSError as error:
@@ -77,12 +79,12 @@ def place_below(
     change_parent: Callable[[WorkSession], object] | None,
     now: Clock,
 ) -> None:
-    """Place a new session in the folder of its parent, and change the parent; see `WorkStore.create`.
+    """Create a new session in the folder of its parent, and change the parent; see `WorkStore.create`.
 
     Durability: as `place`; the parent may not list the child yet.
 
     Raises:
-        NotFound: there is no such parent, and `allow_orphan` is False.
+        NotFound: the parent does not exist, and `allow_orphan` is False.
         Locked, StorageFailed: as `WorkStore.create`; and whatever `change_parent` raises.
     """
     session.parent_session_id = session.parent_wsession_id = check_id(parent)
@@ -100,13 +102,13 @@ def place_below(
 
     path = f"{folder}/{SESSION}"
     with locked(fs, folder):
-        change(read_session(path, fs=fs))  # whatever it refuses is refused while nothing is made
+        change(read_session(path, fs=fs))  # a refusal comes before anything is created
         place(fs, root, session, folder)
         edit_session(path, change, fs=fs, now=now)
 
 
 def _told(root: str, folder: str) -> str:
-    """A folder as a session.json names it: relative to the project, with forward slashes."""
+    """The path of a folder for a session.json: relative to the project, with forward slashes."""
     is_custom = root.replace(os.sep, "/").endswith(f"/{ROOT}")
     project = os.path.dirname(os.path.dirname(root)) if is_custom else os.path.dirname(root)
     return os.path.relpath(folder, project).replace(os.sep, "/")

@@ -1,4 +1,4 @@
-"""In which git branch a session was begun: read from the files of git, which every version of it understands."""
+"""The git branch in which a session was started: read from the files of git, which have a stable format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINK = "gitdir: "
 
 
 def git_facts(fs: Fs, folder: str) -> dict[str, str]:
-    """`git_branch` and `git_root` of the work tree around a folder; empty where there is none."""
+    """`git_branch` and `git_root` of the work tree around a folder; empty if there is none."""
     place = os.path.abspath(folder)
     while True:
         head = _head(fs, f"{place}/.git")
@@ -26,7 +26,7 @@ def git_facts(fs: Fs, folder: str) -> dict[str, str]:
 
 
 def _head(fs: Fs, git: str) -> str | None:
-    """What HEAD says; in a second work tree `.git` is a file that names the folder."""
+    """The content of HEAD; in a linked work tree `.git` is a file that names the folder."""
     text = _text(fs, f"{git}/HEAD")
     if text is None:
         link = _text(fs, git)
@@ -38,6 +38,6 @@ def _head(fs: Fs, git: str) -> str | None:
 def _text(fs: Fs, path: str) -> str | None:
     try:
         data = read_bytes(fs, path)
-    except StorageFailed:  # a folder, no permission, a file where a folder was looked for
+    except StorageFailed:  # a folder, no permission, or a file in place of a folder
         return None
     return None if data is None else data.decode("utf-8", "replace").strip()

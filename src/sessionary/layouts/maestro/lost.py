@@ -1,6 +1,6 @@
-"""Breadcrumbs in folders that are no sessions: found, and moved into a session.
+"""Stray breadcrumbs: in folders that are not sessions. Find them, and move them into a session.
 
-A sender that named a session wrongly, or by the beginning of its id, and made the folder of that name, has left
+A sender that used a wrong session id, or the beginning of one, and created the folder of that name, has left
 breadcrumbs that no list shows and no consumer applies.
 """
 
@@ -23,7 +23,7 @@ from sessionary.model import Problem, Severity
 
 
 class Lost(NamedTuple):
-    """A folder that is no session and has breadcrumbs.
+    """A folder that is not a session and has breadcrumbs.
 
     Attributes:
         name: its path below the root.
@@ -42,52 +42,54 @@ def find_lost(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> I
     Args:
         fs: the file system.
         root: the root of the sessions.
-        closed: gets the errors of folders that cannot be looked into; without it the first one is raised.
+        closed: gets the errors of unreadable folders; without it the first one is raised.
 
     Raises:
-        StorageFailed: a folder cannot be looked into.
+        StorageFailed: a folder cannot be read.
     """
     places = list(walk(fs, root, closed))
     ids = {place.name for place in places if place.is_session}
     for place in places:
-        is_read = os.path.dirname(place.folder) == root and place.name in ids  # where the original puts them
+        is_read = (
+            os.path.dirname(place.folder) == root and place.name in ids
+        )  # the place that the original program uses
         if not (place.is_session or is_read) and (files := crumb_files(fs, place.folder, [])):
             yield Lost(os.path.relpath(place.folder, root), place.folder, files)
 
 
 def lost_problems(fs: Fs, root: str) -> Iterator[Problem]:
-    """What `check` tells of them. Folders that cannot be looked into are told by whoever lists the sessions."""
+    """The problems that `check` reports. Unreadable folders are reported by the listing of sessions."""
     for lost in find_lost(fs, root, []):
-        number = "a breadcrumb lies" if len(lost.files) == 1 else f"{len(lost.files):,} breadcrumbs lie"
+        number = "a breadcrumb is" if len(lost.files) == 1 else f"{len(lost.files):,} breadcrumbs are"
         yield Problem(
             "lost_breadcrumbs",
             Severity.hides_data,
             lost.folder,
             None,
             None,
-            f"{number} in {lost.name}, which is no session: no list shows them, and no consumer applies them",
+            f"{number} in {lost.name}, which is not a session: not listed, and not applied by any consumer",
             f"`sessionary work breadcrumb move {shlex.quote(lost.name)} ID --root {shlex.quote(root)}`"
             " moves them into the session ID",
         )
 
 
 def move_lost(fs: Fs, root: str, name: str, session_id: str) -> list[str]:
-    """Move the breadcrumbs of a folder that is no session into a session; returns their new paths.
+    """Move the breadcrumbs of a folder that is not a session into a session; return their new paths.
 
-    The files keep their bytes, and their names where these are free; else they get the next time that is. Sessions
-    below the folder stay where they are.
+    The files keep their bytes, and their names if these are free; else they get the next free time. Sessions
+    below the folder stay in place.
 
     Args:
         fs: the file system.
         root: the root of the sessions.
-        name: the path of the folder below the root, as `check` tells it.
+        name: the path of the folder below the root, as reported by `check`.
         session_id: the whole id of the session.
 
-    Durability: when this returns, all moves survive a power cut. Cut off, each breadcrumb is in one of the two places,
-    or for a moment in both; call it again for the rest.
+    Durability: when this returns, all moves survive a power cut. If interrupted, each breadcrumb is in one of
+    the two places, or for a moment in both; call it again for the rest.
 
     Raises:
-        NotFound: there is no such session, or no such folder with breadcrumbs of none.
+        NotFound: the session does not exist, or no such folder with stray breadcrumbs.
         StorageFailed: the disk refused; some may have been moved.
     """
     target = folder_of(fs, root, session_id)
@@ -95,8 +97,8 @@ def move_lost(fs: Fs, root: str, name: str, session_id: str) -> list[str]:
     if found is None:
         raise not_found(
             f"{root}/{name}",
-            f"there is no folder {name} in {root} that has breadcrumbs and is no session",
-            ["`sessionary check` names those that are there"],
+            f"no folder {name} with stray breadcrumbs in {root}",
+            ["`sessionary check` lists such folders"],
         )
     moved = [_move(fs, file, target) for file in found.files]
     _clear_away(fs, found)
@@ -113,7 +115,7 @@ def _move(fs: Fs, file: CrumbFile, session: str) -> str:
 
 
 def _names(name: str) -> Iterator[str]:
-    """The name, and those to be tried where it is taken: later times, as for a new breadcrumb."""
+    """The name, and alternatives if it is taken: later times, as for a new breadcrumb."""
     yield name
     stem, number = name.removesuffix(".json"), 1
     is_time = is_instant(stem)
@@ -124,7 +126,7 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _clear_away(fs: Fs, lost: Lost) -> None:
-    """Remove the folders that are empty now; one that is not, or that a sender fills again, stays."""
+    """Remove the folders that are empty; one that is not empty, or is filled again by a sender, stays."""
     depths = {os.path.dirname(file.path) for file in lost.files}
     for folder in (*sorted(depths), f"{lost.folder}/{BREADCRUMBS}", lost.folder):
         if stat_or_none(fs, folder) is not None:

@@ -1,10 +1,9 @@
-"""Two people change one session.json: what each changed is there afterwards. Pure.
+"""Three-way merge of a session.json. Pure.
 
-A caller loads a session, changes it and saves it; meanwhile others did the same. Three documents are then at hand:
-the one that was loaded, the one that is to be saved, and the one that lies there now. Whatever differs between the
-first two is what the caller changed, and only that is written. In the three objects that callers fill with keys of
-their own this is decided for each key; in the list of children for each child. If two change the same key, the one
-that saves last is heard.
+A caller loads a session, changes it and saves it; others may save in between. There are three documents: the
+loaded one, the one to save, and the stored one. The difference between the first two is the caller's change,
+and only that is written. In the three objects that hold keys of the caller's own this is decided per key; in
+the list of children per child. If two change the same key, the last save wins.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _ABSENT: Final = object()
 
 
 def merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """What is to be written.
+    """Return the document to write.
 
-    Args:
-        base: the document as the caller loaded it; empty if the caller made the session by hand.
+    base: the document as loaded; empty if the caller created the session in memory.
+        mine: the document that the caller wants to store.
         mine: the document as the caller wants it.
-        theirs: the document that lies there now.
+        theirs: the stored document.
     """
     merged = _changes(base, mine, theirs)
     for key in PER_KEY:
@@ -39,7 +38,7 @@ def merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str,
 
 
 def _changes(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """`theirs` with what differs between `base` and `mine`."""
+    """`theirs` with the difference between `base` and `mine` applied."""
     changed = {key: value for key, value in mine.items() if not same(value, base.get(key, _ABSENT))}
     dropped = base.keys() - mine.keys()
     return {key: value for key, value in theirs.items() if key not in dropped} | changed

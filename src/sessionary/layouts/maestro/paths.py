@@ -1,9 +1,9 @@
-"""Where sessions lie below a root, found by names alone.
+"""Find sessions below a root, by names alone.
 
-A child lies in the real folder of its parent, to any depth. Trees of the original look otherwise: it puts a
-grandchild into a folder of its parent's id at the top, and the breadcrumbs of every child too. So a folder that has
-no session.json may still hold sessions and breadcrumbs: nothing is concluded from a place but that something lies
-there, and the ids in the documents count.
+A child is in the real folder of its parent, to any depth. Trees of the original program differ: it puts a
+grandchild into a folder with its parent's id at the top, and the breadcrumbs of every child too. So a folder
+without a session.json may still contain sessions and breadcrumbs, and relations come from the ids in the
+documents, not from the places.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
 
 _PARENT_KEYS = ("parent_session_id", "parent_wsession_id")
 _FILES = (".json", ".jsonl", ".tmp", ".md")
-_USUAL = frozenset({SESSION, BREADCRUMBS})  # what every session has, and what is none
+_USUAL = frozenset({SESSION, BREADCRUMBS})  # present in every session, and not sessions
 
 
 class Below(Struct, frozen=True, gc=False):
-    """A name in a folder that may be that of a session, or of a folder that holds some.
+    """A name in a folder that may be a session, or a folder that contains sessions.
 
     Attributes:
         name: the name.
         folder: the path.
-        nested: False if it lies right below the root.
+        nested: False if it is directly below the root.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Below(Struct, frozen=True, gc=False):
 
 
 class Place(Struct, frozen=True, gc=False):
-    """One folder below the root, or the root. It is made of names alone, so it holds as long as these do.
+    """A folder below the root, or the root itself. Derived from names alone, so it is valid as long as they are.
 
     Attributes:
-        name: its name, which is the id of its session unless the document says otherwise.
+        name: its name, which is the id of its session unless the document has another.
         folder: its path.
-        session: the path of its session.json; None if none lies in it.
-        below: where to look further, the first name last.
+        session: the path of its session.json; None if it has none.
+        below: folders to visit next, the first name last.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Place(Struct, frozen=True, gc=False):
 
     @property
     def is_session(self) -> bool:
-        """True if a session.json lies in it."""
+        """True if it has a session.json."""
         return self.session is not None
 
 
 def look_into(fs: Fs, name: str, folder: str) -> Place:
-    """The place that a folder is. Raises OSError."""
+    """The place of a folder. Raises OSError."""
     return place_of(fs.listdir(folder), name, folder)
 
 
 def place_of(names: list[str], name: str, folder: str) -> Place:
-    """The place that a folder with these names in it is."""
+    """The place of a folder with these names in it."""
     below: tuple[Below, ...] = ()
     if len(names) > len(_USUAL) or not _USUAL.issuperset(names):
         below = tuple(
@@ -78,35 +78,35 @@ def place_of(names: list[str], name: str, folder: str) -> Place:
 
 
 def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterator[Place]:
-    """Every folder below the root that may be a session or hold some, parents before children, never `breadcrumbs`.
+    """Every folder below the root that may be a session or contain some, parents before children, never `breadcrumbs`.
 
     Args:
         fs: the file system.
-        root: the root; if it is not there, nothing is.
-        closed: gets the errors of folders that cannot be looked into; without it the first one is raised.
+        root: the root; a missing one has no folders.
+        closed: gets the errors of unreadable folders; without it the first one is raised.
     """
     top = _look(fs, "", root, closed)
     waiting = list(top.below) if top else []
     while waiting:
         found = waiting.pop()
         if found.nested and _is_link(fs, found.folder):
-            continue  # a link may lead back up
+            continue  # a link may point upwards
         place = _look(fs, found.name, found.folder, closed)
         if place is None or (place.session is None and _is_link(fs, found.folder)):
-            continue  # a session may be kept elsewhere; whatever else a link leads to may be the whole machine
+            continue  # a linked session is accepted; any other link may lead to the whole file system
         yield place
         if place.below:
             waiting += place.below
 
 
 def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
-    """The folder of the session of this id: the one of that name that holds a session.json, wherever it lies.
+    """The folder of the session with this id: the one of that name with a session.json, at any depth.
 
-    None if there is none. The place where a session without parent lies is looked at first.
+    None if there is none. The place of a session without parent is tried first.
 
     Raises:
         InvalidId: the id cannot name a folder.
-        StorageFailed: it is nowhere to be seen, and a folder cannot be looked into.
+        StorageFailed: it was not found, and a folder cannot be read.
     """
     folder = f"{root}/{check_id(session_id)}"
     if stat_or_none(fs, f"{folder}/{SESSION}") is not None:
@@ -121,7 +121,7 @@ def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
 
 
 def folder_of(fs: Fs, root: str, session_id: str) -> str:
-    """The folder of a session that must be there. Raises as `find_folder`, and NotFound."""
+    """The folder of an existing session. Raises as `find_folder`, and NotFound."""
     folder = find_folder(fs, root, session_id)
     if folder is None:
         raise no_session(root, session_id)
@@ -129,16 +129,16 @@ def folder_of(fs: Fs, root: str, session_id: str) -> str:
 
 
 def no_session(root: str, session_id: str) -> NotFound:
-    """The error for an id that no session has."""
+    """The error for an id without a session."""
     return not_found(
         root,
-        f"there is no work session {session_id} in {root}",
-        ["`sessionary work list` shows those that are there"],
+        f"no work session {session_id} in {root}",
+        ["`sessionary work list` lists all"],
     )
 
 
 def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[str]:
-    """The folders in which breadcrumbs of a session may lie: its own, then the top-level one of the original."""
+    """The folders that may hold breadcrumbs of a session: its own, then the top-level one of the original program."""
     stray = f"{root}/{session_id}"
     if folder is None:
         return [stray]
@@ -148,10 +148,10 @@ def mailboxes(fs: Fs, root: str, session_id: str, folder: str | None) -> list[st
 
 
 def places_below(fs: Fs, folder: str, session_id: str, children: Set[str]) -> list[str]:
-    """The folders in which the children of the session in a folder may lie; the rest of the tree is not looked into.
+    """The folders that may hold the children of the session in a folder; the rest of the tree is not searched.
 
-    They lie in its own folder, where the original puts those of a child in the one of its id at the top, and those that
-    are known by their ids there too.
+    These are its own folder, and those at the top that the original program uses: the folder with its id, and
+    those with the ids of its children.
     """
     top = top_of(fs, folder)
     found = [place.folder for start in {folder, f"{top}/{session_id}"} for place in walk(fs, start, [])]
@@ -159,10 +159,10 @@ def places_below(fs: Fs, folder: str, session_id: str, children: Set[str]) -> li
 
 
 def top_of(fs: Fs, folder: str) -> str:
-    """The folder that holds all sessions of the tree to which the session in a folder belongs.
+    """The folder that contains all sessions of the tree of a session.
 
     Raises:
-        StorageFailed: the system does not tell where the session lies.
+        StorageFailed: the path of the session cannot be resolved.
     """
     here = folder
     while True:
@@ -174,7 +174,7 @@ def top_of(fs: Fs, folder: str) -> str:
 
 
 def _parents(fs: Fs, folder: str) -> list[Any]:
-    """The id of the parent, by whichever name the document gives it."""
+    """The id of the parent, by either name in the document."""
     try:
         document = decode(read_bytes(fs, os.path.join(folder, SESSION)) or b"null")
     except Undecodable:
@@ -186,7 +186,7 @@ def _is_link(fs: Fs, path: str) -> bool:
     try:
         return stat.S_ISLNK(fs.lstat(path).st_mode)
     except OSError:
-        return True  # gone since its name was read
+        return True  # removed since its name was read
 
 
 def _look(fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None) -> Place | None:
@@ -195,7 +195,7 @@ def _look(fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None) ->
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        failed = storage_failed(error, "look into", folder)
+        failed = storage_failed(error, "read", folder)
         if closed is None:
             raise failed from error
         closed.append(failed)

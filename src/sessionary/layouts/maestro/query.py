@@ -1,4 +1,4 @@
-"""The breadcrumbs of one session, from every folder in which some may lie, in order; and what they add up to."""
+"""The breadcrumbs of one session, from all of its folders, in order; and their totals."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DateRange = tuple[datetime | str | None, datetime | str | None]
 
 @dataclass(slots=True)
 class Breadcrumbs:
-    """What a look at the breadcrumbs of a session found.
+    """The breadcrumbs of a session.
 
     Attributes:
-        breadcrumbs: those that can be read, ordered by time, depth and id.
-        problems: what could not be read, and what is odd.
+        breadcrumbs: the readable ones, ordered by time, depth and id.
+        problems: damage, and oddities.
     """
 
     breadcrumbs: list[Breadcrumb] = field(default_factory=list)
@@ -38,17 +38,17 @@ def gather(
     date_range: DateRange | None = None,
     zone: tzinfo = UTC,
 ) -> Breadcrumbs:
-    """Read the breadcrumbs below these session folders; one that is bad, or a closed folder, hides none of the others.
+    """Read the breadcrumbs below these session folders; a damaged one, or an unreadable folder, hides no other.
 
     Args:
         fs: the file system.
         folders: the folders, see `paths.mailboxes`.
-        depth: only those of this depth, by what they say themselves.
+        depth: only those of this depth, as stated in the breadcrumb.
         date_range: only those from the first instant to the second, to the second; either may be None.
-        zone: that of their times; see `times.session_zone`.
+        zone: the zone of their times; see `times.session_zone`.
 
     Raises:
-        Invalid: an end of the range is no time.
+        Invalid: an end of the range is not a time.
     """
     first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
     found: list[Breadcrumb] = []
@@ -69,12 +69,12 @@ def gather(
 
 
 def summarise(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
-    """What breadcrumbs add up to.
+    """Return the totals of breadcrumbs.
 
     Returns:
-        ``total_breadcrumbs``, ``total_tokens`` (``input``, ``output``), ``total_cost`` in US dollars of those whose
-        cost is known, ``breadcrumbs_without_cost`` (how many that leaves out), and ``duration`` in whole seconds from
-        the first to the last.
+        ``total_breadcrumbs``, ``total_tokens`` (``input``, ``output``), ``total_cost`` in US dollars of those
+        whose cost is known, ``breadcrumbs_without_cost`` (the number left out of it), and ``duration`` in
+        whole seconds from the first to the last.
     """
     times = [moment for crumb in crumbs if (moment := parse_time(crumb.timestamp)) is not None]
     seconds = [moment.replace(microsecond=0) for moment in times]
@@ -90,7 +90,7 @@ def summarise(crumbs: Sequence[Breadcrumb]) -> dict[str, Any]:
 
 
 def tokens(crumb: Breadcrumb, name: str) -> int:
-    """How many tokens went ``input`` or ``output``; 0 where the breadcrumb does not say."""
+    """The number of tokens, ``input`` or ``output``; 0 if the breadcrumb does not state it."""
     count: Any = crumb.token_count.get(name, 0)
     return count if type(count) is int else 0
 
@@ -99,14 +99,14 @@ def _is_within(crumb: Breadcrumb, zone: tzinfo, first: datetime | None, last: da
     moment = parse_time(crumb.timestamp, zone)
     if moment is None:
         return False
-    moment = moment.replace(microsecond=0)  # the original compares whole seconds
+    moment = moment.replace(microsecond=0)  # the original program compares whole seconds
     return (first is None or moment >= first) and (last is None or moment <= last)
 
 
 def _instant(end: datetime | str | None) -> datetime | None:
     if end is None:
         return None
-    moment = parse_time(end)  # the original compares with the clock on the wall
+    moment = parse_time(end)  # the original program compares with local time
     if moment is None:
-        raise Invalid(f"{end!r} is no time", hint="use ISO 8601, or a datetime")
+        raise Invalid(f"{end!r} is not a time", hint="use ISO 8601, or a datetime")
     return moment

@@ -1,9 +1,9 @@
-"""The two records of a work session as Python objects, and the rules by which a JSON document becomes one.
+"""The two records of a work session as Python objects, and their conversion from JSON documents.
 
-Both are mutable and take their fields in the order of the specification, because callers build and change them. A
-key that this version does not know lies in `unknown_keys`, outside of the fields: it is written back, and never
-makes a record unreadable. What a document lacks is filled with what says nothing; what cannot be told apart from
-another kind of file (no id, no type) is refused, with every fault at once.
+Both are mutable, with their fields in the order of the specification, because callers build and change them.
+Unknown keys are kept in `unknown_keys`, outside of the fields: they are written back, and never make a record
+unreadable. Missing values get neutral defaults; a document that may be another kind of file (no id, no type)
+is refused, with all faults at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTHING: Final = cast("Mapping[str, Any]", MappingProxyType({}))
 
 
 class SessionStatus(Enum):
-    """Where a work session stands."""
+    """Status of a work session."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -34,7 +34,7 @@ class SessionStatus(Enum):
 
 
 class SessionType(Enum):
-    """What kind of work a session does. Another word is allowed, and `check` tells of it."""
+    """The kind of work of a session. Other words are allowed, and reported by `check`."""
 
     WORK_TRACK = "work_track"
     WORK_PHASE = "work_phase"
@@ -52,7 +52,7 @@ CLOSED: Final = frozenset({"completed", "interrupted", "failed"})
 
 
 def state_of(status: str) -> str:
-    """The state that a status means: ``running``, ``paused`` or ``closed``."""
+    """The state that follows from a status: ``running``, ``paused`` or ``closed``."""
     return "closed" if status in CLOSED else "paused" if status == "paused" else "running"
 
 
@@ -62,25 +62,25 @@ def _now() -> str:
 
 @dataclass
 class WorkSession:
-    """One work session: what its session.json says.
+    """One work session, as in its session.json.
 
     Attributes:
-        session_id: its id, and the name of its folder; the cookie that senders of breadcrumbs name.
+        session_id: its id, and the name of its folder; the cookie for senders of breadcrumbs.
         session_type: a value of `SessionType`.
-        parent_session_id: the session that began this one; where it differs from the place, this counts.
+        parent_session_id: the parent session; if it differs from the folder, this is used.
         status: a value of `SessionStatus`.
-        created, modified: ISO 8601; empty where the file does not say. Without a zone, they are local times.
+        created, modified: ISO 8601; empty if missing. Without a zone, they are local times.
         related_entity: what the work is about: ``track_id``, ``phase_id``, ``task_id``, ``issue_id``, ``name``.
-        breadcrumbs_dir: where its breadcrumbs lie, relative to the project; told, never trusted.
-        metadata: whatever else.
-        parent_wsession_id: the same as `parent_session_id`; either fills the other.
-        children_wsession_ids: the sessions that were begun below this one; their own parent ids count.
+        breadcrumbs_dir: the folder of its breadcrumbs, relative to the project; written, never used.
+        metadata: other data.
+        parent_wsession_id: the same as `parent_session_id`; either sets the other.
+        children_wsession_ids: the sessions that were started below this one; their own parent ids take precedence.
         state: ``running``, ``paused`` or ``closed``; follows from `status`.
-        purpose: a line for people.
+        purpose: a line for users.
         context: ``{"kind": …, "ref": …}``.
         created_at: the same as `created`.
-        closed_at: when it was closed, None while it is open.
-        unknown_keys: keys of the document that are none of these, kept as they were (no field).
+        closed_at: when it was closed; None while it is open.
+        unknown_keys: all other keys of the document, kept unchanged (not a field).
     """
 
     session_id: str
@@ -100,14 +100,15 @@ class WorkSession:
     created_at: str | None = None
     closed_at: str | None = None
 
-    # No fields: a class attribute without annotation, so that `asdict` gives what the original can read.
+    # Not fields: class attributes without annotation, so that `asdict` gives what the original program can
+    # read.
     unknown_keys = NOTHING
     baseline = b""
-    """The bytes of the file as this object was loaded from it or last saved to it; a save compares with them."""
+    """The bytes of the file when this object was last loaded or saved; a save compares with them."""
 
     @property
     def parent(self) -> str | None:
-        """The id of the parent, by whichever of the two names it is given."""
+        """The id of the parent, by either of its two names."""
         return self.parent_wsession_id or self.parent_session_id or None
 
     @property
@@ -118,25 +119,25 @@ class WorkSession:
 
 @dataclass
 class Breadcrumb:
-    """One interaction, or one message to whoever works on the session: what a breadcrumb file says.
+    """One interaction, or one message to the consumer of a session: the content of a breadcrumb file.
 
     Attributes:
         timestamp: ``YYYYMMDD_HHMMSS_microseconds``, UTC; local in a session whose times name no zone.
-        breadcrumb_id: its identity (a UUID); a copy under another name is still the same one.
+        breadcrumb_id: its identity (a UUID); a copy under another file name has the same one.
         prompt, response: texts; the response may be JSON text.
         tools_called: ``{"tool", "args", "result", "error", "timestamp"}`` each.
         files_modified: ``{"path", "operation", "diff", "timestamp", "size"}`` each; the operation is ``create``,
             ``modify`` or ``delete``.
         parent_session_id: the parent of a sub-worker's session, else None.
         depth_level: depth in the session tree, 0 at the top; the name of the folder that holds the file.
-        model_used: the model's name; ``manual`` for a person.
+        model_used: the model's name; ``manual`` for a user.
         token_count: ``{"input": n, "output": m}``.
-        cost: US dollars; None where nobody knows.
-        error: what went wrong, None if nothing did.
+        cost: US dollars; None if unknown.
+        error: the error; None if there is none.
         kind: ``note``, ``decision``, ``result``, ``handoff``, ``gate``, …
-        tags: words to find it by.
+        tags: tags to find it by.
         payload: data for programs.
-        unknown_keys: keys of the document that are none of these, kept as they were (no field).
+        unknown_keys: all other keys of the document, kept unchanged (not a field).
     """
 
     timestamp: str
@@ -165,7 +166,7 @@ _crumb_values = attrgetter(*CRUMB_KEYS)
 _KNOWN_SESSION: Final = frozenset(SESSION_KEYS)
 _KNOWN_CRUMB: Final = frozenset(CRUMB_KEYS)
 
-# What each key of a breadcrumb must be, and what stands for a key that is missing or null.
+# The required type of each key of a breadcrumb, and the default for a missing or null one.
 _CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] | None]]] = {
     "timestamp": (str, None),
     "breadcrumb_id": (str, None),
@@ -187,7 +188,7 @@ _USUAL: Final[dict[str, frozenset[type]]] = {
     key: frozenset(wanted if isinstance(wanted, tuple) else (wanted,))
     for key, (wanted, _) in _CRUMB_TYPES.items()
 }
-# The same of all keys at once, in their order: a writer has no time to look at one after the other.
+# The same for all keys at once, in their order: a fast path for writers.
 _USUAL_KINDS: Final = frozenset(product(*_USUAL.values()))
 _SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
     "status": (str, lambda: SessionStatus.RUNNING.value),
@@ -210,24 +211,24 @@ _OPTIONAL_TEXTS: Final = (
 
 
 def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
-    """The breadcrumb that a JSON document holds.
+    """Return the breadcrumb in a JSON object.
 
     Args:
         document: the decoded document.
-        name: the name of its file: it stands for a missing timestamp.
+        name: the name of its file, the default for a missing timestamp.
 
     Raises:
-        SchemaError: it is no breadcrumb; `details["faults"]` names every fault.
+        SchemaError: it is not a breadcrumb; `details["faults"]` lists every fault.
     """
     try:
         crumb = Breadcrumb(**document)
-    except TypeError:  # keys that nobody knows, or missing ones
+    except TypeError:  # unknown or missing keys
         return _patiently(document, name)
     return crumb if _is_sound(crumb) else _patiently(document, name)
 
 
 def check_crumb(document: Mapping[str, Any]) -> None:
-    """Refuse to write what no reader would take for a breadcrumb: it would be acknowledged, and lost.
+    """Refuse to write a breadcrumb that readers would refuse: it would be acknowledged, and lost.
 
     Raises:
         SchemaError: `details["faults"]` names every fault.
@@ -237,7 +238,7 @@ def check_crumb(document: Mapping[str, Any]) -> None:
 
 
 def _is_sound(crumb: Breadcrumb) -> bool:
-    """True for the usual case; what is odd is judged by the table, which takes its time."""
+    """Fast path: True for a valid breadcrumb of the usual form; others are checked by the table."""
     values = crumb.__dict__
     if len(values) != len(_USUAL) or not crumb.breadcrumb_id:
         return False
@@ -250,7 +251,7 @@ def _is_sound(crumb: Breadcrumb) -> bool:
 def _patiently(document: Any, name: str) -> Breadcrumb:
     if type(document) is not dict:
         raise SchemaError(
-            "not a breadcrumb: no JSON object", faults=[f"it is a {_word(document)}, not an object"]
+            "not a breadcrumb: not a JSON object", faults=[f"it is a {_word(document)}, not an object"]
         )
     values: dict[str, Any] = {}
     faults: list[str] = []
@@ -275,22 +276,22 @@ def _patiently(document: Any, name: str) -> Breadcrumb:
 
 
 def missing_keys(document: Mapping[str, Any]) -> list[str]:
-    """Keys of the specification that a breadcrumb document lacks; those that came later may be missing."""
+    """Keys of the specification that a breadcrumb document lacks; optional ones added later do not count."""
     return [key for key in CRUMB_KEYS[:12] if key not in document]
 
 
 def session_of(document: Any) -> WorkSession:
-    """The work session that a JSON document holds.
+    """Return the work session in a JSON object.
 
     Raises:
-        SchemaError: it is none; `details["faults"]` names every fault, `details["legacy"]` is set for a session.json
-            of Maestro's older kind of session.
+        SchemaError: it is not one; `details["faults"]` lists every fault, `details["legacy"]` is set for a
+        session.json of Maestro's older format.
     """
     faults = session_faults(document)
     if faults:
         legacy = is_legacy(document)
         words = (
-            "a session of Maestro's older kind, which work sessions replaced"
+            "a session of Maestro's older format, which work sessions replaced"
             if legacy
             else f"not a work session: {'; '.join(faults)}"
         )
@@ -310,7 +311,7 @@ def session_of(document: Any) -> WorkSession:
 
 
 def session_faults(document: Any) -> list[str]:
-    """Why a document is no work session; empty if it is one."""
+    """Why a document is not a work session; empty if it is one."""
     if type(document) is not dict:
         return [f"it is a {_word(document)}, not an object"]
     get = document.get
@@ -326,12 +327,12 @@ def session_faults(document: Any) -> list[str]:
             faults.append(f"{key} is a {_word(value)}")
     status = get("status")
     if type(status) is str and status not in STATUSES:
-        faults.append(f"the status {status!r} is none of {', '.join(sorted(STATUSES))}")
+        faults.append(f"unknown status {status!r}; known are {', '.join(sorted(STATUSES))}")
     return faults
 
 
 def is_legacy(document: Any) -> bool:
-    """True for a session.json of Maestro's older kind of session, which lies in the same folders."""
+    """True for a session.json of Maestro's older format, which is stored in the same folders."""
     return (
         type(document) is dict
         and "session_id" not in document
@@ -341,7 +342,7 @@ def is_legacy(document: Any) -> bool:
 
 
 def document_of(session: WorkSession) -> dict[str, Any]:
-    """The document to write: the fields in order, the derived ones put right, then what nobody knows."""
+    """The document to write: the fields in order, derived ones recomputed, then unknown keys."""
     document: dict[str, Any] = {key: getattr(session, key) for key in SESSION_KEYS}
     document["parent_session_id"] = document["parent_wsession_id"] = session.parent
     document["state"] = state_of(session.status)
@@ -351,9 +352,9 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 
 
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
-    """The document to write: the keys of the original, then those that were read and are known to nobody."""
+    """The document to write: the keys of the original program, then unknown keys."""
     values = vars(crumb)
-    # As nearly always: each field as it was first set, and nothing else. A subclass may tell its fields otherwise.
+    # Fast path: each field as it was first set, and no others. A subclass may define its fields differently.
     if tuple(values) == CRUMB_KEYS and type(crumb) is Breadcrumb:
         return values.copy()
     document = dict(zip(CRUMB_KEYS, _crumb_values(crumb)))  # noqa: B905 - of one length by their making
@@ -363,7 +364,7 @@ def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
 
 
 def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:
-    """The order of breadcrumbs: by time, depth, id. A time of another form is compared by its instant."""
+    """Sort key of breadcrumbs: time, depth, id. A time of another form is compared by its instant."""
     stamp = crumb.timestamp
     if not is_stamp(stamp):
         moment = parse_time(stamp, UTC)

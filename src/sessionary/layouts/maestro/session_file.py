@@ -1,8 +1,8 @@
-"""session.json: read it, and write to it what a caller changed.
+"""session.json: read it, and write a caller's changes to it.
 
-Every write happens under the lock of the session's folder, begins by reading what lies there now, and replaces the
-file as a whole. So a reader, who takes no lock, finds the old document or the new one, and of two writers neither
-undoes what the other did.
+Every write happens under the lock of the session's folder, first reads the stored document, and replaces the
+file as a whole. So a reader, which takes no lock, finds the old document or the new one, and no writer undoes
+the change of another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
 from sessionary.layouts.maestro.times import session_time, session_zone, utc_now
 
 PATIENCE = 30.0
-"""Seconds to wait for another writer of a session; each holds the lock for the length of one flush."""
+"""Seconds to wait for another writer of a session; each holds the lock for one flush."""
 
 Clock = Callable[[], datetime]
 Completing = Callable[[str], object]
@@ -35,11 +35,11 @@ Completing = Callable[[str], object]
 
 @contextmanager
 def locked(fs: Fs, folder: str) -> Iterator[None]:
-    """The lock on a session's folder for the length of a ``with`` block. What dead writers left is swept away.
+    """Hold the lock of a session's folder for a ``with`` block. Remains of dead writers are removed.
 
     Raises:
-        NotFound: there is no such folder.
-        Locked: another process held it all the time.
+        NotFound: the folder does not exist.
+        Locked: another process held it for the whole time.
     """
     lock = FileLock(f"{folder}/{LOCK}", fs)
     try:
@@ -54,22 +54,22 @@ def locked(fs: Fs, folder: str) -> Iterator[None]:
 
 
 def read_session(path: str, *, fs: Fs = OS_FS) -> WorkSession:
-    """The work session that a session.json holds.
+    """Return the work session in a session.json.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         Corrupt: it is not JSON.
-        SchemaError: it is no work session, but for example one of Maestro's older kind.
+        SchemaError: it is not a work session, but for example one of Maestro's older format.
         StorageFailed: it cannot be read.
     """
     data = read_bytes(fs, path, operation="load", limit=LARGEST)
     if data is None:
-        raise not_found(path, f"there is no work session in {path}")
+        raise not_found(path, f"no work session in {path}")
     return parse_session(data, path)
 
 
 def zone_in(fs: Fs, folder: str) -> tzinfo:
-    """The zone of the breadcrumb times of the session in a folder; UTC where its document does not say."""
+    """The zone of the breadcrumb times of the session in a folder; UTC if its document does not say."""
     try:
         return session_zone(read_session(f"{folder}/{SESSION}", fs=fs).created)
     except (NotFound, Corrupt, SchemaError, StorageFailed):
@@ -77,7 +77,7 @@ def zone_in(fs: Fs, folder: str) -> tzinfo:
 
 
 def parse_session(data: bytes, path: str) -> WorkSession:
-    """The work session that the bytes of a session.json hold. Raises Corrupt and SchemaError as `read_session`."""
+    """Return the work session in the bytes of a session.json. Raises Corrupt and SchemaError as `read_session`."""
     try:
         session = session_of(decode(data))
     except Undecodable as error:
@@ -87,7 +87,7 @@ def parse_session(data: bytes, path: str) -> WorkSession:
             path=path,
             hint=REMEDY
             if error.code == "conflict_marker"
-            else "the next save puts the file aside and writes a new one",
+            else "the next save keeps the file aside and writes a new one",
         ) from error
     except SchemaError as error:
         error.operation, error.path = "load", path
@@ -105,33 +105,35 @@ def save_session(
     now: Clock = utc_now,
     completing: Completing = lambda session_id: None,
 ) -> bool:
-    """Store what was changed in a session since it was loaded; returns False if that is nothing.
+    """Store the changes made to a session since it was loaded; return False if there are none.
 
-    The file is read again under the lock, and the changes are put into what lies there (see `merging`). `modified`
-    becomes the present time, also in `session`; what others changed is not brought into it: load it again for that.
-    A file that cannot be read is kept as ``session.json.corrupt-<time>`` before a new one takes its place.
+    The file is read again under the lock, and the changes are merged into it (see `merging`). `modified`
+    becomes the current time, also in `session`; changes of others are not merged into `session`: load it
+    again for those. A file that cannot be read is kept as ``session.json.corrupt-<time>`` before it is
+    replaced.
 
-    A session that has ended stays so. Any other status may follow any other, because a caller may have gone through
-    several of them in memory: an interrupted session that is saved as completed may have been resumed in between.
+    A session that has ended stays ended. Otherwise any status may follow any other, because a caller may have
+    passed several of them in memory: an interrupted session that is saved as completed may have been resumed
+    in between.
 
     Args:
         session: the session.
         path: its file.
         fs: the file system.
         now: the time.
-        completing: called, under the lock, with the id of a session that this save completes; refuses that.
+        completing: called under the lock with the id of a session that this save completes; may raise to refuse.
 
-    Durability: when this returns, the document survives a power cut. Cut off, a reader finds the old document or
-    the new one.
+    Durability: when this returns, the document survives a power cut. If interrupted, a reader finds the old
+    document or the new one.
 
     Raises:
-        NotFound: the folder of `path` is not there.
-        SchemaError: another kind of file lies there, or another session, or the session breaks the format.
-        Invalid: its status is none.
-        TransitionError: the stored session has ended since, and its status was changed to something else; or what
-            `completing` raises.
+        NotFound: the folder of `path` does not exist.
+        SchemaError: another kind of file is stored there, or another session, or the session breaks the format.
+        Invalid: its status is not valid.
+        TransitionError: the stored session has ended since, and its status was changed to something else; or
+        raised by `completing`.
         Locked: another process holds the session.
-        StorageFailed: the disk refused; `outcome` says what became of the write.
+        StorageFailed: the disk refused; `outcome` is the outcome of the write.
     """
     mine = checked(session)
     with locked(fs, os.path.dirname(path) or "."):
@@ -155,15 +157,15 @@ def save_session(
 def edit_session(
     path: str, change: Callable[[WorkSession], object], *, fs: Fs = OS_FS, now: Clock = utc_now
 ) -> WorkSession:
-    """Change the stored session itself. The lock of its folder must be held: nobody comes between reading and writing.
+    """Change the stored session itself. The caller holds the lock of its folder, so nothing can change in between.
 
-    `change` gets the session and changes it; what it raises is raised, and nothing is written then.
+    `change` gets the session and changes it; if it raises, nothing is written.
 
     Durability: as `save_session`.
 
     Raises:
         NotFound, Corrupt, SchemaError: as `read_session`.
-        SchemaError, Invalid, TransitionError: what the session was changed to is refused, as by `save_session`.
+        SchemaError, Invalid, TransitionError: the changed session is refused, as by `save_session`.
         StorageFailed: the disk refused.
     """
     session = read_session(path, fs=fs)
@@ -185,10 +187,10 @@ def edit_session(
 
 
 def create_document(session: WorkSession, path: str, *, fs: Fs = OS_FS) -> None:
-    """Write the session.json of a session that is new. Durability: it survives a power cut when this returns.
+    """Write the session.json of a new session. Durability: it survives a power cut when this returns.
 
     Raises:
-        AlreadyExists: there is one.
+        AlreadyExists: the file exists.
         SchemaError, Invalid: as `checked`.
         StorageFailed: the disk refused.
     """
@@ -198,10 +200,10 @@ def create_document(session: WorkSession, path: str, *, fs: Fs = OS_FS) -> None:
 
 
 def checked(session: WorkSession) -> dict[str, Any]:
-    """The document to write: one that no reader takes would hide the session from every list.
+    """The document to write. It is checked: one that readers refuse would hide the session from every list.
 
     Raises:
-        Invalid: its status is none.
+        Invalid: its status is not valid.
         SchemaError: it breaks the format otherwise.
     """
     check_status(session.status)
@@ -211,12 +213,12 @@ def checked(session: WorkSession) -> dict[str, Any]:
 
 
 def _base(session: WorkSession) -> dict[str, Any]:
-    """The document as the caller loaded it; empty if the session was made by hand."""
+    """The document as loaded; empty if the session was created in memory."""
     return document_of(session_of(decode(session.baseline))) if session.baseline else {}
 
 
 def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
-    """The document that lies there, its derived keys put right; None where there is none that can be read."""
+    """The stored document with its derived keys recomputed; None if there is none that can be read."""
     data = read_bytes(fs, path, operation="save", limit=LARGEST)
     if data is None:
         return None
@@ -228,27 +230,27 @@ def _stored(fs: Fs, path: str) -> dict[str, Any] | None:
     except SchemaError as error:
         error.operation, error.path = "save", path
         error.message = f"{path}: {error.message}"
-        error.hint = "it was left as it is; save under another name"
+        error.hint = "the file is unchanged; save under another name"
         raise
 
 
 def _check_change(theirs: dict[str, Any], merged: dict[str, Any], path: str) -> None:
-    """Refuse to reopen what has ended, and to put one session into the file of another.
+    """Refuse to reopen a session that has ended, and to store one session in the file of another.
 
-    Other ways from status to status may have led through several of them in memory.
+    Other status changes may have passed several steps in memory.
     """
     stored, wanted = theirs["session_id"], merged["session_id"]
     if stored != wanted:
         words = f"{path} is the file of the session {stored}, not of {wanted}"
         raise SchemaError(
-            words, operation="save", path=path, hint="it was left as it is; save under another name"
+            words, operation="save", path=path, hint="the file is unchanged; save under another name"
         )
     if theirs["status"] in FINAL and merged["status"] != theirs["status"]:
         raise refusal(session_of(theirs), merged["status"])
 
 
 def _finish(merged: dict[str, Any], theirs: dict[str, Any] | None, mine: dict[str, Any], now: Clock) -> None:
-    """Put in what follows from the rest."""
+    """Set the derived values."""
     moment = session_time(now(), merged["created"])
     merged["modified"] = moment
     merged["state"] = state_of(merged["status"])

@@ -1,8 +1,9 @@
-"""Messages from other accounts: a session into which they may write, and messages that its consumer may read.
+"""Messages from other accounts: sessions that they may write to, and messages that the consumer may read.
 
-Everything here is private to the account that made it. A producer under another account can post only where the folders
-of the messages let it, and its files help nobody whom their mode keeps out. So who shares a session opens its folders,
-and a message in a folder into which others may write is as readable as that folder, whatever the umask of its sender.
+By default all files are private to the account that made them. A producer under another account can post only
+if the folders of the messages allow it, and its files must be readable by the consumer. So sharing a session
+opens its folders, and a message in a folder writable by others is as readable as that folder, whatever the
+umask of its sender.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ _CLASSES = (0o070, 0o007)
 
 
 def check_mode(mode: int) -> int:
-    """Refuse a mode of folders with which nobody could post, or not durably.
+    """Refuse a mode of folders that allows no posting, or none that is durable.
 
     Raises:
-        Invalid: the owner is kept out, or somebody may write and not read or enter.
+        Invalid: the owner has no access, or an account may write but not read or enter.
     """
     halves = [mode & bits for bits in _CLASSES]
     closed = any(half & _OTHERS_WRITE and half != bits for half, bits in zip(halves, _CLASSES, strict=True))
     if mode & 0o700 != 0o700 or closed or mode & ~0o7777:
         raise Invalid(
-            f"{mode:o} is no mode for the folders of messages",
-            hint="2770 lets a group post, 1777 everybody: who may write must be able to read and enter, too",
+            f"{mode:o} is not a usable mode for message folders",
+            hint="2770 allows the group to post, 1777 all accounts; write access needs read and execute access too",
         )
     return mode
 
 
 def share(fs: Fs, folder: str, mode: int) -> list[str]:
-    """Let others post into the session in a folder; returns the folders above it that still keep them out.
+    """Allow others to post to the session in a folder; return the folders above it that still block them.
 
-    The folders of the messages get `mode`; the folder of the session, and its document, may be read by whom it lets in.
+    The folders of the messages get `mode`; the folder of the session and its document become readable for
+    those accounts.
 
     Durability: none; after a power cut the modes may be the old ones.
 
@@ -50,7 +52,7 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
     try:
         depths = [f"{box}/{name}" for name in fs.listdir(box) if depth_of(name) is not None]
     except OSError as error:
-        raise storage_failed(error, "look into", box) from error
+        raise storage_failed(error, "read", box) from error
     _change(fs, f"{folder}/{SESSION}", FILE_MODE | mode & _OTHERS_READ, READ)
     for path, its in [
         (folder, mode & 0o777 & ~_OTHERS_WRITE),
@@ -62,13 +64,13 @@ def share(fs: Fs, folder: str, mode: int) -> list[str]:
 
 
 def message_mode(fs: Fs, folder: str) -> int:
-    """The mode of a new message in a folder: private, unless others may write into it. Raises OSError."""
+    """The mode of a new message in a folder: private, unless others may write to it. Raises OSError."""
     mode = fs.stat(folder).st_mode
     return FILE_MODE | mode & 0o066 if mode & _OTHERS_WRITE else FILE_MODE
 
 
 def inherit(fs: Fs, folder: str) -> None:
-    """Give a new folder of messages the mode of the one that it lies in, if others may write there. Raises OSError."""
+    """Give a new folder of messages the mode of its parent, if others may write there. Raises OSError."""
     mode = stat.S_IMODE(fs.stat(os.path.dirname(folder)).st_mode)
     if mode & _OTHERS_WRITE:
         fd = fs.open(folder, READ | O_DIRECTORY)

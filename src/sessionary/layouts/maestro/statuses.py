@@ -1,11 +1,11 @@
-"""From which status to which. Pure: the functions change the session in memory, and whoever keeps it saves it.
+"""Status transitions. Pure: the functions change the session in memory; the caller saves it.
 
     running      -> paused, completed, interrupted, failed
     paused       -> running, completed, interrupted, failed
     interrupted  -> running
     completed, failed: the end
 
-To the status that a session has already is always allowed and changes nothing.
+Setting the current status again is always allowed and changes nothing.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ FINAL: Final = frozenset({"completed", "failed"})
 
 
 def check_status(status: str) -> str:
-    """Refuse a word that is no status.
+    """Refuse an invalid status.
 
     Raises:
-        Invalid: it is none.
+        Invalid: it is not a status.
     """
     if type(status) is not str or status not in STATUSES:
         raise Invalid(
-            f"{status!r} is no status of a work session", hint=f"use one of {', '.join(sorted(STATUSES))}"
+            f"{status!r} is not a status of a work session", hint=f"use one of {', '.join(sorted(STATUSES))}"
         )
     return status
 
 
 def move(session: WorkSession, status: str, *, now: datetime | None = None) -> bool:
-    """Give a session another status, in memory; returns False if it has that already.
+    """Set the status of a session, in memory; return False if it has that already.
 
     Raises:
-        TransitionError: the status cannot be reached from the present one.
+        TransitionError: the status cannot be reached from the current one.
     """
     check_status(status)
     if session.status == status:
@@ -54,14 +54,14 @@ def move(session: WorkSession, status: str, *, now: datetime | None = None) -> b
     if status not in NEXT.get(session.status, STATUSES):
         raise refusal(session, status)
     if session.status == "interrupted":
-        # What it had handed to its parent was part of the work; what it does from now on has a result of its own.
+        # Its previous result was handed to the parent; further work has a result of its own.
         session.metadata.pop(RESULT_ID, None)
     settle(session, status, now=now)
     return True
 
 
 def settle(session: WorkSession, status: str, *, now: datetime | None = None) -> None:
-    """Set a status with all that follows from it: state, time of the change, time of the end."""
+    """Set a status and the values that follow from it: state, time of change, time of end."""
     moment = session_time(now or utc_now(), session.created)
     session.status = status
     session.state = state_of(status)
@@ -74,15 +74,15 @@ def settle(session: WorkSession, status: str, *, now: datetime | None = None) ->
 def refusal(session: WorkSession, status: str) -> TransitionError:
     """The error for a status that cannot be reached."""
     if session.status in FINAL:
-        hint = "it has ended; begin a new session"
+        hint = "it has ended; start a new session"
     elif session.status == "interrupted":
         hint = "resume it first"
     else:
         hint = f"from {session.status} it can become {', '.join(sorted(NEXT[session.status]))}"
     return TransitionError(
-        f"the session {session.session_id} is closed ({session.status}) and cannot become {status}"
+        f"session {session.session_id} is closed ({session.status}) and cannot become {status}"
         if session.is_closed
-        else f"the session {session.session_id} is {session.status} and cannot become {status}",
+        else f"session {session.session_id} is {session.status} and cannot become {status}",
         operation="change status",
         session=session.session_id,
         details={"status": session.status, "wanted": status},
@@ -91,9 +91,9 @@ def refusal(session: WorkSession, status: str) -> TransitionError:
 
 
 def open_below(session_id: str, still_open: list[str]) -> TransitionError:
-    """The error for a session that is to be completed while those with these ids, which it began, are open."""
+    """The error for completing a session while sessions below it, with these ids, are open."""
     return TransitionError(
-        f"the session {session_id} has open sessions below it ({len(still_open)}): {', '.join(still_open[:3])}",
+        f"session {session_id} has open sessions below it ({len(still_open)}): {', '.join(still_open[:3])}",
         session=session_id,
         details={"open": still_open},
         hint="close those first",
@@ -107,7 +107,7 @@ def pause_session(session: WorkSession) -> WorkSession:
 
 
 def resume_session(session: WorkSession) -> WorkSession:
-    """Let a paused or interrupted session run again, in memory.
+    """Resume a paused or interrupted session, in memory.
 
     Raises:
         TransitionError: it is completed or failed (ValueError).
@@ -117,7 +117,7 @@ def resume_session(session: WorkSession) -> WorkSession:
 
 
 def complete_session(session: WorkSession) -> WorkSession:
-    """Complete a session, in memory. Whether children are open knows only a `WorkStore`.
+    """Complete a session, in memory. Only a `WorkStore` checks that no children are open.
 
     Raises:
         TransitionError: it is interrupted or failed.

@@ -1,8 +1,8 @@
 """WorkStore: the work sessions below one root.
 
-A session is the folder that holds its session.json; what a session is and who its parent is say the documents. All
-that changes a session happens under the lock of its folder, and what concerns a parent and a child at once (begin a
-child, complete a parent) under that of the parent, so that no child can slip in behind a parent that has ended.
+A session is the folder of its session.json; its identity and its parent come from the documents. Every change
+of a session happens under the lock of its folder, and a change of parent and child together (start a child,
+complete a parent) under that of the parent, so that no child can be added to a parent that has ended.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 @dataclass(slots=True)
 class Scan:
-    """What a look at all sessions found.
+    """All sessions of a store.
 
     Attributes:
-        sessions: those that can be read, in the order of their folders.
+        sessions: the readable ones, in the order of their folders.
         folders: their folders, in the same order.
-        problems: what could not be read, what is of another kind, what cannot be looked into.
+        problems: what could not be read, what is of another kind, which folders are unreadable.
     """
 
     sessions: list[WorkSession] = field(default_factory=list)
@@ -71,16 +71,16 @@ class WorkStore:
     """The work sessions below one root.
 
     Args:
-        root: the folder that holds them, by custom `docs/sessions` of a project. It is made by the first write.
-        prices: what models cost (see `costs`); a model that is not in it has no known cost.
+        root: the folder of the sessions, usually `docs/sessions` of a project. The first write creates it.
+        prices: prices of models (see `costs`); a model without a price has no known cost.
 
     Attributes:
-        prices: what models cost.
+        prices: prices of models.
         fs, now, new_id: the file system, the clock and the source of ids; see `over`.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
-        # As text: a Path takes longer to be made than a breadcrumb to be written into memory.
+        # As text: creating a Path takes longer than writing a breadcrumb to memory.
         self._given = expanded(root)
         self._root = os.path.abspath(self._given)
         self.prices = prices
@@ -98,7 +98,7 @@ class WorkStore:
         now: Clock | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> Self:
-        """A store over another file system seam, clock or source of ids: for proofs and doubles."""
+        """A store over another file system, clock or source of ids, for tests."""
         store = cls(root)
         store.fs = fs
         store.now = now or store.now
@@ -107,7 +107,7 @@ class WorkStore:
 
     @property
     def root(self) -> Path:
-        """The folder that holds the sessions, as it was given."""
+        """The folder of the sessions, as given."""
         return Path(self._given)
 
     # -- sessions
@@ -125,27 +125,27 @@ class WorkStore:
         allow_orphan: bool = False,
         change_parent: Callable[[WorkSession], object] | None = None,
     ) -> WorkSession:
-        """Begin a session, inside of the folder of its parent if it has one; the parent's list of children grows.
+        """Start a session, inside of the folder of its parent if it has one; the parent's list of children is extended.
 
         Args:
-            session_type: a value of `SessionType`, or a word of one's own.
+            session_type: a value of `SessionType`, or another word.
             parent: the parent: its id, the beginning of its id, or ``latest``.
             related_entity: what the work is about.
-            metadata: whatever else; `cookie`, and in a git work tree `git_branch` and `git_root`, are added.
+            metadata: other data; `cookie`, and in a git work tree `git_branch` and `git_root`, are added.
             status: by default ``running``.
-            purpose: a line for people.
+            purpose: a line for users.
             context: ``{"kind": …, "ref": …}``.
-            allow_orphan: begin it even if no session has the id `parent`.
-            change_parent: changes the parent in the same write; what it raises is raised before anything is made.
+            allow_orphan: start it even if no session has the id `parent`.
+            change_parent: changes the parent in the same write; if it raises, nothing is created.
 
-        Durability: when this returns, the session survives a power cut. Cut off, there is no session, or the whole
-        one; its parent may not list it yet, which nobody relies on.
+        Durability: when this returns, the session survives a power cut. If interrupted, the session is
+        missing or complete; its parent may not list it yet, and nothing depends on that.
 
         Raises:
-            NotFound: there is no such parent.
-            AmbiguousId: several begin so.
-            Invalid: the type, the status or the id of the parent is none.
-            SchemaError: a field is not of its type.
+            NotFound: the parent does not exist.
+            AmbiguousId: several match.
+            Invalid: the type, the status or the id of the parent is not valid.
+            SchemaError: a field has the wrong type.
             Locked: another process holds the parent.
             StorageFailed: the disk refused.
         """
@@ -176,24 +176,25 @@ class WorkStore:
         return session
 
     def load(self, session_id: str) -> WorkSession:
-        """The session of exactly this id.
+        """Return the session with exactly this id.
 
         Raises:
-            NotFound: there is none.
+            NotFound: it does not exist.
             Corrupt: its document cannot be parsed.
-            SchemaError: its document is no work session.
+            SchemaError: its document is not a work session.
         """
         return read_session(self._path(session_id), fs=self.fs)
 
     def save(self, session: WorkSession) -> bool:
-        """Store what was changed in a session since it was loaded; see `session_file.save_session`.
+        """Store the changes made to a session since it was loaded; see `session_file.save_session`.
 
-        Returns False if that is nothing.
+        Returns False if there are none.
 
-        Durability: when this returns, the document survives a power cut. Cut off, it is the old one or the new one.
+        Durability: when this returns, the document survives a power cut. If interrupted, it is the old one or
+        the new one.
 
         Raises:
-            NotFound: the session is not there any more.
+            NotFound: the session was removed.
             TransitionError: it has ended since, or is to be completed while sessions below it are open.
             Locked: another process holds it.
             StorageFailed: the disk refused.
@@ -202,10 +203,10 @@ class WorkStore:
         return save_session(session, path, fs=self.fs, now=self.now, completing=self.refuse_open_children)
 
     def update(self, session_id: str, change: Callable[[WorkSession], object]) -> WorkSession:
-        """Change the stored session under its lock: `change` gets it as it is now. Returns it as it is then.
+        """Change the stored session under its lock: `change` gets the current session. Returns the changed one.
 
-        Durability: as `save`. Raises as `load` and `save`, for what the session was changed to as well, and whatever
-        `change` raises; then nothing is written.
+        Durability: as `save`. Raises as `load` and `save`, also for the changed session, and what `change`
+        raises; then nothing is written.
         """
         path = self._path(session_id)
 
@@ -219,28 +220,28 @@ class WorkStore:
             return edit_session(path, checked, fs=self.fs, now=self.now)
 
     def find(self, name: str) -> WorkSession:
-        """The session of this id, the one whose id begins so, or for ``latest`` the one that changed last.
+        """Return the session with this id, the one whose id begins so, or for ``latest`` the one that changed last.
 
-        A whole id wins; a beginning needs four characters or more. The case of letters does not matter, unless two ids
-        differ by that alone.
+        A whole id wins; a beginning needs four characters or more. Case does not matter, unless two ids
+        differ by case alone.
 
         Raises:
-            NotFound: there is none.
-            AmbiguousId: several begin so; `details["matches"]` names them.
+            NotFound: none matches.
+            AmbiguousId: several match; `details["matches"]` lists them.
         """
         if name == LATEST:
             found = self.latest()
             if found is None:
                 raise NotFound(
-                    f"there is no work session in {self._root}",
+                    f"no work sessions in {self._root}",
                     path=self._root,
-                    hint="`sessionary work start` begins one; `--root` names another place",
+                    hint="start one with `sessionary work start`, or name another folder with `--root`",
                 )
             return found
         return self.load(self.resolve(name))
 
     def resolve(self, name: str) -> str:
-        """The id that `name` means; see `find`. Reads names only, but for ``latest``."""
+        """Return the id that `name` means; see `find`. Reads names only, except for ``latest``."""
         if name == LATEST:
             return self.find(name).session_id
         check_id(name)
@@ -263,15 +264,15 @@ class WorkStore:
         return matches[0]
 
     def folder(self, session_id: str) -> str:
-        """The folder of the session of exactly this id.
+        """The folder of the session with exactly this id.
 
         Raises:
-            NotFound: there is none.
+            NotFound: it does not exist.
         """
         return os.path.dirname(self._path(session_id))
 
     def list_sessions(self, session_type: str | None = None, status: str | None = None) -> list[WorkSession]:
-        """Every session that can be read, of a type or a status if one is given. What cannot be is in `scan`."""
+        """Every readable session, optionally of one type or status. `scan` also reports the others."""
         return [
             session
             for session in self.scan().sessions
@@ -279,7 +280,7 @@ class WorkStore:
         ]
 
     def scan(self) -> Scan:
-        """Read every session.json below the root. One that is bad hides none of the others."""
+        """Read every session.json below the root. A damaged one hides none of the others."""
         found = Scan()
         closed: list[StorageFailed] = []
         for place in walk(self.fs, self._root, closed):
@@ -298,7 +299,7 @@ class WorkStore:
         return found
 
     def tree(self) -> list[Node]:
-        """All sessions as trees, by their parent ids; orphans and rings are at the top, with a flag."""
+        """All sessions as trees, by their parent ids; orphans and cycles are at the top, with a flag."""
         return forest(self.scan().sessions)
 
     def latest(self) -> WorkSession | None:
@@ -306,12 +307,12 @@ class WorkStore:
         return max(self.scan().sessions, key=latest_key, default=None)
 
     def children(self, session_id: str, *, only_open: bool = False) -> list[WorkSession]:
-        """The sessions whose parent this one is, oldest first; with `only_open` those that are not closed."""
+        """The sessions with this parent, oldest first; with `only_open` those that are not closed."""
         found = [session for session in self.scan().sessions if session.parent == session_id]
         return sorted((each for each in found if not (only_open and each.is_closed)), key=age_key)
 
     def depth(self, session_id: str) -> int:
-        """How many parents a session has above it; a parent that is missing ends the count."""
+        """The number of ancestors of a session; a missing parent ends the count."""
         seen: set[str] = set()
         parent = self.load(session_id).parent
         while parent is not None and parent not in seen:
@@ -329,7 +330,7 @@ class WorkStore:
         return self._move(session_id, "paused")
 
     def resume(self, session_id: str) -> WorkSession:
-        """Let a paused or interrupted session run again. Durability and errors as `pause`."""
+        """Resume a paused or interrupted session. Durability and errors as `pause`."""
         return self._move(session_id, "running")
 
     def interrupt(self, session_id: str, reason: str | None = None) -> WorkSession:
@@ -347,17 +348,17 @@ class WorkStore:
         Durability: as `update`.
 
         Raises:
-            TransitionError: it has ended otherwise, or children of it are open; `details["open"]` names them.
+            TransitionError: it has ended with another status, or children of it are open; `details["open"]` lists them.
         """
         return self._move(session_id, "completed")
 
     def close(self, session_id: str) -> WorkSession:
-        """As `complete`, but refused for a session that is closed already. Durability and errors as there."""
+        """As `complete`, but refused for a closed session. Durability and errors as there."""
 
         def change(session: WorkSession) -> None:
             if session.is_closed:
                 raise TransitionError(
-                    f"the session {session_id} is closed already ({session.status})",
+                    f"session {session_id} is already closed ({session.status})",
                     session=session_id,
                     hint="resume it first" if session.status == "interrupted" else None,
                 )
@@ -366,7 +367,7 @@ class WorkStore:
         return self.update(session_id, change)
 
     def refuse_open_children(self, session_id: str) -> None:
-        """Raise TransitionError if a child of the session is not closed; `details["open"]` names them."""
+        """Raise TransitionError if a child of the session is open; `details["open"]` lists them."""
         still_open = sorted(child.session_id for child in self.children(session_id, only_open=True))
         if still_open:
             raise statuses.open_below(session_id, still_open)
@@ -381,14 +382,14 @@ class WorkStore:
         *,
         pause_parent: bool = True,
     ) -> WorkSession:
-        """Begin a piece of a session's work in a session of its own, of the type `work_subwork`; pauses the parent.
+        """Start sub-work of a session in a session of its own, of the type `work_subwork`; pause the parent.
 
-        What the work is about, and unless one is given the context, are taken from the parent.
+        The entities, and by default the context, are those of the parent.
 
-        Durability: as `create`. Cut off, the child may be there with its parent still running.
+        Durability: as `create`. If interrupted, the child may exist with its parent still running.
 
         Raises:
-            NotFound: there is no such parent.
+            NotFound: the parent does not exist.
             TransitionError: the parent is closed.
         """
         return subwork.start(self, parent, purpose, context, pause_parent=pause_parent)
@@ -396,7 +397,7 @@ class WorkStore:
     def close_subwork(
         self, child: str, summary: str, status: str = "ok", *, resume_parent: bool = True
     ) -> subwork.Closed:
-        """Close a piece of sub-work, hand its result to the parent, and let the parent go on if nothing else is open.
+        """Close sub-work, hand its result to the parent, and resume the parent if no other child is open.
 
         Args:
             child: the id of the session.
@@ -404,20 +405,20 @@ class WorkStore:
             status: ``ok`` completes the session, ``failed`` fails it, ``partial`` interrupts it.
             resume_parent: False leaves the parent paused.
 
-        Durability: when this returns, all of it survives a power cut. Cut off, call it again: what had been done is
-        found by the id of the result, and the parent gets it once.
+        Durability: when this returns, everything survives a power cut. If interrupted, call it again:
+        completed steps are recognised by the id of the result, and the parent gets it once.
 
         Raises:
-            NotFound: there is no such session. That the parent is missing is told in the answer, and no error.
-            TransitionError: the session has ended in another way, or with ``ok`` has open children.
+            NotFound: the session does not exist. A missing parent is reported in the result, and is no error.
+            TransitionError: the session has ended with another status, or with ``ok`` has open children.
         """
         return subwork.close(self, child, summary, status, resume_parent=resume_parent)
 
     def resume_parent(self, child: str) -> WorkSession:
-        """Let the paused parent of a session go on; returns the parent. Durability as `update`.
+        """Resume the paused parent of a session; return the parent. Durability as `update`.
 
         Raises:
-            NotFound: there is no such session, or no parent of it.
+            NotFound: the session or its parent does not exist.
             Invalid: the session has no parent.
             TransitionError: a child of the parent is still open, or the parent has ended.
         """
@@ -428,28 +429,28 @@ class WorkStore:
     def write_breadcrumb(
         self, breadcrumb: Breadcrumb, session_id: str, *, allow_unknown: bool = False
     ) -> str:
-        """Leave a breadcrumb in a session; returns the path of its file. See `breadcrumbs.write_crumb`.
+        """Write a breadcrumb to a session; return the path of its file. See `breadcrumbs.write_crumb`.
 
         Args:
             breadcrumb: the breadcrumb.
             session_id: the session: its id, the beginning of its id, or ``latest``; see `find`.
-            allow_unknown: take an id that no session has for that of one whose document is still to come. The
-                breadcrumb then lies where a session without parent would.
+            allow_unknown: accept the id of a session whose document is still to come. The breadcrumb is then
+            stored as for a session without parent.
 
         Durability: when this returns, the breadcrumb survives a power cut.
 
         Raises:
-            NotFound: there is no such session.
-            AmbiguousId: several begin so.
-            Invalid: depth or time of the breadcrumb are none.
-            SchemaError: a field of it is not of its type, so that no reader would take it.
+            NotFound: the session does not exist.
+            AmbiguousId: several match.
+            Invalid: depth or time of the breadcrumb is not valid.
+            SchemaError: a field has the wrong type, so that no reader would accept it.
             StorageFailed: the disk refused.
         """
         lay = self._lay.get(session_id)
         if lay is not None and stat_or_none(self.fs, f"{lay[0]}/{SESSION}") is None:
-            lay = None  # what is left of it is no session
+            lay = None  # it is not a session any more
         if lay is not None and (path := self._try(*lay, breadcrumb, "nothing")) is not None:
-            return path  # else it is gone from there, or has no breadcrumb of that depth yet
+            return path  # else it was moved, or has no breadcrumb of that depth yet
         self._lay.pop(session_id, None)
         session_id = self._meant(session_id, allow_unknown)
         folder = find_folder(self.fs, self._root, session_id)
@@ -457,7 +458,7 @@ class WorkStore:
         if folder is not None and (path := self._try(folder, naive, breadcrumb, "below")) is not None:
             self._remember(session_id, folder, naive)
             return path
-        if folder is not None:  # moved between our look and our write, as it is not every time
+        if folder is not None:  # moved between lookup and write
             folder = find_folder(self.fs, self._root, session_id)
         if folder is not None:
             return write_crumb(folder, breadcrumb, fs=self.fs, makes="below", zone=_zone(naive))
@@ -466,7 +467,7 @@ class WorkStore:
         return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
 
     def _try(self, folder: str, naive: bool, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
-        """Leave a breadcrumb in the session in this folder; None if the session is not there any more."""
+        """Write a breadcrumb to the session in this folder; None if the session was removed."""
         try:
             return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes, zone=_zone(naive))
         except StorageFailed as error:
@@ -475,9 +476,9 @@ class WorkStore:
             return None
 
     def _meant(self, name: str, allow_unknown: bool) -> str:
-        """The id of the session that a writer means by `name`; with `allow_unknown` one that no session has.
+        """Return the id of the session that a writer names; with `allow_unknown` also one without a session.
 
-        What is written under a name that no session has is in no list, and nobody would miss it.
+        A message written under a name without a session would be in no list, and its loss would not be noticed.
         """
         if name != LATEST and find_folder(self.fs, self._root, name) is not None:
             return name
@@ -489,23 +490,23 @@ class WorkStore:
             return name
 
     def _created(self, session_id: str) -> str:
-        """What the session says of its creation; empty where it cannot be asked."""
+        """The creation time of the session; empty if it cannot be read."""
         try:
             return self.load(session_id).created
         except SessionaryError:
             return ""
 
     def _remember(self, session_id: str, folder: str, naive: bool) -> None:
-        """Where a session lay, and whether its times name no zone.
+        """The folder of a session, and whether its times have no zone; cached.
 
-        To look for it before each breadcrumb takes as long as a tenth of its flushes.
+        A lookup before each breadcrumb would take a tenth of the time of its flushes.
         """
         if len(self._lay) >= _REMEMBERED:
             self._lay.clear()
         self._lay[session_id] = folder, naive
 
     def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
-        """Leave a breadcrumb as a sender who knows the cookie, which is the whole id of an open session.
+        """Write a breadcrumb for a sender with the cookie, which is the whole id of an open session.
 
         Durability and errors as `write_breadcrumb`, and:
 
@@ -515,24 +516,24 @@ class WorkStore:
         session = self.load(cookie)
         if session.is_closed:
             raise TransitionError(
-                f"the session {cookie} is closed ({session.status}) and takes no breadcrumbs",
+                f"session {cookie} is closed ({session.status}) and accepts no breadcrumbs",
                 session=cookie,
                 details={"status": session.status},
                 hint="resume it first"
                 if session.status == "interrupted"
-                else "a session that has ended cannot be resumed; begin a new one",
+                else "a session that has ended cannot be resumed; start a new one",
             )
         return self.write_breadcrumb(breadcrumb, cookie)
 
     def breadcrumbs(
         self, session_id: str, *, depth: int | None = None, date_range: DateRange | None = None
     ) -> Breadcrumbs:
-        """The breadcrumbs of a session, from its own folder and from where the original would have put them.
+        """The breadcrumbs of a session, from its own folder and from that of the original program.
 
         Args:
-            session_id: the session, as `write_breadcrumb` takes it. One that is not there has none, unless
-                breadcrumbs lie in its name.
-            depth: only those of this depth, by what they say themselves.
+            session_id: the session, as for `write_breadcrumb`. A missing one has none, unless breadcrumbs are
+            stored under its name.
+            depth: only those of this depth, as stated in the breadcrumb.
             date_range: only those from the first to the second instant, to the second; either may be None.
         """
         session_id = self._meant(session_id, allow_unknown=True)
@@ -561,5 +562,5 @@ class WorkStore:
 
 
 def _zone(naive: bool) -> tzinfo:
-    """The zone of the breadcrumb times of a session whose own times name none, or do."""
+    """The zone of the breadcrumb times of a session, by whether its own times have a zone."""
     return naive_zone() if naive else UTC

@@ -1,9 +1,9 @@
-"""Sub-work: a piece of a session's work that is done in a session of its own, whose result goes back once.
+"""Sub-work: a part of a session's work in a session of its own, whose result is handed back once.
 
-Beginning it pauses the parent; closing it leaves one breadcrumb of the kind `result` in the parent, and lets the
-parent go on if nothing else is open below it. The order of writes makes closing repeatable after any crash: the id
-of the result is stored in the child first, the result is written under that id, then the child is closed, then the
-parent goes on. Whoever calls again finds what is there by that id, and does the rest.
+Starting it pauses the parent; closing it writes one breadcrumb of the kind `result` to the parent, and
+resumes the parent if no other child is open. The order of writes makes closing repeatable after any crash:
+the id of the result is stored in the child first, the result is written under that id, then the child is
+closed, then the parent is resumed. A repeated call recognises completed steps by that id, and does the rest.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ ENDS: Final = {"ok": "completed", "failed": "failed", "partial": "interrupted"}
 
 @dataclass(slots=True)
 class Closed:
-    """What closing a piece of sub-work did.
+    """The result of closing sub-work.
 
     Attributes:
-        session: the child as it is now.
-        parent: the parent as it is now; None if there is none.
-        breadcrumb_id: the id of the result in the parent; None where there is no parent.
-        handed_over: True if this call wrote the result; False if that had been done before, or cannot be.
-        resumed: True if this call let the parent go on.
-        still_open: ids of children of the parent that are not closed; with any, the parent stays paused.
-        problems: that the parent is missing.
+        session: the child after the call.
+        parent: the parent after the call; None if there is none.
+        breadcrumb_id: the id of the result in the parent; None without a parent.
+        handed_over: True if this call wrote the result; False if an earlier one did, or if it is impossible.
+        resumed: True if this call resumed the parent.
+        still_open: ids of open children of the parent; with any, the parent stays paused.
+        problems: a missing parent.
     """
 
     session: WorkSession
@@ -81,15 +81,15 @@ class Closed:
 def start(
     store: Store, parent: str, purpose: str, context: Mapping[str, Any] | None, *, pause_parent: bool
 ) -> WorkSession:
-    """Begin a piece of sub-work; see `WorkStore.start_subwork`."""
+    """Start sub-work; see `WorkStore.start_subwork`."""
 
     def change(above: WorkSession) -> None:
         if above.is_closed:
             raise TransitionError(
-                f"the session {parent} is closed ({above.status}) and takes no sub-work",
+                f"session {parent} is closed ({above.status}) and accepts no sub-work",
                 session=parent,
                 details={"status": above.status},
-                hint="resume it first" if above.status == "interrupted" else "begin a new session",
+                hint="resume it first" if above.status == "interrupted" else "start a new session",
             )
         if pause_parent:
             move(above, "paused", now=store.now())
@@ -106,9 +106,9 @@ def start(
 
 
 def close(store: Store, child: str, summary: str, result: str, *, resume_parent: bool) -> Closed:
-    """Close a piece of sub-work; see `WorkStore.close_subwork`."""
+    """Close sub-work; see `WorkStore.close_subwork`."""
     if result not in ENDS:
-        raise Invalid(f"{result!r} is no result of sub-work", hint="use ok, failed or partial")
+        raise Invalid(f"{result!r} is not a result of sub-work", hint="use ok, failed or partial")
     folder = store.folder(child)
     path = f"{folder}/{SESSION}"
     with locked(store.fs, folder):
@@ -137,15 +137,15 @@ def close(store: Store, child: str, summary: str, result: str, *, resume_parent:
 
 
 def resume_parent(store: Store, child: str) -> WorkSession:
-    """Let the parent of a piece of sub-work go on; see `WorkStore.resume_parent`."""
+    """Resume the parent of sub-work; see `WorkStore.resume_parent`."""
     session = store.load(child)
     if session.parent is None:
-        raise Invalid(f"the session {child} has no parent", session=child, hint="resume the session itself")
+        raise Invalid(f"session {child} has no parent", session=child, hint="resume the session itself")
     done = Closed(session, store.load(session.parent))
     _let_go_on(store, done)
     if done.still_open:
         raise TransitionError(
-            f"the session {session.parent} has open sessions below it ({len(done.still_open)}):"
+            f"session {session.parent} has open sessions below it ({len(done.still_open)}):"
             f" {', '.join(done.still_open[:3])}",
             session=session.parent,
             details={"open": done.still_open},
@@ -162,7 +162,7 @@ def _find_parent(store: Store, done: Closed) -> None:
     try:
         done.parent = store.load(parent) if parent else None
     except NotFound:
-        words = f"its parent {parent} is not there; the result stays in the session itself"
+        words = f"its parent {parent} is missing; the result stays in the session itself"
         place = store.folder(done.session.session_id)
         done.problems.append(Problem("orphan", Severity.note, place, None, None, words))
 
@@ -171,7 +171,7 @@ def _is_handed_over(store: Store, session: WorkSession, parent: WorkSession | No
     """True if an earlier call wrote the result. Without an id in the child none did, and nothing is read.
 
     Raises:
-        StorageFailed: it may lie where the system does not let us read.
+        StorageFailed: the result may be in a file that cannot be read.
     """
     result_id = session.metadata.get(RESULT_ID)
     if parent is None or result_id is None:
@@ -182,7 +182,7 @@ def _is_handed_over(store: Store, session: WorkSession, parent: WorkSession | No
     for problem in found.problems:
         if problem.code == "unreadable_file":
             raise StorageFailed(
-                f"whether the parent has the result already cannot be seen: {problem.path} {problem.message}",
+                f"unknown whether the parent already has the result: {problem.path} {problem.message}",
                 operation="close",
                 path=problem.path,
                 hint=problem.repair,
@@ -191,7 +191,7 @@ def _is_handed_over(store: Store, session: WorkSession, parent: WorkSession | No
 
 
 def _check(store: Store, session: WorkSession, result: str) -> None:
-    """Refuse what could not be closed at the end, before anything is written."""
+    """Refuse what could not be closed in the end, before anything is written."""
     if session.status == ENDS[result]:
         return
     if session.is_closed:
@@ -201,13 +201,13 @@ def _check(store: Store, session: WorkSession, result: str) -> None:
 
 
 def _note(store: Store, session: WorkSession, summary: str, result: str) -> None:
-    """Store in the child what is to be handed over, under an id that stays the same from now on."""
+    """Store the result in the child, under an id that does not change any more."""
     session.metadata |= {"result_summary": summary, "result_status": result}
     session.metadata.setdefault(RESULT_ID, store.new_id())
 
 
 def _result(store: Store, child: WorkSession, parent: WorkSession) -> Breadcrumb:
-    """The breadcrumb that hands over what was noted in the child."""
+    """The breadcrumb with the result that is stored in the child."""
     summary, result = child.metadata["result_summary"], child.metadata["result_status"]
     crumb = create_breadcrumb(
         prompt=f"Subwork {child.session_id} closed ({result})",
@@ -233,7 +233,7 @@ def _result(store: Store, child: WorkSession, parent: WorkSession) -> Breadcrumb
 
 
 def _let_go_on(store: Store, done: Closed) -> None:
-    """Resume the parent if it is paused and nothing is open below it."""
+    """Resume the parent if it is paused and no child is open."""
     assert done.parent is not None
     parent = done.parent.session_id
 

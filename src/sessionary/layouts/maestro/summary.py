@@ -178,7 +178,7 @@ def _document(
         problems.append(of_session_file(path, error))
         return None, bool(error.details.get("legacy"))
     if session.session_id != ref.session_id:
-        words = f"the folder is called otherwise than its session, {session.session_id}; the document counts"
+        words = f"the folder has another name than its session, {session.session_id}; the document is used"
         problems.append(Problem("id_differs", Severity.note, path, None, None, words))
     return session, False
 

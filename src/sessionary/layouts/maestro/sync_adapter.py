@@ -1,8 +1,8 @@
-"""Work sessions that come from another machine: where they belong, and how each of their files is brought together.
+"""Work sessions from another machine: their folders, and the merge rule of each file.
 
-Breadcrumbs are made once and never changed, so both sides keep all. A ledger of a mailbox is written by one device; if
-two have, one line stands for each message. In session.json the changes of both stand, and where both changed one key,
-those of the side that changed the document last.
+Breadcrumbs are created once and never changed, so both versions are kept. A ledger of a mailbox is written by
+one device; if two did, one line is kept per message. In session.json the changes of both are merged; where
+both changed one key, the later change of the document wins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ATTEMPTS = re.compile(r"attempts\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.jsonl")
 
 
 class MaestroSyncLayout(MaestroLayout):
-    """The work sessions below one root, for whoever carries sessions between machines."""
+    """The work sessions below one root, for synchronisation."""
 
     def project(self) -> str | None:
         return self._project
@@ -48,19 +48,19 @@ class MaestroSyncLayout(MaestroLayout):
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         if project != self._project:
             raise Invalid(
-                f"the sessions here belong to {self._project}, not to {project}", session=session_id
+                f"the local sessions belong to {self._project}, not to {project}", session=session_id
             )
         check_id(session_id)
         folder = find_folder(self._fs, self._root, session_id)
         if folder is None:
             above = None if parent is None else find_folder(self._fs, self._root, parent)
-            # The folder of a parent that is not here yet; when it comes, it fills that folder.
+            # The folder of a parent that is not here yet; a later pull fills that folder.
             above = above or (self._root if parent is None else f"{self._root}/{check_id(parent)}")
             folder = f"{above}/{session_id}"
         return SessionRef(self.name, session_id, folder, self._project)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        """As `Layout.parts`, without breadcrumbs that their senders have not finished yet."""
+        """As `Layout.parts`, without breadcrumbs that are incomplete."""
         for part in super().parts(ref):
             if self.rule(part.name).policy is not Policy.IMMUTABLE or not self._is_unfinished(part):
                 yield part
@@ -123,17 +123,17 @@ class MaestroSyncLayout(MaestroLayout):
         return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
-        """Work sessions never part in two: no file of theirs has the policy that it takes."""
+        """Work sessions never diverge into two: no file of theirs has such a policy."""
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
-        """As `SyncLayout.discard`. What lies in its folder and belongs to sessions below it stays where it is."""
+        """As `SyncLayout.trash`. Files in its folder that belong to sessions below it stay in place."""
         trash = self._free_place(ref.session_id, now)
         names = sorted(self._fs.listdir(ref.folder), key=lambda name: (name != SESSION, name))
         own = [name for name in names if not self._is_other(f"{ref.folder}/{name}", name)]
         if len(own) == len(names):
             atomic.move_folder(ref.folder, trash, fs=self._fs)
             return
-        for name in own:  # the document first: without it the folder is no session
+        for name in own:  # the document first: without it the folder is not a session
             atomic.move_folder(f"{ref.folder}/{name}", f"{trash}/{name}", fs=self._fs)
 
     def _is_other(self, path: str, name: str) -> bool:
@@ -163,9 +163,9 @@ def _is_crumb(name: str) -> bool:
 
 
 def _later(ours: dict[str, object], others: dict[str, object]) -> bool:
-    """True if ours was changed last; of two changes in one moment that of the greater document, on both sides.
+    """True if ours was changed last; at the same time, that of the greater document, on both machines.
 
-    A time without a zone is UTC here, wherever it was written: all devices must come to the same result.
+    A time without a zone is UTC here, whatever its origin: all devices must get the same result.
     """
     mine, theirs = parse_time(ours.get("modified"), UTC), parse_time(others.get("modified"), UTC)
     if mine is None or theirs is None or mine == theirs:

@@ -1,12 +1,14 @@
-"""Times: UTC out, tolerant in; and those of the original, which are local and do not say so.
+"""Times: UTC when written, tolerant when read; and those of the original program, which are local without a zone.
 
-Sessions have ISO 8601 times, breadcrumbs the form `20250131_120000_123456`, which sorts as text, can be a file name,
-and never says its zone. The original writes both in local time (`datetime.now()`), we in UTC, and sessions with it.
-Which of the two a session keeps shows in its `created`: without a zone there, all of its times are local ones, and we
-write such into it too, because the original fails where it compares a time with a zone and one without.
+Sessions have ISO 8601 times; breadcrumbs the form `20250131_120000_123456`, which sorts as text, can be a
+file name, and has no zone. The original program writes both in local time (`datetime.now()`), we in UTC with
+a zone in sessions. The `created` of a session shows which: without a zone there, all of its times are local,
+and we write local times to it too, because the original program fails to compare times with and without a
+zone.
 
-What zone "local" is, no file says: it is that of this machine, unless `SESSIONARY_NAIVE_TIMES` names another. Whoever
-must come to the same result on all machines, as a merge must, reads times without a zone as UTC.
+No file states what zone "local" is: it is that of this machine, unless `SESSIONARY_NAIVE_TIMES` names
+another. Code that must get the same result on all machines, such as a merge, reads times without a zone as
+UTC.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any, Self
 from sessionary.errors import Invalid
 
 SETTING = "SESSIONARY_NAIVE_TIMES"
-"""Names the environment variable that says what times without a zone mean: ``local``, ``utc`` or a time zone."""
+"""The environment variable with the zone of times without a zone: ``local``, ``utc`` or a time zone."""
 
 _STAMP = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9]{6}")
 _INSTANT = re.compile(r"([0-9]{8})_(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]_[0-9]{6}")
@@ -29,7 +31,7 @@ _STEP = timedelta(microseconds=1)
 
 
 class _Local(tzinfo):
-    """The zone of this machine, asked of the system for each time: its offset depends on the date."""
+    """The zone of this machine, read for each time: its offset depends on the date."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
         return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
@@ -51,7 +53,7 @@ def naive_zone() -> tzinfo:
     """The zone of times without one.
 
     Raises:
-        Invalid: `SESSIONARY_NAIVE_TIMES` names none.
+        Invalid: `SESSIONARY_NAIVE_TIMES` is not a zone.
     """
     return _zone_called(os.environ.get(SETTING, ""))
 
@@ -62,26 +64,26 @@ def _zone_called(word: str) -> tzinfo:
         return _LOCAL
     if word.casefold() == "utc":
         return UTC
-    from zoneinfo import ZoneInfo  # here, as nearly nobody names a zone
+    from zoneinfo import ZoneInfo  # imported here: rarely needed
 
     try:
         return ZoneInfo(word)
     except (KeyError, ValueError, OSError) as error:
         raise Invalid(
-            f"{SETTING} is {word!r}, which names no time zone of this machine",
+            f"{SETTING} is {word!r}, which is not a time zone known on this machine",
             hint="use 'local', 'utc', or a zone such as 'Europe/Berlin' (the package tzdata has them)",
         ) from error
 
 
 def zone_signature() -> str:
-    """Differs where times without a zone mean other instants: what was derived from them holds as long as this."""
+    """Changes with the meaning of times without a zone: data derived from them is valid for one value of this."""
     word = os.environ.get(SETTING, "")
     return word if _zone_called(word) is not _LOCAL else f"{time.tzname}{time.timezone}{time.altzone}"
 
 
 @lru_cache(maxsize=1024)
 def is_naive(text: str) -> bool:
-    """True for a session time that names no zone; False for no time at all."""
+    """True for a session time without a zone; False if it is not a time."""
     try:
         return datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:
@@ -89,7 +91,7 @@ def is_naive(text: str) -> bool:
 
 
 def session_zone(created: str) -> tzinfo:
-    """The zone of the breadcrumb times of a session that says it was created then."""
+    """The zone of the breadcrumb times of a session with this creation time."""
     return naive_zone() if is_naive(created) else UTC
 
 
@@ -104,7 +106,7 @@ def iso(moment: datetime) -> str:
 
 
 def session_time(moment: datetime, created: str) -> str:
-    """A time for a session that says it was created then: as `iso`, or without a zone as that one is."""
+    """A time for a session with this creation time: as `iso`, or without a zone if that one has none."""
     if not is_naive(created):
         return iso(moment)
     return moment.astimezone(naive_zone()).replace(tzinfo=None).isoformat(timespec="microseconds")
@@ -112,31 +114,31 @@ def session_time(moment: datetime, created: str) -> str:
 
 def stamp_of(moment: datetime, zone: tzinfo = UTC) -> str:
     """A breadcrumb time: `20250131_120000_123456`, in UTC or the zone of its session."""
-    # Cut out by hand: strftime takes twice as long, and does not fill up the years before 1000.
+    # Cut out by hand: strftime takes twice as long, and does not pad years before 1000.
     text = moment.astimezone(zone).isoformat("_", "microseconds")
     return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}_{text[20:26]}"
 
 
 class Stamp(str):
-    """A breadcrumb time in UTC that knows its instant: whoever writes it can put it into the zone of its session."""
+    """A breadcrumb time in UTC that keeps its instant, so that it can be converted to the zone of its session."""
 
     moment: datetime
 
     @classmethod
     def of(cls, moment: datetime) -> Self:
-        """The stamp of an instant."""
+        """The breadcrumb time of an instant."""
         stamp = cls(stamp_of(moment))
         stamp.moment = moment
         return stamp
 
 
 def is_stamp(text: object) -> bool:
-    """True for a text of the form of a breadcrumb time, which is also safe as a file name."""
+    """True for text of the form of a breadcrumb time, which is also safe as a file name."""
     return isinstance(text, str) and _STAMP.fullmatch(text) is not None
 
 
 def is_instant(stamp: object) -> bool:
-    """True for a breadcrumb time whose day and hour exist. Without parsing it: each put asks."""
+    """True for a breadcrumb time whose day and hour exist. Not parsed, since each write asks."""
     found = _INSTANT.fullmatch(stamp) if isinstance(stamp, str) else None
     return found is not None and _is_day(found[1])
 

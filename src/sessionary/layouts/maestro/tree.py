@@ -1,7 +1,7 @@
-"""Who came from whom, by the parent ids in the documents. Pure.
+"""The tree of work sessions, by the parent ids in the documents. Pure.
 
-A session whose parent is not there is an orphan: it is shown at the top, with a flag. A ring of parents would show
-nowhere; it is cut before its oldest session, which comes to the top with a flag of its own.
+A session whose parent is missing is an orphan: it is shown at the top, with a flag. A cycle of parents would
+be unreachable; it is cut above its oldest session, which moves to the top with a flag of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Node:
     Attributes:
         session: the session.
         children: the nodes below it, oldest first.
-        flag: ``orphan`` if its parent is not there, ``cycle`` if it is its own ancestor, else None.
+        flag: ``orphan`` if its parent is missing, ``cycle`` if it is its own ancestor, else None.
     """
 
     session: WorkSession
@@ -35,7 +35,7 @@ class Node:
     flag: Flag | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[Node, int]]:
-        """This node and all below it, with their depths."""
+        """This node and its descendants, with their depths."""
         waiting = [(self, depth)]
         while waiting:
             node, depth = waiting.pop()
@@ -44,14 +44,14 @@ class Node:
 
 
 def age_key(session: WorkSession) -> tuple[datetime, str]:
-    """Oldest first; a session that does not say when it was made is the oldest."""
+    """Oldest first; a session without a creation time is the oldest."""
     return parse_time(session.created) or _OLDEST, session.session_id
 
 
 def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
-    """By the last change, then by age, then by id.
+    """Sort key: last change, then age, then id.
 
-    What is missing, no time, or after the clock counts as oldest.
+    A time that is missing, invalid or in the future counts as oldest.
     """
     return (
         believed(parse_time(session.modified)),
@@ -61,7 +61,7 @@ def latest_key(session: WorkSession) -> tuple[datetime, datetime, str]:
 
 
 def forest(sessions: Sequence[WorkSession]) -> list[Node]:
-    """The trees of these sessions, oldest first; every session is in exactly one of them."""
+    """The trees of these sessions, oldest first; every session is in exactly one tree."""
     ordered = sorted(sessions, key=age_key)
     ids = {session.session_id for session in ordered}
     below: defaultdict[str | None, list[Node]] = defaultdict(list)
@@ -86,7 +86,7 @@ def forest(sessions: Sequence[WorkSession]) -> list[Node]:
 
 
 def _hang(roots: list[Node], below: dict[str | None, list[Node]]) -> set[str]:
-    """Hang all that belongs below these nodes there; returns the ids of what hangs now."""
+    """Attach all descendants of these nodes; return the ids of the attached sessions."""
     placed: set[str] = set()
     waiting = list(roots)
     while waiting:
@@ -100,7 +100,7 @@ def _hang(roots: list[Node], below: dict[str | None, list[Node]]) -> set[str]:
 
 
 def _ring(session: WorkSession, by_id: dict[str, WorkSession]) -> list[WorkSession]:
-    """The sessions of the ring that the parents of a session lead into."""
+    """The sessions of the cycle that the parents of a session lead into."""
     seen: list[str] = []
     current = session
     while current.session_id not in seen:

@@ -1,4 +1,4 @@
-"""The orchestrator layout: features in `.ai-session/`, by the contract on session state."""
+"""The orchestrator layout: features in `.ai-session/`, following the contract on session state."""
 
 from sessionary.layouts.orchestrator.acknowledgment import Verdict
 from sessionary.layouts.orchestrator.context import Report

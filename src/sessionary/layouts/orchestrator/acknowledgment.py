@@ -1,7 +1,7 @@
-"""contract-acknowledgment.md: who has promised to follow which text of the contract.
+"""contract-acknowledgment.md: which agents have acknowledged which text of the contract.
 
-One file for all agents, a block for each. A block is known by its `Agent:` line; acknowledging again replaces the
-block of that agent and touches no other byte.
+One file for all agents, with a block for each, identified by its `Agent:` line. Acknowledging again replaces
+the block of that agent and changes no other byte.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _END: Final = re.compile(
 
 
 class Contract(NamedTuple):
-    """The text that is acknowledged: its version as it says itself (else 1.0), and the SHA-256 of its exact bytes."""
+    """The acknowledged text: its own version (else 1.0), and the SHA-256 of its exact bytes."""
 
     version: str
     checksum: str
 
 
 class Acknowledgment(NamedTuple):
-    """What one agent has acknowledged."""
+    """The acknowledgment of one agent."""
 
     agent: str
     date: str
@@ -41,12 +41,12 @@ class Acknowledgment(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether an acknowledgment holds for a contract.
+    """Whether an acknowledgment is valid for a contract.
 
     Attributes:
-        agent: whose.
-        holds: True if version and checksum are those of the contract.
-        reason: why not; None if it holds.
+        agent: the agent.
+        holds: True if version and checksum match the contract.
+        reason: why not; None if it is valid.
     """
 
     agent: str
@@ -61,13 +61,13 @@ def contract_of(text: bytes) -> Contract:
 
 
 def block(agent: str, contract: Contract, now: datetime) -> str:
-    """The acknowledgment as the contract words it.
+    """The acknowledgment in the words of the contract.
 
     Raises:
-        Invalid: the agent has no name, or one of several lines.
+        Invalid: the agent has no name, or a name of several lines.
     """
     if not agent.strip() or not agent.isprintable():
-        raise Invalid(f"an agent cannot be called {agent!r}", hint="give a name or id on one line")
+        raise Invalid(f"{agent!r} is not a valid agent name", hint="give a name or id on one line")
     return (
         f"{HEADING}\n\nAgent: {agent.strip()}\nDate: {stamp(now)}\nContract Version: {contract.version}\n"
         f"Checksum: {contract.checksum}\n\nI acknowledge that I have read and will adhere to the"
@@ -76,21 +76,21 @@ def block(agent: str, contract: Contract, now: datetime) -> str:
 
 
 def blocks(text: str) -> dict[str, tuple[int, int, Acknowledgment]]:
-    """Every acknowledgment by agent, with where it stands; of two of one agent the last counts."""
+    """Every acknowledgment by agent, with its position; of two of one agent the last counts."""
     starts = [found.start() for found in _BLOCK.finditer(text)]
     found: dict[str, tuple[int, int, Acknowledgment]] = {}
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
         fields = dict(_FIELD.findall(text, start, end))
         if fields.get("Agent"):
             told = (fields.get(name, "") for name in ("Date", "Contract Version", "Checksum"))
-            # What a person has written behind it is no part of the block.
+            # Text that a user has written after a block is not part of it.
             *_, last = _END.finditer(text, start, end)
             found[fields["Agent"]] = start, last.end(), Acknowledgment(fields["Agent"], *told)
     return found
 
 
 def with_block(text: str, agent: str, contract: Contract, now: datetime) -> str:
-    """The file with a new block of this agent in the place of the old one, or behind all others."""
+    """The file with a new block of this agent in place of the old one, or at the end."""
     new = block(agent, contract, now)
     present = blocks(text).get(agent.strip())
     if present is None:
@@ -101,7 +101,7 @@ def with_block(text: str, agent: str, contract: Contract, now: datetime) -> str:
 
 
 def verdicts(text: str, contract: Contract, agent: str | None = None) -> list[Verdict]:
-    """Whether the acknowledgments of a file hold: that of one agent, or all."""
+    """Whether the acknowledgments of a file are valid: that of one agent, or all."""
     present = {name: found[2] for name, found in blocks(text).items()}
     if agent is not None:
         return [_verdict(agent.strip(), present, contract)]
@@ -116,5 +116,5 @@ def _verdict(agent: str, present: Mapping[str, Acknowledgment], contract: Contra
         why = f"has acknowledged version {given.version}; the contract is of version {contract.version}"
         return Verdict(agent, False, why)
     if given.checksum.lower() != contract.checksum:
-        return Verdict(agent, False, "has acknowledged another text: the contract has changed since")
+        return Verdict(agent, False, "has acknowledged another text: the contract was changed since")
     return Verdict(agent, True, None)

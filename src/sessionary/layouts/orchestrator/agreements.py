@@ -1,4 +1,4 @@
-"""The acknowledgments of a project: writing one, verifying them, and refusing an agent that has none."""
+"""The acknowledgments of a project: record one, verify them, refuse an agent without one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sessionary.model import Problem
 
 
 def acknowledge(context: Context, agent: str, spec_path: str | os.PathLike[str]) -> Path:
-    """Store that an agent has read the contract; see `FeatureStore.acknowledge`."""
+    """Record that an agent has read the contract; see `FeatureStore.acknowledge`."""
     with context.call("create", names.ACKNOWLEDGMENT, None):
         contract = _contract(context, spec_path)
-        acknowledgment.block(agent, contract, context.now())  # refused before anything is made
+        acknowledgment.block(agent, contract, context.now())  # refused before anything is created
         path = _path(context)
         with context.index.held(make=True):
             new = acknowledgment.with_block(_acknowledged(context), agent, contract, context.now())
@@ -29,13 +29,13 @@ def acknowledge(context: Context, agent: str, spec_path: str | os.PathLike[str])
 def verify(
     context: Context, agent: str | None, spec_path: str | os.PathLike[str]
 ) -> list[acknowledgment.Verdict]:
-    """Whether acknowledgments hold; see `FeatureStore.verify_acknowledgment`."""
+    """Whether acknowledgments are valid; see `FeatureStore.verify_acknowledgment`."""
     with context.call("read", names.ACKNOWLEDGMENT, None):
         return _verdicts(context, spec_path, agent)
 
 
 def check(context: Context, agent: str | None) -> None:
-    """Refuse a write of an agent that has not acknowledged the contract, where that is required.
+    """Refuse a write of an agent that has not acknowledged the contract, if that is required.
 
     Raises:
         Invalid: it has not.
@@ -53,7 +53,7 @@ def check(context: Context, agent: str | None) -> None:
 
 
 def stale(context: Context) -> list[Problem]:
-    """The acknowledgments that no longer hold, where one is required."""
+    """The acknowledgments that are not valid any more, if one is required."""
     if context.require_ack is None:
         return []
     with suppress(NotFound):
@@ -84,5 +84,5 @@ def _acknowledged(context: Context) -> str:
 def _contract(context: Context, spec_path: str | os.PathLike[str]) -> acknowledgment.Contract:
     data = read_bytes(context.fs, os.fspath(spec_path))
     if data is None:
-        raise NotFound(f"There is no contract at {spec_path}", path=spec_path)
+        raise NotFound(f"No contract at {spec_path}", path=spec_path)
     return acknowledgment.contract_of(data)

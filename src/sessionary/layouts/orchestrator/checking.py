@@ -1,4 +1,4 @@
-"""What is not as it should be in a feature, and in the folder of all features. Reads only."""
+"""Checks of a feature, and of the folder of all features. Reads only."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _FEW = 5
 
 
 def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
-    """Everything that is not as it should be in one feature."""
+    """All problems of one feature."""
     feature_id = os.path.basename(folder)
     reason = names.why_irregular(feature_id)
     if reason:
-        words = f"the id {feature_id!r} is not of the contract's form: {reason}"
+        words = f"the id {feature_id!r} does not have the form of the contract: {reason}"
         yield note("irregular_id", folder, words, "none needed; new features get a regular id")
     state = read_state(fs, folder)
     yield from state.problems
@@ -39,9 +39,9 @@ def feature_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     yield from _lost_entries(fs, folder)
     yield from synchroniser_problems(fs, folder)
     if not is_folder(fs, f"{folder}/{names.ARTIFACTS}"):
-        words = "there is no folder for artifacts"
+        words = "the folder for artifacts is missing"
         yield note(
-            "no_artifacts", f"{folder}/{names.ARTIFACTS}", words, "`sessionary feature repair` makes it"
+            "no_artifacts", f"{folder}/{names.ARTIFACTS}", words, "`sessionary feature repair` creates it"
         )
     if state.state is not None:
         yield from _between(folder, state.state, plan, history)
@@ -54,35 +54,35 @@ def synchroniser_problems(fs: Fs, folder: str) -> Iterator[Problem]:
     try:
         found = fs.listdir(folder)
     except OSError:
-        return  # who reads the files reports it
+        return  # reported when the files are read
     yield from conflict_copies.problems(fs, folder, found, names.FILES, os.path.basename(folder))
 
 
 def _lock_problems(path: str, fs: Fs) -> Iterator[Problem]:
-    """A lock of the scripts that nobody holds any more, and that keeps all of them waiting."""
+    """A stale lock of the contract's scripts, which blocks all of them."""
     holder = read_holder(path, fs)
     if holder is None or holder.running:
         return
     if holder.ours or holder.empty:
-        words = "a process that was killed has left its lock, on which the contract's scripts wait"
-        remedy = "`sessionary feature repair` removes it, as does every other write"
+        words = "a killed process has left its lock, for which the contract's scripts wait"
+        remedy = "`sessionary feature repair` or any other write removes it"
         yield Problem("stale_lock", Severity.cosmetic, path, None, None, words, remedy)
     else:
         who = (
-            "a process that it does not name"
+            "a process that the lock does not name"
             if holder.pid is None
             else f"process {holder.pid}, which has ended"
         )
-        words = f"the feature is locked by {who}: nothing can be written"
-        remedy = f"if no script works on the feature, {way_out(path)}"
+        words = f"the feature is locked by {who}, so nothing can be written"
+        remedy = f"if no script is working on the feature, {way_out(path)}"
         yield Problem("foreign_lock", Severity.stops_resume, path, None, None, words, remedy)
 
 
 def history_problems(history: History) -> Iterator[Problem]:
-    """What is wrong with a history, line by line, and what is unusual in it."""
+    """Problems of a history, line by line."""
     if history.missing:
-        words = "there is no history"
-        remedy = "`sessionary feature repair` makes an empty one"
+        words = "the history is missing"
+        remedy = "`sessionary feature repair` creates an empty one"
         yield Problem("no_history", Severity.hides_data, history.path, None, None, words, remedy)
     feature_id = os.path.basename(os.path.dirname(history.path))
     for problem in history.problems:
@@ -91,28 +91,28 @@ def history_problems(history: History) -> Iterator[Problem]:
 
 
 def _with_remedy(problem: Problem, feature_id: str) -> Problem:
-    """Damage to a history with the command that mends it: what mends journals of agents does not reach features."""
+    """Damage to a history, with the command that repairs it, which differs from that for journals of agents."""
     if problem.code in HEALED:
         does = "writes it on one line"
     elif problem.code == "bad_utf8":
         does = (
-            "keeps the entry, with U+FFFD in the place of the bytes, if the rest of it can be read "
-            "(`--bad-bytes drop` leaves it out), and keeps the old file"
+            "keeps the entry, with U+FFFD in place of the bytes, if the rest can be read "
+            "(`--bad-bytes drop` drops it), and keeps the old file"
         )
     elif problem.code in BROKEN:
-        does = "leaves it out and keeps the old file"
+        does = "drops it and keeps the old file"
     else:
         return problem
     return problem._replace(repair=f"`sessionary feature repair {feature_id} --rewrite-history` {does}")
 
 
 def is_emptied(by_us: bool, history: History) -> bool:
-    """True if a history has no line, and the state says that it had one (`statefile.is_by_us`)."""
+    """True if a history has no line although the state was changed (`statefile.is_by_us`)."""
     return by_us and not history.values and not history.problems
 
 
 def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
-    """What earlier repairs could not bring back, as long as the histories that they replaced are kept."""
+    """What earlier repairs could not recover, as long as the replaced histories are kept."""
     try:
         found = fs.listdir(folder)
     except OSError:
@@ -127,21 +127,21 @@ def _lost_entries(fs: Fs, folder: str) -> Iterator[Problem]:
             continue
         if lost:
             lines = ", ".join(f"{line:,}" for line, _ in lost[:_FEW]) + (", …" if len(lost) > _FEW else "")
-            words = f"a repair could not bring back all bytes of line{'s' * (len(lost) > 1)} {lines} of the old history"
-            yield note("not_recovered", path, words, "none is known; the old history is kept there")
+            words = f"a repair could not recover all bytes of line{'s' * (len(lost) > 1)} {lines} of the old history"
+            yield note("not_recovered", path, words, "none; the old history is kept there")
 
 
 def _between(
     folder: str, state: FeatureState, plan: planfile.PlanFile, history: History
 ) -> Iterator[Problem]:
-    """Where the three files of a feature do not agree."""
+    """Contradictions between the three files of a feature."""
     path = f"{folder}/{names.STATE}"
     yield from active_task_problems(path, state.active_task, plan.tasks)
     operation = last_operation(history.values)
     told = parse(operation["timestamp"]) if operation else None
     if operation and told and state.last_updated and told > state.last_updated:
-        words = f"the {operation.get('command')} of {operation['timestamp']} is in the history and not in the state"
-        remedy = "none needed: the next writer of the feature finishes it, `sessionary feature repair` too"
+        words = f"the {operation.get('command')} of {operation['timestamp']} is in the history but not in the state"
+        remedy = "none needed: the next writer, or `sessionary feature repair`, finishes it"
         yield Problem("unfinished_operation", Severity.hides_data, path, None, None, words, remedy)
     for name, behind in fields_behind(state, history.values).items():
         yield _behind(path, name, behind)
@@ -149,32 +149,32 @@ def _between(
 
 
 def _emptied(path: str) -> Problem:
-    words = "the history is empty, though the state was changed since the feature began: its entries are gone"
-    remedy = "bring the file back from a backup; or `sessionary feature repair` logs the present state"
+    words = "the history is empty although the state was changed: its entries are lost"
+    remedy = "restore the file from a backup; or `sessionary feature repair` logs the current state"
     return Problem("emptied_history", Severity.lost_data, path, None, None, words, remedy)
 
 
 def _behind(path: str, name: str, behind: Behind) -> Problem:
-    """A field that is not as the last operation made it."""
+    """A field that differs from the result of the last operation."""
     feature_id = os.path.basename(os.path.dirname(path))
     if behind.older:
         words = (
-            f"{name} is {behind.found!r} again, which the last operation had changed to {behind.told!r}: "
-            "another program has written back an older copy, or set it without logging it"
+            f"{name} is {behind.found!r} again after the last operation changed it to {behind.told!r}: "
+            "another program restored an older copy, or set it without logging"
         )
         remedy = (
             f"`sessionary feature repair {feature_id}` restores {behind.told!r}; "
-            f"`sessionary feature update {feature_id}` logs the present state instead"
+            f"`sessionary feature update {feature_id}` logs the current state instead"
         )
         return Problem("overwritten_state", Severity.hides_data, path, None, None, words, remedy)
-    words = f"{name} is {behind.found!r}, which another program has set without logging it"
+    words = f"{name} is {behind.found!r}, set by another program without logging"
     return note("unlogged_state", path, words, f"`sessionary feature repair {feature_id}` logs it")
 
 
 def active_task_problems(
     path: str, active: str | None, tasks: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Problem]:
-    """What there is to say of the active task."""
+    """Problems with the active task."""
     if active is None:
         return
     remedy = "choose another active task"
@@ -190,14 +190,12 @@ def active_task_problems(
 
 
 def _backward_operations(history: History) -> Iterator[Problem]:
-    """Operations of ours are made one after the other under the lock: their times never go back."""
+    """Our operations are made one after the other under the lock: their times never decrease."""
     later: str | None = None
     for entry in operations_back(reversed(history.values)):
         if later is not None and entry["timestamp"] >= later:
-            words = (
-                f"the operation of {entry['timestamp']} stands before that of {later}: times must increase"
-            )
-            remedy = "none needed; somebody changed the history by hand, or copied it together"
+            words = f"the operation of {entry['timestamp']} comes before that of {later}: times must increase"
+            remedy = "none needed; the history was edited by hand, or merged"
             yield Problem("times_not_monotonic", Severity.cosmetic, history.path, None, None, words, remedy)
             return
         later = entry["timestamp"]
@@ -206,7 +204,7 @@ def _backward_operations(history: History) -> Iterator[Problem]:
 def store_problems(
     fs: Fs, home: str, ids: Sequence[str], index: IndexFile, *, writable: bool = True
 ) -> Iterator[Problem]:
-    """What is not as it should be beside the features: the list, the README, what creators left.
+    """Problems of the folder of all features: the list, the README, remains of creations.
 
     Args:
         fs: the file system.
@@ -216,19 +214,19 @@ def store_problems(
         writable: whether features may be made there.
     """
     if not writable:
-        words = "no feature can be created here: the folder may not be written"
+        words = "no feature can be created here: the folder is not writable"
         remedy = "check owner and mode of the folder"
         yield Problem("not_writable", Severity.stops_resume, home, None, None, words, remedy)
     path = f"{home}/{names.INDEX}"
     if index.data is None and index.error is None and ids:
-        words = f"there is no list of features, but there are {len(ids)}"
+        words = f"the list of features is missing, but there are {len(ids)} features"
         remedy = "`sessionary feature repair --rebuild-index` writes it"
         yield Problem("no_index", Severity.hides_data, path, None, None, words, remedy)
     yield from index.problems
     if index.error is None and index.data is not None:
         yield from _rows_and_folders(fs, home, ids, index, path)
     if ids and look_or_none(fs, f"{home}/{names.README}") is None:
-        words = "there is no README.md"
+        words = "README.md is missing"
         yield note("no_readme", f"{home}/{names.README}", words, "`sessionary feature repair` writes it")
     yield from _leftovers(fs, home)
     remedy = "compare the two lists, and delete the copy"
@@ -250,9 +248,9 @@ def _rows_and_folders(
     for feature_id in index.rows:
         archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")
         if feature_id not in ids and not archived:
-            words = f"{feature_id} is in the list, and there is no such feature"
+            words = f"{feature_id} is in the list, but the feature is missing"
             remedy = (
-                "bring the folder back; or `sessionary feature repair --rebuild-index` takes the row out "
+                "restore the folder; or `sessionary feature repair --rebuild-index` removes the row "
                 "and keeps the old list"
             )
             yield Problem("orphan_row", Severity.cosmetic, path, None, None, words, remedy)
@@ -265,10 +263,10 @@ def _leftovers(fs: Fs, home: str) -> Iterator[Problem]:
         return
     for name in sorted(found):
         if name.startswith(names.BUILDING):
-            words = "a feature that was being created, or what a killed creator left"
+            words = "a feature that is being created, or the remains of an interrupted creation"
             yield note("unfinished_creation", f"{home}/{name}", words, "the next `create` removes it")
 
 
 def note(code: str, path: str, message: str, remedy: str | None) -> Problem:
-    """Worth knowing, and nothing is wrong."""
+    """A note: informational, not damage."""
     return Problem(code, Severity.note, path, None, None, message, remedy)

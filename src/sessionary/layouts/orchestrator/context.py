@@ -1,4 +1,4 @@
-"""What every call on the features of a project works on: where they are, who calls, and how an error is reported."""
+"""The context of all calls on the features of a project: paths, the agent, and error details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_AGENT: Final = "sessionary"
 
 @dataclass(slots=True)
 class Report:
-    """What the last call reports beyond its return value."""
+    """Notes of the last call besides its return value."""
 
     operation: str = ""
     feature_id: str | None = None
@@ -32,9 +32,9 @@ class Report:
 
 
 class ErrorContext:
-    """A ``with`` block whose errors carry the contract's block `error_context`.
+    """A ``with`` block that adds the details to errors that the contract requires.
 
-    A class, since every call passes through it, and a generator would take twice the time.
+    A class, since every call uses it, and a generator would take twice as long.
     """
 
     __slots__ = ("_about",)
@@ -64,15 +64,15 @@ class ErrorContext:
 
 
 class Context:
-    """A `.ai-session` and the caller who works on it; `FeatureStore` documents the arguments.
+    """A `.ai-session` and the agent that works on it; `FeatureStore` documents the arguments.
 
     Attributes:
         home: the folder `.ai-session`, as the caller names it.
         root: the same, links resolved.
         index: the list of features.
         pool: the features that this process has open.
-        touched: when a call moved `last_active` of a feature in the list last.
-        report: what the last call reports beyond its return value.
+        touched: when a call last updated `last_active` of a feature in the list.
+        report: notes of the last call besides its return value.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class Context:
         return ErrorContext(self.root, operation, file, feature_id)
 
     def folder(self, feature_id: str) -> str:
-        """The folder of a feature, in the archive too.
+        """The folder of a feature, possibly in the archive.
 
         Raises:
-            NotFound: there is no such feature.
+            NotFound: the feature does not exist.
         """
         folder = reading.folder_of(self.fs, self.root, names.check_id(feature_id))
         if folder is None:

@@ -1,8 +1,8 @@
-"""A new feature: the contract's six steps, or nothing.
+"""Create a feature: all six steps of the contract, or nothing.
 
-The folder is built under a hidden name and renamed when all in it is flushed; the row of the list comes last. All of
-it happens under the lock of the list, so that no two can be of one id, and a list that may not be written over is
-refused before any folder is made.
+The folder is built under a hidden name and renamed after everything in it is flushed; the row of the list
+comes last. All of this happens under the lock of the list, so that ids are unique, and a list that must not
+be overwritten is refused before a folder is created.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ it by hand. `.archive/` holds features that are completed and put away.
 
 
 class New(NamedTuple):
-    """What a feature begins with. With `feature_id` None an id is made of the name and the day."""
+    """The initial values of a feature. With `feature_id` None an id is made from the name and the date."""
 
     feature_id: str | None
     name: str
@@ -47,7 +47,7 @@ class New(NamedTuple):
 
 
 def create(fs: Fs, index: Index, new: New) -> str:
-    """Make a feature and return its id. See `FeatureStore.create` for what holds when it fails."""
+    """Create a feature and return its id. See `FeatureStore.create` for the state after a failure."""
     with index.held(make=True):
         found = index.load()
         if found.error is not None:
@@ -87,28 +87,28 @@ def _free(fs: Fs, home: str, found: IndexFile, new: New) -> str:
 
 
 def _taken(fs: Fs, home: str, feature_id: str) -> AlreadyExists:
-    """The error about an id that is taken, which says by what."""
+    """The error for an id that is taken, naming what has it."""
     path, hint = (
         f"{home}/{feature_id}",
-        "choose another id, or give none: then a free one is made of the name",
+        "choose another id, or give none: then a free one is made from the name",
     )
-    message = f"There is a feature {feature_id} already"
+    message = f"Feature {feature_id} already exists"
     if (
         stat_or_none(fs, path) is None
         and stat_or_none(fs, f"{home}/{names.ARCHIVE}/{feature_id}") is not None
     ):
         path = f"{home}/{names.ARCHIVE}/{feature_id}"
         message += ", in the archive"
-        hint += f"; `sessionary feature unarchive {feature_id}` brings that one back"
+        hint += f"; `sessionary feature unarchive {feature_id}` restores that one"
     elif stat_or_none(fs, path) is None:
         path = f"{home}/{names.INDEX}"
-        message = f"{feature_id} is in the list of features, and its folder is missing"
-        hint = "bring the folder back; or `sessionary feature repair --rebuild-index` takes the row out"
+        message = f"{feature_id} is in the list of features, but its folder is missing"
+        hint = "restore the folder; or `sessionary feature repair --rebuild-index` removes the row"
     return AlreadyExists(message, path=path, session=feature_id, hint=hint)
 
 
 def _build(fs: Fs, place: str, feature_id: str, new: New) -> None:
-    """Steps two to five: the plan, the empty history, the state, the folder of artifacts. Raises OSError."""
+    """Steps two to five: plan, empty history, state, folder of artifacts. Raises OSError."""
     plan = planfile.new_plan(feature_id, new.name, new.description, new.now)
     state = statefile.new_state(feature_id, rules.DEFAULT_MODEL, None, new.now, new.now)
     atomic.write_new(fs, f"{place}/{names.PLAN}", (dump_yaml(plan),), None)
@@ -119,7 +119,7 @@ def _build(fs: Fs, place: str, feature_id: str, new: New) -> None:
 
 
 def make_readme(fs: Fs, home: str) -> bool:
-    """Write `.ai-session/README.md` if there is none; True if it was written."""
+    """Write `.ai-session/README.md` if it is missing; True if it was written."""
     path = f"{home}/{names.README}"
     if stat_or_none(fs, path) is not None:
         return False
@@ -130,10 +130,10 @@ def make_readme(fs: Fs, home: str) -> bool:
 
 @contextmanager
 def _building(fs: Fs, home: str) -> Iterator[str]:
-    """A hidden folder to build in; removed unless it was moved away.
+    """A hidden folder to build in; removed unless it was moved.
 
     Raises:
-        StorageFailed: it cannot be made, or something in it cannot be written.
+        StorageFailed: it cannot be created or written.
     """
     place = f"{home}/{names.BUILDING}{secrets.token_hex(8)}"
     try:
@@ -149,7 +149,7 @@ def _building(fs: Fs, home: str) -> Iterator[str]:
 
 
 def _remove_abandoned(fs: Fs, home: str) -> None:
-    """Remove the building sites of killed creators: they are made under the lock that we hold."""
+    """Remove the hidden folders of killed creators: they are made under the lock that we hold."""
     for name in fs.listdir(home):
         if name.startswith(names.BUILDING):
             with suppress(OSError):
@@ -157,7 +157,7 @@ def _remove_abandoned(fs: Fs, home: str) -> None:
 
 
 def _put_away(fs: Fs, home: str, feature_id: str, error: StorageFailed, now: datetime) -> None:
-    """Move a feature that could not be listed to the archive, and say in the error where it is."""
+    """Move a feature that could not be listed to the archive, and add its path to the error."""
     target = f"{home}/{names.ARCHIVE}/{names.FAILED}{feature_id}"
     if stat_or_none(fs, target) is not None:
         target = atomic.free_name(target, "again", fs=fs, now=now)
@@ -166,7 +166,9 @@ def _put_away(fs: Fs, home: str, feature_id: str, error: StorageFailed, now: dat
     except SessionaryError:
         error.outcome = "unknown"
         error.details["kept"] = f"{home}/{feature_id}"
-        error.hint = f"the feature is there but not listed: `sessionary feature repair {feature_id}` lists it"
+        error.hint = (
+            f"the feature exists but is not listed: `sessionary feature repair {feature_id}` lists it"
+        )
         return
     error.details["moved_to"] = target
     error.message += f"; the new folder was moved to {os.path.relpath(target, home)}"

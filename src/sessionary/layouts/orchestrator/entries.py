@@ -1,9 +1,9 @@
-"""One line of a history: how ours are made and checked, and what the lines of others are.
+"""One line of a history: how ours are made and checked, and how others are classified.
 
-The nine fields come first and in the contract's order. A line of an operation that changed the state also holds it
-whole, under `state`, and what else it changed (`task_status`, `feature_status`): the line is the operation, and
-whoever finds it without its effect can do it again. Three more keys may stand there: `artifacts`, `revokes` (the
-timestamp of a line whose operation failed after all), and whatever a caller adds.
+The nine fields come first, in the order of the contract. A line of an operation that changed the state also
+holds the whole state, under `state`, and its other effects (`task_status`, `feature_status`): the line is the
+operation, and can be replayed if its effect is missing. Three more keys are possible: `artifacts`, `revokes`
+(the timestamp of a line whose operation failed after all), and keys added by a caller.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ SUCCESS, FAILURE = "success", "failure"
 STATE, REVOKES, TASK_STATUS, FEATURE_STATUS = "state", "revokes", "task_status", "feature_status"
 OURS: Final = (STATE, REVOKES)
 
-# A command that took a week has 6e8 ms; the contract's own scripts wrote nanoseconds, where half a second is 5e8.
-# So the number alone tells only above what no command takes.
+# A command of a week has 6e8 ms; the contract's own scripts wrote nanoseconds, where half a second is 5e8. So
+# the number alone decides only above a week.
 LONGEST_MS: Final = 7 * 24 * 3600 * 1000
 SCRIPT_KEYS: Final = frozenset({"session_enabled", "session_name", "session_state", "atdd_enforced"})
 
 
 def line_of(entry: Mapping[str, Any]) -> bytes:
-    """The line, its newline included."""
+    """The line, with its newline."""
     return encode_line(sanitize(dict(entry))) + b"\n"
 
 
 def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as it is written: the nine fields in order, then whatever else the caller gives.
+    """Return an entry as it is written: the nine fields in order, then other keys of the caller.
 
     Args:
-        entry: what the caller gives; only `command` must be there.
-        now: the timestamp, if the entry has none.
-        fill: `model`, `agent` and `task_id`, where the entry says nothing of them.
+        entry: the values of the caller; only `command` is required.
+        now: the timestamp if the entry has none.
+        fill: defaults for `model`, `agent` and `task_id`.
 
     Raises:
-        SchemaError: with every fault at once.
+        SchemaError: with all faults at once.
     """
     failed = entry.get("error") is not None
     filled: dict[str, Any] = {
@@ -65,7 +65,7 @@ def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any])
     }
     if isinstance(filled["timestamp"], datetime):
         filled["timestamp"] = stamp(filled["timestamp"])
-    faults = faults_of(filled) + [f"{key}: is written by the store alone" for key in OURS if key in entry]
+    faults = faults_of(filled) + [f"{key}: is reserved for the store" for key in OURS if key in entry]
     if in_nanoseconds(filled):
         faults.append(f"duration_ms: {filled['duration_ms']} is more than a week; give milliseconds")
     if faults:
@@ -80,41 +80,41 @@ def checked(entry: Mapping[str, Any], *, now: datetime, fill: Mapping[str, Any])
 
 
 def faults_of(entry: Mapping[str, Any]) -> list[str]:
-    """Everything in which an entry breaks the contract's format, each fault with its field and its remedy."""
+    """All violations of the contract's format, each with its field and its remedy."""
     faults = []
     if parse(entry.get("timestamp")) is None:
-        faults.append(f"timestamp: {_shown(entry, 'timestamp')} is no ISO 8601 timestamp")
+        faults.append(f"timestamp: {_shown(entry, 'timestamp')} is not an ISO 8601 timestamp")
     command = entry.get("command")
     if not isinstance(command, str) or not command.strip():
         faults.append("command: give the name of the command, as text")
     faults += [
-        f"{name}: {_shown(entry, name)} is no text"
+        f"{name}: {_shown(entry, name)} is not text"
         for name in ("arguments", "agent")
         if not isinstance(entry.get(name), str)
     ]
     if entry.get("model") not in MODELS:
-        faults.append(f"model: {_shown(entry, 'model')} is none of {', '.join(MODELS)}")
+        faults.append(f"model: {_shown(entry, 'model')} is not one of {', '.join(MODELS)}")
     if "task_id" not in entry or not is_task_id(entry["task_id"]):
-        faults.append(f"task_id: {_shown(entry, 'task_id')} is neither the id of a task nor null")
+        faults.append(f"task_id: {_shown(entry, 'task_id')} is neither a task id nor null")
     if entry.get("status") not in (SUCCESS, FAILURE):
         faults.append(f"status: {_shown(entry, 'status')} is neither success nor failure")
     duration = entry.get("duration_ms")
     if not isinstance(duration, int) or isinstance(duration, bool) or duration < 0:
-        faults.append(f"duration_ms: {_shown(entry, 'duration_ms')} is no number of milliseconds")
+        faults.append(f"duration_ms: {_shown(entry, 'duration_ms')} is not a number of milliseconds")
     return faults + _error_faults(entry)
 
 
 def is_task_id(value: Any) -> bool:
-    """True for what can name a task, and for None: a word or more, on one line."""
+    """True for a valid task id: text on one line; also for None."""
     return value is None or (isinstance(value, str) and bool(value.strip()) and value.splitlines() == [value])
 
 
 def _error_faults(entry: Mapping[str, Any]) -> list[str]:
     error = entry.get("error")
     if entry.get("status") == FAILURE and (not isinstance(error, str) or not error.strip()):
-        return ["error: a failure says what went wrong"]
+        return ["error: required for a failure"]
     if entry.get("status") == SUCCESS and error is not None:
-        return ["error: a success has none; set status to failure"]
+        return ["error: not allowed for a success; set status to failure"]
     return []
 
 
@@ -123,14 +123,14 @@ def _shown(entry: Mapping[str, Any], name: str) -> str:
 
 
 def kind_of(entry: Mapping[str, Any]) -> str:
-    """What a line is: ``command``; ``event`` or ``phase``, which the contract's scripts write as well; or ``other``."""
+    """The kind of a line: ``command``; ``event`` or ``phase``, also written by the contract's scripts; or ``other``."""
     if "command" in entry:
         return "phase" if "phase" in entry and "status" not in entry else "command"
     return "event" if "event" in entry else "other"
 
 
 def milliseconds(entry: Mapping[str, Any]) -> int | None:
-    """How long a command took; None if the line does not say. Nanoseconds of the scripts count as what they are."""
+    """The duration of a command; None if unknown. Nanoseconds of the scripts are converted."""
     duration = entry.get("duration_ms")
     if not isinstance(duration, int | float) or isinstance(duration, bool) or duration < 0:
         return None
@@ -140,8 +140,8 @@ def milliseconds(entry: Mapping[str, Any]) -> int | None:
 def in_nanoseconds(entry: Mapping[str, Any]) -> bool:
     """True if the duration cannot be milliseconds: the scripts took the difference of two clocks in nanoseconds.
 
-    Their lines are known by keys that nobody else writes. There anything of a second or more (in milliseconds, a
-    quarter of an hour) counts as nanoseconds, elsewhere only what would be more than a week.
+    Their lines are recognised by keys of their own. In them, values of a second or more in nanoseconds (a
+    quarter of an hour in milliseconds) count as nanoseconds; elsewhere only values of more than a week.
     """
     duration = entry.get("duration_ms")
     if not isinstance(duration, int | float) or isinstance(duration, bool):
@@ -150,5 +150,5 @@ def in_nanoseconds(entry: Mapping[str, Any]) -> bool:
 
 
 def is_success(entry: Mapping[str, Any]) -> bool:
-    """True for a command that went well."""
+    """True for a successful command."""
     return entry.get("status") == SUCCESS

@@ -1,8 +1,8 @@
-"""One feature as this process has it open: its lock, its history, its plan as it was last read.
+"""An open feature: its lock, its history, its cached plan.
 
-An operation is a line of the history. It is written and flushed first, then its effect is applied: the plan, the row
-of the list, the state, in this order. So while the state is older than the last line of ours, an operation was cut
-off, and whoever takes the lock next does the rest of it (`settle`): the line says all that it takes.
+An operation is a line of the history. It is written and flushed first; then its effect is applied: the plan,
+the row of the list, the state, in this order. So if the state is older than the last line of ours, an
+operation was interrupted, and the next holder of the lock finishes it (`settle`) from the data in the line.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from sessionary.layouts.orchestrator.times import parse, stamp
 
 OPEN_FEATURES = 32
 LOOK_BACK = 256
-"""How many lines behind the last one of ours others may have appended for it still to be found by the next writer."""
+"""Maximum number of lines after the last one of ours for which the next writer still finds it."""
 
 
 class Feature:
     """One feature, open in this process.
 
     Attributes:
-        folder: where it lies.
-        lock: the kernel lock on `.sessionary.lock`; whoever writes holds it.
+        folder: its folder.
+        lock: the kernel lock on `.sessionary.lock`; every writer holds it.
         script_lock: the lock of the contract's scripts, `.state.lock`; held along with `lock`.
         journal: the history.
-        finished: the operation of a killed writer that was finished when the lock was taken last, or None.
+        finished: the operation of a killed writer that was finished when the lock was last taken, or None.
     """
 
     def __init__(self, fs: Fs, folder: str, index: Index, now: Callable[[], datetime]) -> None:
@@ -64,10 +64,10 @@ class Feature:
 
     @contextmanager
     def held(self, timeout: float) -> Iterator[None]:
-        """Both locks for the length of a ``with`` block; what an earlier writer left half done is finished first.
+        """Hold both locks for a ``with`` block; an interrupted operation is finished first.
 
         Raises:
-            NotFound: there is no such feature.
+            NotFound: the feature does not exist.
             Locked: another process held one of them for all of `timeout` seconds, or a script was killed holding it.
         """
         began = time.monotonic()
@@ -87,11 +87,11 @@ class Feature:
             self.lock.release()
 
     def moved(self, target: str) -> None:
-        """Say that the folder has been moved, so that the lock file that moved along is removed there."""
+        """Mark the folder as moved, so that the lock file that moved along is removed there."""
         self.script_lock.path = f"{target}/{names.SCRIPT_LOCK}"
 
     def state(self) -> statefile.StateFile:
-        """The state as it is now, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
+        """The current state, parsed again only if its bytes have changed. Raises as `statefile.read_state`."""
         data = statefile.read_bytes_of(self.fs, self.folder, self.feature_id)
         if self._state is None or self._state.data != data:
             path = f"{self.folder}/{names.STATE}"
@@ -99,7 +99,7 @@ class Feature:
         return self._state
 
     def plan(self) -> planfile.PlanFile:
-        """The plan as it is now, read again only if the file has changed. Hold the lock."""
+        """The current plan, read again only if the file has changed. The caller holds the lock."""
         path = f"{self.folder}/{names.PLAN}"
         found = stat_or_none(self.fs, path)
         if found is None:
@@ -112,13 +112,13 @@ class Feature:
     # -- operations
 
     def perform(self, entry: dict[str, Any], state: statefile.StateFile) -> None:
-        """Log an operation, then do it. Hold the lock.
+        """Log an operation, then apply it. The caller holds the lock.
 
-        Durability: the line is flushed before anything else is touched. If this does not return, the operation is
-        either not there at all, or the next writer finishes it; never in between.
+        Durability: the line is flushed before anything else is changed. If this does not return, the
+        operation is either missing, or the next writer finishes it; never partial.
 
         Raises:
-            StorageFailed: ``not_committed`` if nothing of it will ever be seen; else ``unknown``.
+            StorageFailed: ``not_committed`` if it will have no effect; else ``unknown``.
         """
         self.journal.append(entries.line_of(entry), self.journal.look())
         self.journal.flush()
@@ -131,12 +131,12 @@ class Feature:
         self._settled = self.journal.size
 
     def log(self, entry: Mapping[str, Any]) -> None:
-        """Append a line that changes nothing. Hold the lock, and flush the journal after letting it go."""
+        """Append a line that changes nothing. The caller holds the lock, and flushes the journal after releasing it."""
         self.journal.append(entries.line_of(entry), self.journal.look())
         self._settled = self.journal.size
 
     def settle(self) -> None:
-        """Finish the operation of a writer that was cut off, if there is one. Hold the lock."""
+        """Finish an interrupted operation, if there is one. The caller holds the lock."""
         self.finished = None
         found = self.journal.look()
         if found is None or found.st_size == self._settled:
@@ -146,7 +146,7 @@ class Feature:
             try:
                 state = self.state()
             except (NotFound, Corrupt, ValueError):
-                return  # what cannot be read is not written over here: `repair` does that, and keeps it
+                return  # an unreadable file is not overwritten here, but by `repair`, which keeps it
             if is_behind(state, operation):
                 self._flush_history()
                 self._apply(operation, state, [])
@@ -154,14 +154,14 @@ class Feature:
         self._settled = found.st_size
 
     def _last_operation(self) -> dict[str, Any] | None:
-        """The last line of ours, looked for from the end of the history."""
+        """The last line of ours, searched from the end of the history."""
         with LineFile(self.journal.path, self.fs) as file:
             heads = islice(file.heads_back(width=0), LOOK_BACK)
             lines = (_entry(file.read(head.byte, head.length)) for head in heads)
             return next(operations_back(entry for entry in lines if entry is not None), None)
 
     def _flush_history(self) -> None:
-        """Make the line of a dead writer durable before its effect is: it may have been killed in between."""
+        """Make the line of a dead writer durable before its effect: the writer may have been killed in between."""
         try:
             fd = self.fs.open(self.journal.path, READ)
             try:
@@ -172,7 +172,7 @@ class Feature:
             raise storage_failed(error, "flush", self.journal.path) from error
 
     def _apply(self, entry: Mapping[str, Any], state: statefile.StateFile, applied: list[str]) -> None:
-        """Give an operation its effect, and say what of it is there. Doing it twice does no more than doing it once."""
+        """Apply an operation, and return which effects exist. Idempotent."""
         if entry.get(entries.TASK_STATUS) in rules.TASK_STATUSES and self._apply_task(entry):
             applied.append(names.PLAN)
         status = entry.get(entries.FEATURE_STATUS)
@@ -196,7 +196,7 @@ class Feature:
         atomic.replace(f"{self.folder}/{names.STATE}", (data,), fs=self.fs)
 
     def write_plan(self, found: planfile.PlanFile, document: dict[str, Any]) -> None:
-        """Replace the plan; comments of the present one stay."""
+        """Replace the plan; comments are kept."""
         data = dump_yaml(document) if found.data is None else edit_yaml(found.data, document)
         if data != found.data:
             atomic.replace(f"{self.folder}/{names.PLAN}", (data,), fs=self.fs)
@@ -219,9 +219,9 @@ class Feature:
         return bool(changes)
 
     def _take_back(self, entry: Mapping[str, Any], error: SessionaryError, applied: list[str]) -> None:
-        """Say in the history that an operation failed, and that it is not to be finished if nothing of it is there.
+        """Log that an operation failed, so that it is not finished if it had no effect.
 
-        If even that cannot be said, the outcome is open: the line says that the operation was to be.
+        If logging fails too, the outcome is unknown: the line remains as an operation to finish.
         """
         stored = bool(applied) or (isinstance(error, StorageFailed) and error.outcome != "not_committed")
         failure = {name: entry.get(name) for name in entries.FIELDS if name != "error"}
@@ -247,25 +247,25 @@ def is_behind(state: statefile.StateFile, operation: Mapping[str, Any]) -> bool:
 
 
 def with_artifacts(task: Mapping[str, Any], more: Any) -> list[Any]:
-    """The artifacts of a task and those that are not among them yet."""
+    """The artifacts of a task, extended by new ones."""
     stored = task.get("artifacts")
     stored = list(stored) if isinstance(stored, list) else []
     return stored + [name for name in dict.fromkeys(more) if name not in stored]
 
 
 def missing(fs: Fs, folder: str, *, listed: bool = False) -> NotFound:
-    """The error about a feature that is not there, or no longer; `listed` if its row is."""
+    """The error for a missing feature; `listed` if its row exists."""
     home, feature_id = os.path.split(folder)
     archived = f"{home}/{names.ARCHIVE}/{feature_id}"
-    hint = "`sessionary feature list` shows those that are there"
+    hint = "`sessionary feature list` lists all"
     if listed:
         hint = (
-            "it is in the list, and its folder is missing: bring it back; "
-            "or `sessionary feature repair --rebuild-index` takes the row out"
+            "it is in the list, but its folder is missing: restore it; "
+            "or `sessionary feature repair --rebuild-index` removes the row"
         )
     if stat_or_none(fs, archived) is not None:
-        hint = f"it is archived; `sessionary feature unarchive {feature_id}` brings it back"
-    return NotFound(f"There is no feature {feature_id}", path=folder, session=feature_id, hint=hint)
+        hint = f"it is archived; `sessionary feature unarchive {feature_id}` restores it"
+    return NotFound(f"No feature {feature_id}", path=folder, session=feature_id, hint=hint)
 
 
 def _entry(raw: bytes) -> dict[str, Any] | None:
@@ -279,7 +279,7 @@ def _entry(raw: bytes) -> dict[str, Any] | None:
 
 
 class Pool:
-    """The features that a store has open: the last ones used, so that their descriptors are not opened each time."""
+    """The open features of a store: the last ones used, so that their files stay open between calls."""
 
     def __init__(self, fs: Fs, index: Index, now: Callable[[], datetime]) -> None:
         self._fs, self._index, self._now = fs, index, now
@@ -287,7 +287,7 @@ class Pool:
         self._guard = threading.Lock()
 
     def get(self, folder: str) -> Feature:
-        """The feature in a folder. One that falls out of the pool closes its files when nobody uses it any more."""
+        """The feature in a folder. One that drops out of the pool closes its files after its last use."""
         with self._guard:
             feature = self._open.get(folder)
             if feature is None:
@@ -298,7 +298,7 @@ class Pool:
             return feature
 
     def drop(self, folder: str) -> None:
-        """Forget a feature whose folder has moved."""
+        """Remove a feature whose folder has moved."""
         with self._guard:
             feature = self._open.pop(folder, None)
         if feature is not None:

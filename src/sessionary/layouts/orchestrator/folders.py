@@ -1,4 +1,4 @@
-"""A feature as a folder: created, moved to the archive, and brought back from there."""
+"""The folder of a feature: create it, archive it, restore it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def archive(context: Context, feature_id: str, agent: str | None) -> Path:
         if now != rules.COMPLETED:
             raise TransitionError(
                 f"feature {feature_id} is {now} and cannot be archived",
-                hint="complete it first: what is active is never put away",
+                hint="complete it first",
             )
         target = f"{context.root}/{names.ARCHIVE}/{feature_id}"
         atomic.move_folder(feature.folder, target, fs=context.fs)
@@ -43,22 +43,22 @@ def archive(context: Context, feature_id: str, agent: str | None) -> Path:
 
 
 def unarchive(context: Context, feature_id: str, agent: str | None) -> Path:
-    """Move a feature back from the archive; see `FeatureStore.unarchive`."""
+    """Restore a feature from the archive; see `FeatureStore.unarchive`."""
     with context.call("update", context.root, feature_id):
         agreements.check(context, agent)
         archived = f"{context.root}/{names.ARCHIVE}/{names.check_id(feature_id)}"
         target = f"{context.root}/{feature_id}"
         if stat_or_none(context.fs, target) is not None:
             raise AlreadyExists(
-                f"{feature_id} is not only in the archive: there is a feature of this id beside it",
+                f"{feature_id} also exists outside of the archive",
                 path=target,
                 hint="rename one of the two folders: the id of a feature is the name of its folder",
             )
         if not reading.is_folder(context.fs, archived):
             raise NotFound(
-                f"The archive has no feature {feature_id}",
+                f"No feature {feature_id} in the archive",
                 path=archived,
-                hint="`sessionary feature list --archived` shows those that it has",
+                hint="`sessionary feature list --archived` lists the archive",
             )
         feature = context.pool.get(archived)
         with feature.held(context.timeout):

@@ -1,7 +1,7 @@
-"""Reading a history that anybody may have written: what it holds, in order, and what is wrong with it.
+"""Read a history from any writer: its entries in order, and its problems.
 
-Nothing is guessed and nothing hidden. The contract's own scripts put line breaks into errors without escaping them,
-which breaks one record into several lines that no strict reader reads; such a record is put together again and named.
+Nothing is guessed and nothing hidden. The contract's own scripts write line breaks into errors without
+escaping them, which splits one record into several lines; such a record is joined again and reported.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from sessionary.layouts.orchestrator.times import parse
 from sessionary.model import Problem, Severity
 
 HEALED = ("raw_newline", "control_characters")
-"""Damage of which the record can be read all the same: only the line ends and control characters are not escaped."""
+"""Damage with readable records: line ends and control characters that are not escaped."""
 
 
 @dataclass(slots=True)
 class History:
-    """The readable entries of a history in file order, and what could not be read or is unusual."""
+    """The readable entries of a history in file order, and its problems."""
 
     path: str
     values: list[dict[str, Any]] = field(default_factory=list)
@@ -36,10 +36,10 @@ class History:
 
 
 def read_history(fs: Fs, path: str) -> History:
-    """Read a history whole. One that is not there is empty, and said to be missing.
+    """Read a whole history. A missing one is empty, and marked as missing.
 
     Raises:
-        StorageFailed: it is there and cannot be read.
+        StorageFailed: it exists and cannot be read.
     """
     data = read_bytes(fs, path)
     if data is None:
@@ -48,7 +48,7 @@ def read_history(fs: Fs, path: str) -> History:
 
 
 def parse_history(data: bytes, path: str) -> History:
-    """What the bytes of a history hold."""
+    """Parse the bytes of a history."""
     reading = read_lines(data, path)
     problems = reading.problems
     if not any(problem.code in HEALED for problem in problems):
@@ -72,7 +72,7 @@ def chosen(
     since: datetime | None = None,
     failed: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """The entries that fit every filter that is given; with `since`, those of that time and later."""
+    """The entries that match all filters; with `since`, those of that time and later."""
     wanted = {
         name: value
         for name, value in (("command", command), ("model", model), ("agent", agent))
@@ -91,10 +91,10 @@ def chosen(
 
 
 def odd_entries(history: History) -> Iterator[Problem]:
-    """What is unusual in entries that can be read: each kind once, with its number and its first place.
+    """Irregularities of readable entries: each kind once, with its number and its first place.
 
-    Lines of the contract's scripts that are no commands, durations in nanoseconds, models that the contract does not
-    know, times that go back.
+    These are lines of the contract's scripts that are not commands, durations in nanoseconds, models unknown
+    to the contract, and times that decrease.
     """
     found: dict[str, tuple[int, int]] = {}
     newest = ""
@@ -111,7 +111,7 @@ def odd_entries(history: History) -> Iterator[Problem]:
     for code, (count, first) in found.items():
         words, remedy = _ODD[code]
         severity = Severity.cosmetic if code == "nanoseconds" else Severity.note
-        message = f"{count:,} {words}, the first one is entry {first}"
+        message = f"{count:,} {words}, the first is entry {first}"
         yield Problem(code, severity, history.path, None, None, message, remedy)
 
 
@@ -135,23 +135,23 @@ def _earlier(time: str, newest: str) -> bool:
 
 
 _ODD = {
-    "event_entry": ("events beside the commands, as the contract's scripts log them", "none needed"),
-    "phase_entry": ("phases beside the commands, as the contract's scripts log them", "none needed"),
+    "event_entry": ("events among the commands, as logged by the contract's scripts", "none needed"),
+    "phase_entry": ("phases among the commands, as logged by the contract's scripts", "none needed"),
     "other_entry": (
         "entries that are neither command nor event",
         "none needed: they are kept and not counted",
     ),
     "entry_fields": (
-        "commands without all nine fields of the contract, or with others than it allows",
-        "none needed: readers take what is there",
+        "commands with missing or invalid fields",
+        "none needed: readers accept them",
     ),
     "nanoseconds": (
-        "durations in nanoseconds where the contract wants milliseconds",
+        "durations in nanoseconds instead of milliseconds",
         "`sessionary feature repair --rewrite-history` writes milliseconds and keeps the old file",
     ),
-    "unknown_model": ("commands of a model that the contract does not know", "none needed"),
+    "unknown_model": ("commands of a model unknown to the contract", "none needed"),
     "time_goes_back": (
-        "entries older than one before them: appends need no lock, so that is allowed",
+        "entries older than one before them, which is allowed since appends need no lock",
         "none needed",
     ),
 }
@@ -160,17 +160,16 @@ _ODD = {
 BROKEN = frozenset({
     "torn_tail", "bad_json", "bad_utf8", "nul_run", "glued_records", "not_an_object", "conflict_marker", "not_text",
 })  # fmt: skip
-"""What no reader can read, now or later. Records that are only too deep or too long for us are not among them."""
+"""Damage that no reader can read. Records that are only too deep or too long for us are not included."""
 
 
 class Mended(NamedTuple):
-    """The lines of a history as they should have been written.
+    """A rewritten history.
 
-    Attributes:
-        lines: each with its newline.
-        lost: the line and the number of bytes of everything that could not be brought back.
-        replaced: how many entries have U+FFFD in the place of such bytes.
-        left_out: how many lines are not there any more.
+    lines: the lines, each with its newline.
+        lost: the line and the number of bytes of everything that could not be recovered.
+        replaced: number of entries with U+FFFD in place of invalid bytes.
+        left_out: number of lines that were dropped.
     """
 
     lines: list[bytes]
@@ -180,11 +179,12 @@ class Mended(NamedTuple):
 
 
 def mended(data: bytes, path: str, *, replace_bad: bool = True) -> Mended:
-    """A history as it should have been written: each record on one line, milliseconds, no torn line.
+    """Rewrite a history: each record on one line, durations in milliseconds, no truncated line.
 
-    Lines that are sound keep their bytes. What nobody can read is left out. An entry whose only damage is bytes that
-    are not UTF-8 stays, with U+FFFD in their place, unless `replace_bad` is False. The caller keeps the old file.
-    Of a merge conflict the entries of both sides stay, each once, and what stood there before the merge goes.
+    Sound lines keep their bytes. Unreadable data is dropped. An entry whose only damage is invalid UTF-8 is
+    kept, with U+FFFD in place of the bytes, unless `replace_bad` is False. The caller keeps the old file. Of
+    a merge conflict the entries of both sides are kept, each once, and the text from before the merge is
+    dropped.
     """
     data = _settled(data)
     reading = read_lines(data, path)
@@ -210,7 +210,7 @@ def mended(data: bytes, path: str, *, replace_bad: bool = True) -> Mended:
 
 
 def _settled(data: bytes) -> bytes:
-    """The history without what a merge conflict holds twice, or from before. Such lines become blank."""
+    """The history without the duplicates and the old text of a merge conflict. Such lines become blank."""
     lines = data.split(b"\n")
     for one in conflicts(lines):
         ours = set(lines[one.first + 1 : one.middle if one.base is None else one.base])
@@ -222,7 +222,7 @@ def _settled(data: bytes) -> bytes:
 
 
 def _saved(raw: bytes, code: str, replace_bad: bool) -> tuple[list[dict[str, Any]], int]:
-    """The entries in a damaged stretch of a history, and how many of its bytes could not be brought back."""
+    """The entries in a damaged part of a history, and the number of bytes that could not be recovered."""
     if code == "conflict_marker":
         return [], 0
     whole = lenient(raw) or (replaced(raw) if replace_bad else None)

@@ -1,6 +1,6 @@
-"""The list of features on disk: read, and written under a lock of its own.
+"""The list of features on disk: read it, and write it under a lock of its own.
 
-The lock is always taken after that of a feature, so that two writers never wait for one another in a ring.
+The lock is always taken after that of a feature, which excludes a deadlock of two writers.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Index:
         self._lock = FileLock(f"{home}/{names.INDEX_LOCK}", fs)
 
     def load(self) -> IndexFile:
-        """The list as it is now, for a write. Takes no lock: the file is replaced as a whole.
+        """The current list, for a write. Takes no lock: the file is replaced as a whole.
 
         Raises:
-            StorageFailed: it is there and cannot be read.
+            StorageFailed: it exists and cannot be read.
         """
         return parse_index(read_bytes(self._fs, self.path), self.path)
 
     def read(self) -> IndexFile:
-        """As `load`, for whoever only looks: that it cannot be read is its `error`."""
+        """As `load`, for readers: a read failure is in its `error`."""
         try:
             return self.load()
         except StorageFailed as error:
@@ -52,10 +52,10 @@ class Index:
 
     @contextmanager
     def held(self, *, make: bool = False) -> Iterator[None]:
-        """The lock for the length of a ``with`` block.
+        """Hold the lock for a ``with`` block.
 
         Args:
-            make: make the folder if it is missing.
+            make: create the folder if it is missing.
 
         Raises:
             Locked: another process held it all the time.
@@ -76,10 +76,10 @@ class Index:
     def put(self, feature_id: str, changes: Mapping[str, Any], began: str) -> None:
         """Change the row of a feature, or add one. Takes the lock.
 
-        Durability: the list is the old one or the new one, whole; the new one survives a power cut on return.
+        Durability: the list is the old one or the new one; the new one survives a power cut on return.
 
         Raises:
-            Conflict, Corrupt: the list is not to be written over.
+            Conflict, Corrupt: the list must not be overwritten.
             StorageFailed, Locked: it cannot be written.
         """
         with self.held():
@@ -92,7 +92,7 @@ class Index:
         self._replace(found, with_row(found, feature_id, changes))
 
     def write(self, found: IndexFile, rows: list[Row]) -> None:
-        """Replace all rows. Hold the lock. Whoever calls has looked whether that may be done."""
+        """Replace all rows. The caller holds the lock and has checked that the list may be overwritten."""
         self._replace(found, written(found, rows))
 
     def _replace(self, found: IndexFile, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The list of features put right: the row of one feature, and the whole list from the folders."""
+"""Repair the list of features: the row of one feature, or the whole list from the folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sessionary.model import Problem, Severity
 
 
 def repair_row(feature: Feature, state: statefile.FeatureState, now: datetime, done: Repaired) -> None:
-    """Add the row of a feature if it is missing, and correct the fields of it that break the contract."""
+    """Add the row of a feature if it is missing, and correct its fields that break the contract."""
     index, feature_id = feature.index, feature.feature_id
     with index.held():
         found = index.load()
@@ -46,7 +46,7 @@ def repair_row(feature: Feature, state: statefile.FeatureState, now: datetime, d
 
 
 def rebuild_index(fs: Fs, index: Index, now: datetime, done: Repaired) -> None:
-    """Write the list from the folders and from what can be read of it. See `FeatureStore.rebuild_index`."""
+    """Rebuild the list from the folders and its readable part. See `FeatureStore.rebuild_index`."""
     with index.held():
         found = index.load()
         rows, changed = _rows(fs, index.home, found, now, done)
@@ -74,7 +74,7 @@ def _features(rows: Sequence[Row]) -> str:
 
 
 def _rows(fs: Fs, home: str, found: IndexFile, now: datetime, done: Repaired) -> tuple[list[Row], list[str]]:
-    """The rows as they should be, and what differs from the present ones, each in a sentence."""
+    """The correct rows, and the differences from the current ones, each as a sentence."""
     ids = feature_ids(fs, home)
     rows: list[Row] = []
     changed: list[str] = []
@@ -91,7 +91,7 @@ def _rows(fs: Fs, home: str, found: IndexFile, now: datetime, done: Repaired) ->
     for feature_id, row in found.rows.items():
         archived = is_folder(fs, f"{home}/{names.ARCHIVE}/{feature_id}")
         if feature_id not in ids and not archived:
-            changed.append(f"took {feature_id} out of the list: there is no such feature")
+            changed.append(f"removed {feature_id} from the list: the feature is missing")
             continue
         wrong = faulty_fields(row)
         if wrong:
@@ -116,7 +116,7 @@ def _read_row(fs: Fs, home: str, feature_id: str, found: IndexFile, now: datetim
 def _sound_row(
     fs: Fs, home: str, feature_id: str, found: IndexFile, state: statefile.FeatureState, now: datetime
 ) -> Row:
-    """The row of a feature as state and history tell it; its status as the list says, if it says one."""
+    """The row of a feature from state and history; its status from the list, if that has one."""
     began = state.started_at or state.last_updated or names.day_of(feature_id) or now
     status = found.rows.get(feature_id, {}).get("status")
     if status not in FEATURE_STATUSES:

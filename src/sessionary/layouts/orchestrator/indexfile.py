@@ -1,10 +1,10 @@
-"""active-features.yaml: the list of features, and why nobody may be clever about it.
+"""active-features.yaml: the list of features.
 
-The folders are the truth; the list is what people and version control see. So where it holds what a merge left
-behind, or two rows that disagree, nothing is merged and nothing overwritten: writers refuse, readers ask the folders.
+The folders are authoritative; the list is for users and version control. If it contains a merge conflict, or
+two rows that disagree, it is neither merged nor overwritten: writers refuse, readers use the folders.
 
-The contract's own scripts wrote a list that is no YAML from the first feature on (rows below ``[]``), and left half
-rows when they deleted features. That shape is read line by line and named; it is put right only on request.
+The contract's own scripts write a list that is not valid YAML (rows below ``[]``), and leave half rows when
+they delete features. That form is read line by line and reported; it is repaired only on request.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _SCRIPT_LINE: Final = re.compile(r"""[ \t]+(- )?(\w+):[ \t]*["']?([^"'\n]*?)["']
 
 
 class IndexFile(NamedTuple):
-    """The list as it was read.
+    """The list, as read.
 
     Attributes:
         data: its bytes; None if there is none.
-        document: what they hold.
-        rows: by feature id, in their order.
-        problems: what is wrong or unusual.
-        error: why nothing may be written over it; None if it may.
+        document: its parsed content.
+        rows: by feature id, in file order.
+        problems: damage, and oddities.
+        error: why it must not be overwritten; None if it may be.
     """
 
     data: bytes | None
@@ -55,7 +55,7 @@ class IndexFile(NamedTuple):
 
 
 def parse_index(data: bytes | None, path: str) -> IndexFile:
-    """What the bytes of a list hold. Never raises: whatever is wrong is told."""
+    """Parse the bytes of a list. Never raises: problems are returned."""
     if data is None:
         return IndexFile(None, {KEY: []}, {}, [])
     found = _CANONICAL.fullmatch(data)
@@ -90,7 +90,7 @@ def _parse_slowly(data: bytes, path: str) -> IndexFile:
         isinstance(row, dict) and isinstance(row.get("feature_id"), str) for row in rows
     )
     if not well_formed:
-        words = f"{path} is no list of features, each with its feature_id"
+        words = f"{path} is not a list of features with feature_ids"
         return _refused(data, "bad_index", words, path, [1], Corrupt)
     assert isinstance(rows, list)
     return _of_rows(data, {**document, KEY: rows}, rows, path)
@@ -106,7 +106,7 @@ def _of_rows(data: bytes, document: dict[str, Any], rows: list[Row], path: str) 
             by_id[name] = row
             faults += _row_faults(row, number)
         elif row == by_id[name]:
-            words = f"{name} is listed twice in the same words"
+            words = f"{name} is listed twice with equal rows"
             problems.append(_note("index_duplicate", path, words, "the next write of the list drops one"))
         else:
             words = f"{path} lists {name} twice, and the rows disagree (row {number})"
@@ -126,19 +126,19 @@ def faulty_fields(row: Row) -> list[str]:
 
 
 def _row_faults(row: Row, number: int) -> list[tuple[str, str]]:
-    """What is wrong with a row, each with its place."""
+    """The faults of a row, each with its place."""
     faults = [
-        (name, f"is {row.get(name)!r}, no ISO 8601 timestamp")
+        (name, f"is {row.get(name)!r}, not an ISO 8601 timestamp")
         for name in ("started_at", "last_active")
         if parse(row.get(name)) is None
     ]
     if row.get("status") not in FEATURE_STATUSES:
-        faults.append(("status", f"is {row.get('status')!r}, none of {', '.join(FEATURE_STATUSES)}"))
+        faults.append(("status", f"is {row.get('status')!r}, not one of {', '.join(FEATURE_STATUSES)}"))
     return [(f"{KEY}[{number - 1}].{name}", f"row {number}: {name} {words}") for name, words in faults]
 
 
 def _of_scripts(data: bytes, text: str, path: str) -> IndexFile | None:
-    """The list as the contract's scripts write it, read line by line; None if it is something else."""
+    """The list in the form of the contract's scripts, read line by line; None if it is something else."""
     lines = text.rstrip("\n").split("\n")
     if not _SCRIPT_HEAD.match(lines[0].rstrip()):
         return None
@@ -158,12 +158,12 @@ def _of_scripts(data: bytes, text: str, path: str) -> IndexFile | None:
     if not all("feature_id" in row for row in rows):
         return None
     read = _of_rows(data, {KEY: rows}, rows, path)
-    words = f"{len(rows)} rows stand below an empty list, as the contract's scripts write it: no YAML reader takes it"
+    words = f"{len(rows)} rows are below an empty list, as written by the contract's scripts, which is not valid YAML"
     if stray:
-        words += f"; {stray} lines are left of rows that were deleted, and are passed over"
+        words += f"; {stray} lines of deleted rows remain, and are skipped"
     remedy = "`sessionary feature repair --rebuild-index` writes it as YAML and keeps the old file"
     problem = Problem("index_of_scripts", Severity.stops_resume, path, 2, None, words, remedy)
-    error = read.error or Corrupt(f"{path} is no YAML: {words}", path=path, hint=remedy)
+    error = read.error or Corrupt(f"{path} is not valid YAML: {words}", path=path, hint=remedy)
     return IndexFile(data, read.document, read.rows, [problem, *read.problems], error)
 
 
@@ -182,10 +182,10 @@ def _lines_of(data: bytes, name: str) -> list[int]:
 
 
 def with_row(found: IndexFile, feature_id: str, changes: Mapping[str, Any]) -> bytes:
-    """The list with a row changed, or put first if it is new. All else stays as it is, comments too.
+    """The list with a row changed, or inserted at the top. Everything else is kept, comments too.
 
     Raises:
-        Conflict, Corrupt: the list is not to be written over.
+        Conflict, Corrupt: the list must not be overwritten.
     """
     if found.error is not None:
         raise found.error

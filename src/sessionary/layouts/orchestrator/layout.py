@@ -87,11 +87,11 @@ class FeatureLayout:
         try:
             return self._read(ref, self._stats(ref.folder, ""))
         except FileNotFoundError:
-            raise not_found(ref.folder, f"There is no feature {ref.session_id}") from None
+            raise not_found(ref.folder, f"No feature {ref.session_id}") from None
         except StorageFailed:
             raise
         except OSError as error:
-            return _closed(ref, storage_failed(error, "look into", ref.folder))
+            return _closed(ref, storage_failed(error, "read", ref.folder))
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         path = f"{ref.folder}/{names.HISTORY}"
@@ -102,7 +102,7 @@ class FeatureLayout:
             finally:
                 self._fs.close(fd)
         except FileNotFoundError:
-            raise not_found(path, f"There is no history at {path}") from None
+            raise not_found(path, f"No history at {path}") from None
         except OSError as error:
             raise storage_failed(error, "read", path) from error
         goes_on = after is not None and (after.device, after.inode) == (found.st_dev, found.st_ino)

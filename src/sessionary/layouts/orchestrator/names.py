@@ -1,7 +1,7 @@
-"""The files of a feature, and how features are called.
+"""Names of the files of a feature, and ids of features.
 
-A new id follows the contract: a slug and a real date. What is read may be called anything that is one folder name and
-not hidden, because the contract's own scripts never checked and real stores hold ids like ``abc``.
+A new id follows the contract: a slug and a valid date. Existing ids may be any name of one folder that is not
+hidden, because the contract's own scripts never checked them and real stores hold ids like ``abc``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HISTORY = "history.jsonl"
 ARTIFACTS = "artifacts"
 LOCK = ".sessionary.lock"
 SCRIPT_LOCK = ".state.lock"
-"""The lock of the contract's own scripts: it exists while one of them writes, and while we do."""
+"""The lock of the contract's own scripts: it exists while one of them writes, and while we write."""
 
 FILES = (STATE, PLAN, HISTORY)
 
@@ -40,10 +40,10 @@ MAX_SLUG = 200
 
 
 def check_new_id(feature_id: str) -> str:
-    """Refuse an id that is not ``{slug}-{YYYY-MM-DD}`` with a date of the calendar.
+    """Refuse an id that is not ``{slug}-{YYYY-MM-DD}`` with a valid date.
 
     Raises:
-        InvalidId: it is something else; the message says what is wrong.
+        InvalidId: the message states the reason.
     """
     reason = why_irregular(feature_id)
     if reason:
@@ -56,7 +56,7 @@ def check_new_id(feature_id: str) -> str:
 
 
 def check_id(feature_id: str) -> str:
-    """Refuse what cannot be the folder of a feature. Ids of before the contract pass.
+    """Refuse an id that cannot be a folder name. Ids that break the contract otherwise are accepted.
 
     Raises:
         InvalidId: blank, hidden, or more than one folder name.
@@ -71,24 +71,24 @@ def check_id(feature_id: str) -> str:
 
 
 def why_irregular(feature_id: str) -> str | None:
-    """What the contract has against an id; None if nothing."""
+    """Why an id breaks the contract; None if it does not."""
     match = _ID.fullmatch(feature_id)
     if match is None:
         return "it is not lower-case words and a date, joined by hyphens"
     if date_of(feature_id) is None:
-        return f"{match[1]} is no date"
+        return f"{match[1]} is not a date"
     if len(feature_id) > MAX_SLUG + 11:
         return f"it is longer than {MAX_SLUG + 11} characters"
     return None
 
 
 def is_text(feature_id: str) -> bool:
-    """False for the name of a folder that is not UTF-8: the list is text and cannot hold it."""
+    """False for a folder name that is not valid UTF-8: the list is text and cannot hold it."""
     return not any("\ud800" <= char <= "\udfff" for char in feature_id)
 
 
 def date_of(feature_id: str) -> date | None:
-    """The date at the end of an id; None if there is none, or none of the calendar."""
+    """The date at the end of an id; None if there is none, or an invalid one."""
     try:
         return date.fromisoformat(feature_id[-10:])
     except ValueError:
@@ -96,16 +96,16 @@ def date_of(feature_id: str) -> date | None:
 
 
 def day_of(feature_id: str) -> datetime | None:
-    """The first moment, UTC, of the date at the end of an id; None if there is none."""
+    """The start of the date at the end of an id, in UTC; None if there is none."""
     day = date_of(feature_id)
     return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
 
 
 def free_id(name: str, day: date, taken: Callable[[str], bool]) -> str:
-    """The id of a feature of this name that was begun on this day: the first of its numbers that is not taken.
+    """A new id from a name and a date, with the first number that is free.
 
     Raises:
-        InvalidId: the name has no letter or digit that a slug can hold.
+        InvalidId: the name has no letter or digit for a slug.
     """
     return next(made for made in _ids(name, day) if not taken(made))
 
@@ -115,7 +115,7 @@ def _ids(name: str, day: date) -> Iterator[str]:
     slug = _NO_SLUG.sub("-", plain).strip("-")[:MAX_SLUG].strip("-")
     if not slug:
         raise InvalidId(
-            f"No id can be made of the name {name!r}",
+            f"No id can be made from the name {name!r}",
             hint="give an id, or a name with Latin letters or digits",
         )
     yield f"{slug}-{day.isoformat()}"

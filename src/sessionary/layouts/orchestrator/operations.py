@@ -1,6 +1,6 @@
 """Writing operations on one feature: state, plan, tasks, history, status.
 
-Each is a line of the history, with its time and what it must agree with; `feature` gives an operation its effect.
+Each is a line of the history, with its time and its checks; `feature` applies an operation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOUCH_EVERY: Final = timedelta(minutes=1)
 
 
 class _Keep:
-    """What a caller did not give."""
+    """Marks a parameter that was not given."""
 
     def __repr__(self) -> str:
         return "KEEP"
@@ -45,7 +45,7 @@ KEEP: Final[Any] = _Keep()
 def writing(
     context: Context, feature_id: str, agent: str | None, file: str = names.STATE
 ) -> Iterator[Feature]:
-    """A feature under its lock, for a write that is refused because of `file` unless its error says otherwise."""
+    """A feature under its lock, for a write; errors name `file` unless they name another."""
     with context.call("update", file, feature_id):
         names.check_id(feature_id)
         agreements.check(context, agent)
@@ -130,7 +130,8 @@ def save_plan(
         try:
             feature.perform(entry, state)
         except StorageFailed as error:
-            # The line cannot hold a plan, so the plan comes first here: it is there, whatever becomes of the line.
+            # The line cannot hold a plan, so the plan comes first here: it is stored, whatever happens to the
+            # line.
             error.outcome = "unknown"
             error.details["stored"] = [names.PLAN, *error.details.get("stored", ())]
             raise
@@ -148,7 +149,7 @@ def move_task(
     reopen: bool,
     agent: str | None,
 ) -> bool:
-    """Move a task to another status; see `FeatureStore.task`."""
+    """Set the status of a task; see `FeatureStore.task`."""
     with writing(context, feature_id, agent, names.PLAN) as feature:
         task = _task(feature, task_id)
         added = [artifacts] if isinstance(artifacts, str) else list(artifacts)
@@ -190,7 +191,7 @@ def append(context: Context, feature_id: str, entry: Mapping[str, Any]) -> dict[
 def move(
     context: Context, feature_id: str, command: str, status: str, agent: str | None, *, reopen: bool = False
 ) -> bool:
-    """Move a feature to another status; False if it has that already."""
+    """Set the status of a feature; False if it has that already."""
     with writing(context, feature_id, agent, context.index.path) as feature:
         index = context.index.load()
         if index.error is not None:
@@ -215,7 +216,7 @@ def _entry(
     agent: str | None,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The line of an operation, with the state as it is to be.
+    """The line of an operation, with the resulting state.
 
     Raises:
         SchemaError: a value that the caller gave breaks the contract.
@@ -240,7 +241,7 @@ def _entry(
 
 
 def _moment(context: Context, state: StateFile, asked: datetime | str | None) -> datetime:
-    """The time of a change: after the stored one, whatever the clock says."""
+    """The time of a change: always after the stored one, whatever the clock."""
     stored = state.state.last_updated
     if asked is not None:
         moment = moment_of("last_updated", asked)
@@ -249,12 +250,12 @@ def _moment(context: Context, state: StateFile, asked: datetime | str | None) ->
             raise SchemaError(
                 f"last_updated {stamp(moment)} is not after the stored {stamp(stored)}",
                 faults=["last_updated: times only increase"],
-                hint="leave it out: then the clock is taken",
+                hint="omit it to use the clock",
             )
         return moment
     now = times.in_utc(context.now())
     if stored is not None and now < stored:
-        words = f"the clock says {stamp(now)}, which is before the stored {stamp(stored)}"
+        words = f"the clock, {stamp(now)}, is before the stored {stamp(stored)}"
         path = f"{context.root}/{state.state.feature_id}/{names.STATE}"
         problem = Problem("clock_went_back", Severity.note, path, None, None, words, "set the clock")
         context.report.problems.append(problem)
@@ -281,20 +282,20 @@ def _task(feature: Feature, task_id: str) -> dict[str, Any]:
     if task is None:
         known = ", ".join(list(plan.tasks)[:8])
         empty = (
-            f"the plan has no tasks: `sessionary feature plan {feature.feature_id} --from FILE` gives it some"
+            f"the plan has no tasks: add them with `sessionary feature plan {feature.feature_id} --from FILE`"
         )
         raise NotFound(
             f"the plan of {feature.feature_id} has no task {task_id}",
             path=f"{feature.folder}/{names.PLAN}",
-            hint=f"it has: {known}" if known else empty,
+            hint=f"its tasks: {known}" if known else empty,
         )
     return task
 
 
 def _touch(context: Context, feature: Feature, state: StateFile, at: datetime) -> None:
-    """Move `last_active` in the list, at most once a minute. A failure is reported, not raised.
+    """Update `last_active` in the list, at most once a minute. A failure is reported, not raised.
 
-    The state is stored by now, and reads derive the exact time from it.
+    The state is already stored, and reads derive the exact time from it.
     """
     last = context.touched.get(feature.feature_id)
     if last is not None and timedelta(0) <= at - last < TOUCH_EVERY:

@@ -1,7 +1,7 @@
-"""The plan of a feature put right: one made where there is none, and what the contract wants and the plan lacks.
+"""Repair the plan of a feature: create a missing one, and add missing required parts.
 
-Only what is missing is filled in, and only a status that no program knows is replaced: what a planner has written is
-not guessed at. A plan that is no YAML, or no map, stays as it is; `FeatureStore.save_plan` replaces it.
+Only missing parts are added, and only unknown statuses are replaced: the planner's own content is not
+changed. A plan that is not valid YAML, or not a map, stays unchanged; `FeatureStore.save_plan` replaces it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sessionary.model import Severity
 def repair_plan(
     feature: Feature, history: Sequence[dict[str, Any]], began: datetime, now: datetime, done: Repaired
 ) -> None:
-    """Make a missing or empty plan, and fill in what another lacks. The lock is held."""
+    """Create a missing or empty plan, or complete an incomplete one. The lock is held."""
     path = f"{feature.folder}/{names.PLAN}"
     found = read_plan(feature.fs, feature.folder)
     blank = planfile.new_plan(feature.feature_id, feature.feature_id, "", began)
@@ -35,7 +35,7 @@ def repair_plan(
         done.actions.append("made an empty plan")
         return
     if not found.readable:
-        done.problems += found.problems  # it was written by hand or by a planner: only they know what it was
+        done.problems += found.problems  # written by hand or by a planner, so not repairable here
         return
     document, words = completed(found.document, blank, history)
     if not same(document, found.document):
@@ -49,7 +49,7 @@ def repair_plan(
 def completed(
     document: Mapping[str, Any], blank: Mapping[str, Any], history: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The plan with what it lacks, and what was done to it, each in a sentence."""
+    """The completed plan, and the changes, each as a sentence."""
     if not document:
         return dict(blank), ["wrote a plan without phases in place of an empty one"]
     plan = copy.deepcopy(dict(document))
@@ -71,14 +71,14 @@ def completed(
 
 
 def _fill(holder: dict[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Add the keys that are missing or null; true if any was."""
+    """Add missing or null keys; True if any was added."""
     missing = [name for name in defaults if holder.get(name) is None]
     holder.update({name: copy.copy(defaults[name]) for name in missing})
     return bool(missing)
 
 
 def _complete_task(task: dict[str, Any], logged: Mapping[str, str], words: list[str]) -> bool:
-    """Fill in what a task lacks, and replace a status that is not known; true if fields were filled in."""
+    """Complete a task, and replace an unknown status; True if fields were added."""
     filled = _fill(task, {"description": "", "agent": "", "artifacts": []})
     status = task.get("status")
     if status not in rules.TASK_STATUSES:
@@ -104,7 +104,7 @@ def _status_by_times(task: Mapping[str, Any]) -> str:
 
 
 def _logged_statuses(history: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """To which status the history says that each task was brought last."""
+    """The last status of each task in the history."""
     told: dict[str, str] = {}
     for entry in operations_back(reversed(history)):
         status = entry.get(entries.TASK_STATUS)

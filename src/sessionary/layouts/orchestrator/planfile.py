@@ -1,7 +1,7 @@
 """implementation-plan.yaml: phases and their tasks.
 
-A plan is written by planners and people, so it is read tolerantly: what cannot be taken for a task is named and left
-out of the tasks, never out of the file.
+Plans are written by planners and users, so they are read tolerantly: an invalid task is reported and not
+counted as a task, but never removed from the file.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sessionary.model import Problem, Severity
 
 
 class PlanFile(NamedTuple):
-    """A plan as it was read.
+    """A plan, as read.
 
     Attributes:
         data: its bytes; None if there is no file.
-        document: what they hold; empty if nothing can be read.
-        tasks: the tasks by id, in their order; of two with one id the first.
-        problems: what is wrong or unusual.
-        readable: False if the file is there and holds no plan: then nothing may be written over it.
-        error: why the system does not let it be read; else None.
+        document: its parsed content; empty if it cannot be read.
+        tasks: the tasks by id, in file order; of two with one id the first.
+        problems: damage, and oddities.
+        readable: False if the file exists but holds no plan: then it must not be overwritten.
+        error: why the system refuses to read it; else None.
     """
 
     data: bytes | None
@@ -42,16 +42,16 @@ class PlanFile(NamedTuple):
 
 
 def read_plan(fs: Fs, folder: str) -> PlanFile:
-    """Read the plan of a feature; whatever is wrong with it is among the problems.
+    """Read the plan of a feature; damage is returned among the problems.
 
     Raises:
-        StorageFailed: it is there and cannot be read.
+        StorageFailed: it exists and cannot be read.
     """
     path = f"{folder}/implementation-plan.yaml"
     data = read_bytes(fs, path)
     if data is None:
-        words = "there is no implementation plan"
-        remedy = "`sessionary feature repair` makes an empty one"
+        words = "the implementation plan is missing"
+        remedy = "`sessionary feature repair` creates an empty one"
         missing = Problem("no_plan", Severity.hides_data, path, None, None, words, remedy)
         return PlanFile(None, {}, {}, [missing], True)
     return parse_plan(data, path)
@@ -71,7 +71,7 @@ def readable_plan(found: PlanFile, folder: str) -> PlanFile:
 
 
 def parse_plan(data: bytes, path: str) -> PlanFile:
-    """What the bytes of a plan say."""
+    """Parse the bytes of a plan."""
     try:
         document = load_yaml(data, path=path)
     except Corrupt as error:
@@ -82,7 +82,7 @@ def parse_plan(data: bytes, path: str) -> PlanFile:
         empty = Problem("empty_plan", Severity.hides_data, path, None, None, words, remedy)
         return PlanFile(data, {}, {}, [empty], True)
     if not isinstance(document, dict):
-        words = "the plan is no map of keys; the contract's scripts store what a model answered as it came"
+        words = "the plan is not a map; the contract's scripts store the answer of a model unchecked"
         return PlanFile(data, {}, {}, [_bad(path, words, None)], False)
     faults = faults_of(document)
     problems = [_fault(path, fault, line) for fault, line in zip(faults, lines_of(data, faults), strict=True)]
@@ -100,7 +100,7 @@ def tasks_of(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def walk(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every task with its place in words, the phases in their order."""
+    """Every task with its place, in the order of the phases."""
     phases = document.get("phases")
     for number, phase in enumerate(phases if isinstance(phases, list) else []):
         tasks = phase.get("tasks") if isinstance(phase, dict) else None
@@ -110,7 +110,7 @@ def walk(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def faults_of(document: Mapping[str, Any]) -> list[str]:
-    """Everything in which a plan breaks the contract's schema, each fault with its place."""
+    """All violations of the contract's schema, each with its place."""
     faults = _feature_faults(document) + _phase_faults(document)
     seen: set[str] = set()
     for place, task in walk(document):
@@ -118,7 +118,7 @@ def faults_of(document: Mapping[str, Any]) -> list[str]:
         task_id = task.get("task_id")
         if isinstance(task_id, str):
             if task_id in seen:
-                faults.append(f"{place}.task_id: {task_id!r} is there twice; the first one counts")
+                faults.append(f"{place}.task_id: duplicate {task_id!r}; the first one is used")
             seen.add(task_id)
     return faults
 
@@ -126,48 +126,50 @@ def faults_of(document: Mapping[str, Any]) -> list[str]:
 def _feature_faults(document: Mapping[str, Any]) -> list[str]:
     feature = document.get("feature")
     if not isinstance(feature, dict):
-        return ["feature: is missing, or no map"]
+        return ["feature: is missing, or not a map"]
     faults = [
-        f"feature.{name}: is missing, or no text"
+        f"feature.{name}: is missing, or not text"
         for name in ("id", "name", "description")
         if not isinstance(feature.get(name), str)
     ]
     if parse(feature.get("created_at")) is None:
-        faults.append(f"feature.created_at: {feature.get('created_at')!r} is no ISO 8601 timestamp")
+        faults.append(f"feature.created_at: {feature.get('created_at')!r} is not an ISO 8601 timestamp")
     return faults
 
 
 def _phase_faults(document: Mapping[str, Any]) -> list[str]:
     phases = document.get("phases")
     if not isinstance(phases, list):
-        return ["phases: is missing, or no list"]
+        return ["phases: is missing, or not a list"]
     faults = []
     for number, phase in enumerate(phases):
         if not isinstance(phase, dict):
-            faults.append(f"phases[{number}]: is no map")
+            faults.append(f"phases[{number}]: is not a map")
             continue
         faults += [
-            f"phases[{number}].{name}: is missing, or no text"
+            f"phases[{number}].{name}: is missing, or not text"
             for name in ("phase_id", "name")
             if not isinstance(phase.get(name), str)
         ]
         tasks = phase.get("tasks")
         if not isinstance(tasks, list):
-            faults.append(f"phases[{number}].tasks: is missing, or no list")
+            faults.append(f"phases[{number}].tasks: is missing, or not a list")
         else:
             bad = [place for place, task in enumerate(tasks) if not isinstance(task, dict)]
-            faults += [f"phases[{number}].tasks[{place}]: is no map" for place in bad]
+            faults += [f"phases[{number}].tasks[{place}]: is not a map" for place in bad]
     return faults
 
 
 def _task_faults(place: str, task: Mapping[str, Any]) -> list[str]:
     faults = [
-        f"{place}.{name}: is missing, or no text"
+        f"{place}.{name}: is missing, or not text"
         for name in ("task_id", "description", "agent")
         if not isinstance(task.get(name), str)
     ]
     if task.get("status") not in rules.TASK_STATUSES:
-        faults.append(f"{place}.status: {task.get('status')!r} is none of {', '.join(rules.TASK_STATUSES)}")
+        faults.append(
+            f"{place}.status: {task.get('status')!r} is not one of {', '.join(rules.TASK_STATUSES)}"
+        )
     faults += [
         f"{place}.{name}: {task[name]!r} is neither an ISO 8601 timestamp nor null"
         for name in ("started_at", "completed_at")
@@ -175,9 +177,9 @@ def _task_faults(place: str, task: Mapping[str, Any]) -> list[str]:
     ]
     artifacts = task.get("artifacts")
     if not isinstance(artifacts, list) or not all(isinstance(item, str) for item in artifacts):
-        faults.append(f"{place}.artifacts: is no list of files")
+        faults.append(f"{place}.artifacts: is not a list of files")
     if task.get("status") == rules.COMPLETED and parse(task.get("started_at")) is None:
-        faults.append(f"{place}.started_at: a completed task has been started")
+        faults.append(f"{place}.started_at: required for a completed task")
     return faults
 
 
@@ -195,7 +197,7 @@ def new_plan(feature_id: str, name: str, description: str, created: datetime) ->
 def replanned(
     old: PlanFile, phases: Sequence[dict[str, Any]], blank: Mapping[str, Any], head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The old plan with new phases and some fields of its head; `blank` fills in what the head lacks.
+    """The old plan with new phases and some fields of its head; `blank` completes the head.
 
     Raises:
         SchemaError: as `planned`.
@@ -207,10 +209,10 @@ def replanned(
 
 
 def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """New phases in the contract's form: what a task does not say of its progress it keeps from the old plan.
+    """New phases in the form of the contract: missing progress of a task is taken from the old plan.
 
     Raises:
-        SchemaError: with every fault at once.
+        SchemaError: with all faults at once.
     """
     filled = copy.deepcopy(list(phases))
     for _, task in walk({"phases": filled}):
@@ -237,14 +239,12 @@ def planned(old: PlanFile, phases: Sequence[dict[str, Any]]) -> list[dict[str, A
 
 
 def _progress_faults(old: PlanFile, phases: list[dict[str, Any]]) -> list[str]:
-    """A plan says what is to be done; how far it is changes by `task` alone, step by step."""
+    """Refuse changes of progress: a plan defines tasks, and only `task` changes their progress."""
     faults = []
     for place, task in walk({"phases": phases}):
         stored = old.tasks.get(str(task.get("task_id")))
         if stored is not None and stored.get("status") != task.get("status"):
-            faults.append(
-                f"{place}.status: the task is {stored.get('status')}; `task` changes that, not a new plan"
-            )
+            faults.append(f"{place}.status: the task is {stored.get('status')}; only `task` changes that")
     return faults
 
 
@@ -258,13 +258,15 @@ def with_task(document: Mapping[str, Any], task_id: str, changes: Mapping[str, A
 
 def _bad(path: str, message: str, line: int | None) -> Problem:
     feature_id = os.path.basename(os.path.dirname(path))
-    remedy = f"correct the file by hand, or replace it: `sessionary feature plan {feature_id} --from FILE` keeps it"
+    remedy = (
+        f"edit the file, or replace it: `sessionary feature plan {feature_id} --from FILE` keeps the old one"
+    )
     return Problem("bad_plan", Severity.stops_resume, path, line, None, message, remedy)
 
 
 def _fault(path: str, fault: str, line: int | None) -> Problem:
     remedy = (
-        "`sessionary feature repair` fills in what is missing, and sets a status that is known; "
+        "`sessionary feature repair` adds missing parts, and sets a known status; "
         "correct anything else by hand"
     )
     return Problem("plan_schema", Severity.cosmetic, path, line, None, fault, remedy)

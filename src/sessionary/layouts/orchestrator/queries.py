@@ -23,9 +23,9 @@ class FeatureRow(NamedTuple):
     Attributes:
         feature_id: the id.
         status: ``active``, ``paused`` or ``completed``.
-        state: task, model and times; None if the state cannot be read.
-        archived: True if it was put away.
-        problems: why there is no state, or what is unusual about it.
+        state: task, model and times; None if it cannot be read.
+        archived: True if the feature is in the archive.
+        problems: why there is no state, or oddities of it.
     """
 
     feature_id: str
@@ -161,7 +161,7 @@ def _rows(context: Context, home: str, index: IndexFile, *, archived: bool) -> l
 
 
 def _may_create(context: Context) -> bool:
-    """True if a feature can be created: in the folder, or if that is missing, in the one above."""
+    """True if a feature can be created: in the folder, or if it is missing, in its parent."""
     place = context.root if reading.is_folder(context.fs, context.root) else os.path.dirname(context.root)
     return os.access(place, os.W_OK | os.X_OK)
 

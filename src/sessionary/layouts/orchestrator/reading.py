@@ -1,7 +1,7 @@
-"""Reading a feature whatever state it is in: nothing is written, nothing raised for what one file holds.
+"""Read a feature tolerantly: nothing is written, and no damage of a file is raised.
 
-A missing file is empty or none, and told; a state that cannot be read is told with what the history says of it, which
-only `repair` ever writes.
+A missing file is empty and reported; an unreadable state is reported with the state that the history gives,
+which only `repair` writes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StateReading:
 
 
 def read_state(fs: Fs, folder: str) -> StateReading:
-    """The state of a feature; what is wrong with it is told, never raised."""
+    """The state of a feature; damage is reported, not raised."""
     feature_id = os.path.basename(folder)
     try:
         found = statefile.read_state(fs, folder, feature_id)
@@ -47,9 +47,9 @@ def read_state(fs: Fs, folder: str) -> StateReading:
 
 
 def state_problems(data: bytes, path: str) -> list[Problem]:
-    """What is wrong with the bytes of a state, whatever feature it names, and whatever clock set its times.
+    """Faults in the bytes of a state, whatever feature it names, and whatever clock set its times.
 
-    One of a newer version is not at fault.
+    A newer version is not a fault.
     """
     try:
         return statefile.parse_state(data, path, "").problems
@@ -61,7 +61,7 @@ def state_problems(data: bytes, path: str) -> list[Problem]:
 
 
 def _no_state(path: str, error: SessionaryError) -> list[Problem]:
-    """Why there is no state: each fault of one that breaks the contract, or the one thing that is wrong."""
+    """Why there is no state: all faults of one that breaks the contract, or the one reason."""
     code = {"NotFound": "no_state", "Unsupported": "newer_version", "SchemaError": "state_schema"}.get(
         type(error).__name__, "bad_state"
     )
@@ -75,13 +75,13 @@ def _no_state(path: str, error: SessionaryError) -> list[Problem]:
 
 @contextmanager
 def plan_lock(fs: Fs, folder: str, timeout: float) -> Iterator[None]:
-    """The shared lock under which plans are read.
+    """Hold the shared lock under which plans are read.
 
-    Where there is no lock file, nobody of ours has written yet, and a reader makes none; nor can it lock a file on a
-    medium that it may only read. A plan is replaced as a whole, so what is read without the lock is whole too.
+    A missing lock file means that none of our writers was here, and a reader creates none; nor can it lock a
+    file on a read-only medium. A plan is replaced as a whole, so it is read completely without the lock too.
 
     Raises:
-        Locked: a writer held it all the time.
+        Locked: a writer held it for the whole time.
     """
     path = f"{folder}/{names.LOCK}"
     if stat_or_none(fs, path) is None or not os.access(path, os.W_OK):
@@ -92,10 +92,10 @@ def plan_lock(fs: Fs, folder: str, timeout: float) -> Iterator[None]:
 
 
 def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> planfile.PlanFile:
-    """The plan of a feature, under the shared lock if `timeout` is given; what is wrong with it is told, never raised.
+    """The plan of a feature, under the shared lock if `timeout` is given; damage is reported, not raised.
 
     Raises:
-        Locked: a writer held it all the time.
+        Locked: a writer held it for the whole time.
     """
     try:
         if timeout is None:
@@ -107,7 +107,7 @@ def read_plan(fs: Fs, folder: str, timeout: float | None = None) -> planfile.Pla
 
 
 def history_of(fs: Fs, folder: str) -> History:
-    """The history of a feature; that it cannot be read is told, never raised."""
+    """The history of a feature; a read failure is reported, not raised."""
     path = f"{folder}/{names.HISTORY}"
     try:
         return read_history(fs, path)
@@ -116,14 +116,14 @@ def history_of(fs: Fs, folder: str) -> History:
 
 
 def unreadable(error: StorageFailed) -> Problem:
-    """What to tell of a file that the system refuses to read. It hides no other file, and no other feature."""
+    """The problem for a file that the system refuses to read. Other files and features are still read."""
     return Problem(
         "unreadable_file", Severity.stops_resume, error.path or "", None, None, error.message, error.hint
     )
 
 
 def status_in(found: IndexFile, feature_id: str, history: History | None = None) -> str:
-    """The status of a feature: as the list says, else as the history does, else active."""
+    """The status of a feature: from the list, else from the history, else active."""
     status = found.rows.get(feature_id, {}).get("status") if found.error is None else None
     if status in FEATURE_STATUSES:
         return str(status)
@@ -135,12 +135,12 @@ def status_in(found: IndexFile, feature_id: str, history: History | None = None)
 def status_of_feature(
     fs: Fs, folder: str, found: IndexFile, history: Callable[[Fs, str], History] | None = None
 ) -> str:
-    """As `status_in`; the history is read only if the list says nothing.
+    """As `status_in`; the history is read only if the list has no status.
 
-    Whoever only looks gives `history_of`, by which a history that cannot be read says nothing.
+    Readers pass a `history_of` that treats an unreadable history as empty.
 
     Raises:
-        StorageFailed: it cannot be read.
+        StorageFailed: the history cannot be read.
     """
     feature_id = os.path.basename(folder)
     if found.error is None and feature_id in found.rows:
@@ -150,13 +150,13 @@ def status_of_feature(
 
 
 def folder_of(fs: Fs, home: str, feature_id: str) -> str | None:
-    """Where a feature lies: below `.ai-session`, or in its archive; None if it is in neither."""
+    """The folder of a feature, below `.ai-session` or in its archive; None if it is in neither."""
     places = (f"{home}/{feature_id}", f"{home}/{names.ARCHIVE}/{feature_id}")
     return next((folder for folder in places if is_folder(fs, folder)), None)
 
 
 def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool:
-    """True for a folder that holds one of the files of a feature, or the placeholder of one."""
+    """True for a folder with one of the files of a feature, or a placeholder of one."""
     if inside is not None:
         return any(name in inside for name in names.FILES)
     every = (*names.FILES, *map(placeholder_name, names.FILES))
@@ -164,7 +164,7 @@ def is_feature(fs: Fs, folder: str, inside: Iterable[str] | None = None) -> bool
 
 
 def look_or_none(fs: Fs, path: str) -> os.stat_result | None:
-    """The stat of a path; None where there is none that can be had."""
+    """The stat of a path; None if it fails."""
     try:
         return stat_or_none(fs, path)
     except StorageFailed:
@@ -172,21 +172,21 @@ def look_or_none(fs: Fs, path: str) -> os.stat_result | None:
 
 
 def feature_ids(fs: Fs, home: str) -> list[str]:
-    """The features that lie below a `.ai-session`, sorted by name; none if it is not there.
+    """The features below a `.ai-session`, sorted by name; none if it is missing.
 
     Raises:
-        StorageFailed: the folder is there and cannot be looked into.
+        StorageFailed: the folder exists and cannot be read.
     """
     try:
         found = fs.listdir(home)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise storage_failed(error, "look into", home) from error
+        raise storage_failed(error, "read", home) from error
     return [name for name in sorted(found) if not name.startswith(".") and is_feature(fs, f"{home}/{name}")]
 
 
 def is_folder(fs: Fs, path: str) -> bool:
-    """True if there is a folder of that name."""
+    """True if a folder of that name exists."""
     found = look_or_none(fs, path)
     return found is not None and stat.S_ISDIR(found.st_mode)

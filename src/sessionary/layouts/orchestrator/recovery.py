@@ -32,13 +32,13 @@ def repair(context: Context, feature_id: str, *, rewrite_history: bool, bad_byte
 
 
 def rebuild_index(context: Context) -> Repaired:
-    """Write the list anew; see `FeatureStore.rebuild_index`."""
+    """Rebuild the list; see `FeatureStore.rebuild_index`."""
     done = Repaired()
     with context.call("update", names.INDEX, None):
         try:
             index_repair.rebuild_index(context.fs, context.index, context.now(), done)
         except FileNotFoundError:
-            raise NotFound(f"There is no {names.HOME} in {context.home.parent}", path=context.root) from None
+            raise NotFound(f"No {names.HOME} in {context.home.parent}", path=context.root) from None
         context.report.problems += done.problems
     return done
 

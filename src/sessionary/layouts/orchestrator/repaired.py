@@ -1,4 +1,4 @@
-"""What a repair reports."""
+"""The result of a repair."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sessionary.model import Problem
 
 @dataclass(slots=True)
 class Repaired:
-    """What a repair did.
+    """The result of a repair.
 
     Attributes:
-        actions: each in one sentence; empty if nothing needed doing.
-        kept: where the bytes lie that were replaced.
-        problems: what had to be assumed, and what could not be repaired.
-        lost: of the history that was replaced, the lines of which bytes could not be brought back, and how many.
+        actions: what was done, each as a sentence; empty if nothing was needed.
+        kept: the paths of the replaced files.
+        problems: assumptions, and what could not be repaired.
+        lost: of the replaced history, the lines with bytes that could not be recovered, and their number.
     """
 
     actions: list[str] = field(default_factory=list)

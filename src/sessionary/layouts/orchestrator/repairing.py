@@ -1,6 +1,6 @@
-"""The contract's recovery procedures for one feature: history, plan, state and row put right; and its migration.
+"""The contract's recovery procedures for one feature: history, plan, state and row; and its migration.
 
-Nothing is done unasked, nothing that was there is lost: what is replaced stays beside under a dated name.
+These run only on request, and lose nothing: replaced files are kept beside under dated names.
 """
 
 from __future__ import annotations
@@ -41,21 +41,23 @@ def repair_feature(
     bad_bytes: str,
     agent: str,
 ) -> None:
-    """Put one feature right, under its lock. See `FeatureStore.repair`."""
+    """Repair one feature, under its lock. See `FeatureStore.repair`."""
     fs, folder = feature.fs, feature.folder
     if feature.script_lock.removed:
-        done.actions.append("removed the lock that a killed process had left")
+        done.actions.append("removed the lock of a killed process")
     if feature.finished:
-        done.actions.append(f"finished the {feature.finished}, which had been cut off")
+        done.actions.append(f"finished the interrupted {feature.finished}")
     history = _repair_history(feature, now, done, rewrite_history, bad_bytes == "replace")
     told = replay(history.values)
-    began = _began(feature, told, done)  # before a missing plan is made, which knows less than the history
+    began = _began(
+        feature, told, done
+    )  # before a missing plan is created, which has less information than the history
     repair_plan(feature, history.values, began or now, now, done)
     state = _repair_state(feature, told, began or now, now, done)
     state = _bring_together(feature, state, history, now, done, agent)
     if stat_or_none(fs, f"{folder}/{names.ARTIFACTS}") is None:
         make_folder(fs, f"{folder}/{names.ARTIFACTS}")
-        done.actions.append("made the folder for artifacts")
+        done.actions.append("created the folder for artifacts")
     if creating.make_readme(fs, feature.index.home):
         done.actions.append("wrote README.md")
     repair_row(feature, state, now, done)
@@ -64,12 +66,12 @@ def repair_feature(
 def _repair_history(
     feature: Feature, now: datetime, done: Repaired, rewrite: bool, replace_bad: bool
 ) -> History:
-    """The history as it is then. Lines that cannot be read are only left out if `rewrite` is given."""
+    """The repaired history. Unreadable lines are only dropped if `rewrite` is given."""
     path = feature.journal.path
     data = read_bytes(feature.fs, path)
     if data is None:
         atomic.create(path, b"", fs=feature.fs)
-        done.actions.append("made an empty history")
+        done.actions.append("created an empty history")
     elif rewrite:
         new = mended(data, path, replace_bad=replace_bad)
         if (whole := b"".join(new.lines)) != data:
@@ -77,11 +79,11 @@ def _repair_history(
             done.kept.append(kept)
             atomic.replace(path, (whole,), fs=feature.fs)
             feature.journal.reopened()
-            done.actions.append("wrote the history anew: each entry on one line, durations in milliseconds")
+            done.actions.append("rewrote the history: each entry on one line, durations in milliseconds")
             if new.replaced:
                 done.actions.append(
-                    f"put U+FFFD in the place of bytes that are not UTF-8, in {_entries(new.replaced)}; "
-                    "--bad-bytes drop leaves such entries out"
+                    f"put U+FFFD in place of invalid UTF-8, in {_entries(new.replaced)}; "
+                    "--bad-bytes drop drops such entries"
                 )
             if new.left_out:
                 are = (
@@ -90,7 +92,7 @@ def _repair_history(
                     else "lines could not be read and are"
                 )
                 words = f"{new.left_out:,} {are} only in the kept file"
-                remedy = "look there for what they held"
+                remedy = "see the kept file for their content"
                 done.problems.append(Problem("left_out", Severity.note, kept, None, None, words, remedy))
             done.lost = new.lost
     history = read_history(feature.fs, path)
@@ -118,19 +120,19 @@ def _repair_state(
     if any(problem.code == "status_line" for problem in found.problems):
         done.kept.append(atomic.quarantine(path, "corrupt", fs=feature.fs, now=now))
         feature.write_state(dump_yaml(found.document))
-        done.actions.append("took the indented status out of the state")
+        done.actions.append("removed the indented status from the state")
     return found.state
 
 
 def _rebuild_state(
     feature: Feature, told: Replayed, began: datetime, done: Repaired
 ) -> statefile.FeatureState:
-    """Write the state that the history tells of."""
+    """Write the state that the history gives."""
     path = f"{feature.folder}/{names.STATE}"
     updated = max(told.last_updated or began, began)
     task = None if told.active_task is UNKNOWN else told.active_task
     if told.model_in_use is None:
-        words = f"the history names no model that the contract knows; {DEFAULT_MODEL} is assumed"
+        words = f"the history names no model known to the contract; {DEFAULT_MODEL} is assumed"
         done.problems.append(_assumed(path, words))
     model = told.model_in_use or DEFAULT_MODEL
     feature.write_state(statefile.new_state(feature.feature_id, model, task, began, updated))
@@ -139,13 +141,13 @@ def _rebuild_state(
 
 
 def _began(feature: Feature, told: Replayed, done: Repaired) -> datetime | None:
-    """When the feature began: as history, list or plan say, else the date of its id; None if nothing says."""
+    """The creation time of the feature: from history, list or plan, else the date of its id; None if unknown."""
     row = feature.index.load().rows.get(feature.feature_id, {})
     plan = read_plan(feature.fs, feature.folder).document.get("feature")
     created = plan.get("created_at") if isinstance(plan, dict) else None
     began = started(told, row.get("started_at"), created)
     if began is None and (began := names.day_of(feature.feature_id)) is not None:
-        words = "nothing says when the feature began; the date of its id is assumed"
+        words = "the creation time is unknown; the date of the id is assumed"
         done.problems.append(_assumed(f"{feature.folder}/{names.STATE}", words))
     return began
 
@@ -158,7 +160,7 @@ def _bring_together(
     done: Repaired,
     agent: str,
 ) -> statefile.FeatureState:
-    """Restore what another program has put back in the state, and log what no line tells of."""
+    """Restore what another program has reverted in the state, and log changes that have no line."""
     behind = fields_behind(state, history.values)
     emptied = checking.is_emptied(statefile.is_by_us(feature.state()), history)
     if not behind and not emptied:
@@ -187,18 +189,18 @@ def _bring_together(
         entry["timestamp"] = stamp(later(now, state.last_updated))
         feature.perform(entry, feature.state())
     if emptied:
-        done.actions.append("logged the present state in the empty history; what it held before is gone")
+        done.actions.append("logged the current state in the empty history; its earlier entries are lost")
     for name, value in behind.items():
         done.actions.append(
-            f"restored {name} to {value.told!r}, as the history says, from {value.found!r}"
+            f"restored {name} to {value.told!r} from the history; it was {value.found!r}"
             if value.older
-            else f"logged {name} {value.found!r}, which another program had set"
+            else f"logged {name} {value.found!r}, set by another program"
         )
     return feature.state().state
 
 
 def _assumed(path: str, words: str) -> Problem:
-    return Problem("assumed", Severity.note, path, None, None, words, "look whether that is right")
+    return Problem("assumed", Severity.note, path, None, None, words, "check whether this is right")
 
 
 def migrate_state(feature: Feature, now: datetime, done: Repaired, *, switch: bool) -> str | None:
@@ -215,12 +217,12 @@ def migrate_state(feature: Feature, now: datetime, done: Repaired, *, switch: bo
     if switch:
         done.kept.append(atomic.quarantine(path, "before", fs=feature.fs, now=now))
         feature.write_state(data)
-        done.actions.append("took it for the state")
+        done.actions.append("made it the state")
     return beside
 
 
 def migrated(found: statefile.StateFile) -> dict[str, Any]:
-    """The document in the newest version: its version as text and first, its times in UTC with six digits."""
+    """The document in the newest version: its version as text and first, times in UTC with six digits."""
     current = dict(found.document[statefile.CURRENT])
     if found.document.get("version") == statefile.VERSION:
         return found.document

@@ -1,9 +1,9 @@
-"""The state that a history tells of.
+"""The state that follows from a history.
 
-Where our own lines are, the last one says it whole: it holds the state after its operation. Commands that others
-logged behind it say what they ran with, not what the state was set to, so they do not count; the state file did not
-change with them either. Only a history without such lines is read as the contract's scripts meant it: the model and
-the task of the last command that went well.
+If it has lines of ours, the last one holds the whole state after its operation. Later commands logged by
+others record what they ran with, not what the state was set to, so they do not count; the state file did not
+change with them either. Only a history without lines of ours is read in the sense of the contract's scripts:
+the model and the task of the last successful command.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNKNOWN: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a history tells of the state; None or UNKNOWN where it tells nothing.
+    """The state that a history gives; None or UNKNOWN for what it does not give.
 
     Attributes:
         active_task: the id, None for no task, UNKNOWN if no line says.
@@ -63,15 +63,15 @@ def replay(values: Sequence[dict[str, Any]]) -> Replayed:
 
 
 def last_operation(values: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The last line of ours that went well and was not taken back."""
+    """The last line of ours that succeeded and was not revoked."""
     return next(operations_back(reversed(values)), None)
 
 
 def operations_back(backwards: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The lines of ours that went well and were not taken back, from the last one on; the entries come so as well.
+    """The lines of ours that succeeded and were not revoked, from the last one on; `entries` come in that order too.
 
-    A line is taken back by one behind it that names its timestamp. Where the clock stands still, the next operation may
-    have the same time; it stands behind the line that takes back, and counts.
+    A line is revoked by a later one that names its timestamp. If the clock stands still, the next operation
+    may have the same time; it comes after the revoking line, and counts.
     """
     revoked: set[str] = set()
     for entry in backwards:
@@ -82,7 +82,7 @@ def operations_back(backwards: Iterable[dict[str, Any]]) -> Iterator[dict[str, A
 
 
 def is_operation(entry: dict[str, Any]) -> bool:
-    """True for a line that records what the state became."""
+    """True for a line that records a resulting state."""
     return (
         entries.STATE in entry
         and entries.is_success(entry)
@@ -92,18 +92,18 @@ def is_operation(entry: dict[str, Any]) -> bool:
 
 
 def status_of(values: Sequence[dict[str, Any]]) -> str | None:
-    """The status that the feature was last brought to; None if no line says."""
+    """The last status that the feature was set to; None if no line sets one."""
     told = (entry.get(entries.FEATURE_STATUS) for entry in operations_back(reversed(values)))
     return next((str(status) for status in told if status in FEATURE_STATUSES), None)
 
 
 class Behind(NamedTuple):
-    """A field of the state that is not what the last operation made it.
+    """A field of the state that differs from the result of the last operation.
 
     Attributes:
-        found: what the state says.
-        told: what the operation says.
-        older: True if the history says that the field had the value `found` before: a stale copy was written back.
+        found: the value in the state.
+        told: the value in the operation.
+        older: True if the field had the value `found` before, according to the history: an old copy was restored.
     """
 
     found: str | None
@@ -112,10 +112,10 @@ class Behind(NamedTuple):
 
 
 def fields_behind(state: FeatureState, values: Sequence[dict[str, Any]]) -> dict[str, Behind]:
-    """Where a state contradicts its history, by field; empty if an operation is still to be finished.
+    """The contradictions of a state to its history, by field; empty if an operation is still to be finished.
 
-    Another program sets the state without logging it. If it did not lock the feature, it may have written back a copy
-    from before an operation of ours, by which that one is lost.
+    Another program sets the state without logging it. If it did not lock the feature, it may have restored a
+    copy from before an operation of ours, which is then lost.
     """
     operations = list(operations_back(reversed(values)))
     at = parse(operations[0]["timestamp"]) if operations else None
@@ -137,7 +137,7 @@ def _may_be(name: str, value: Any) -> bool:
 
 
 def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Replayed:
-    """As the contract's scripts meant their lines: the last command that went well and has the key decides."""
+    """In the sense of the contract's scripts: the last successful command with the key decides."""
     task: Any = UNKNOWN
     model: str | None = None
     newest: datetime | None = None
@@ -155,6 +155,6 @@ def _of_commands(values: Sequence[dict[str, Any]], first: datetime | None) -> Re
 
 
 def started(replayed: Replayed, *others: Any) -> datetime | None:
-    """When the feature began: as our lines say, else the first of `others` that is a time, else the first entry."""
+    """When the feature began: from our lines, else the first time in `others`, else the first entry."""
     told = (replayed.started_at, *map(parse, others), replayed.first)
     return next((time for time in told if time is not None), None)

@@ -1,7 +1,7 @@
-"""The state machines of the contract: which task and which feature may become what, and what may be active.
+"""The state machines of the contract: status transitions of tasks and features, and valid active tasks.
 
-The contract demands valid transitions and names only pending, in progress, completed. What is blocked can be
-unblocked, by the nature of the word; what is completed stays so unless somebody says that it is to be reopened.
+The contract requires valid transitions and names only pending, in progress, completed. A blocked task can be
+unblocked; a completed one stays completed unless it is explicitly reopened.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessionary.layouts.orchestrator.times import stamp
 
 MODELS: Final = ("gemini", "opus", "sonnet")
 DEFAULT_MODEL: Final = "sonnet"
-"""The contract names no first model; its own scripts begin with this one."""
+"""The contract defines no default model; its own scripts start with this one."""
 
 PENDING, IN_PROGRESS, COMPLETED, BLOCKED = "pending", "in_progress", "completed", "blocked"
 ACTIVE, PAUSED = "active", "paused"
@@ -36,18 +36,18 @@ FEATURE_MOVES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def task_moves(task: str, old: str, new: str, *, feature: str = "ID", reopen: bool = False) -> bool:
-    """True if the task changes; False if it is what it shall become. `feature` is named in the remedy.
+    """True if the task changes; False if it has that status already. `feature` is named in the remedy.
 
     Raises:
-        SchemaError: there is no such status.
-        TransitionError: the one cannot become the other.
+        SchemaError: the status does not exist.
+        TransitionError: the transition is not allowed.
     """
     check_word("status", new, TASK_STATUSES)
     return _moves(f"task {task}", old, new, TASK_MOVES, feature, reopened=IN_PROGRESS if reopen else None)
 
 
 def feature_moves(feature: str, old: str, new: str, *, reopen: bool = False) -> bool:
-    """True if the feature changes; False if it is what it shall become. Raises as `task_moves`."""
+    """True if the feature changes; False if it has that status already. Raises as `task_moves`."""
     check_word("status", new, FEATURE_STATUSES)
     return _moves(f"feature {feature}", old, new, FEATURE_MOVES, feature, reopened=ACTIVE if reopen else None)
 
@@ -62,18 +62,18 @@ def _moves(
         return True
     if old == COMPLETED:
         status = IN_PROGRESS if IN_PROGRESS in moves else ACTIVE
-        hint = f"what is completed stays so; reopening it (--reopen) makes it {status}"
+        hint = f"a completed one stays completed; --reopen makes it {status}"
     elif old not in moves:
-        hint = f"{old!r} is no status that is known; `sessionary feature repair {feature}` sets one that is"
+        hint = f"{old!r} is not a known status; `sessionary feature repair {feature}` sets one"
     else:
         hint = f"from {old} it can become: {', '.join(allowed)}"
     raise TransitionError(f"{what} is {old} and cannot become {new}", hint=hint)
 
 
 def moved_task(task: Mapping[str, Any], status: str, at: datetime) -> dict[str, Any]:
-    """What changes in a task that becomes `status`: entering and leaving have their times.
+    """The changes of a task that gets this status, with the times of start and completion.
 
-    A task that is completed has been started: where a file does not say when, it counts as started now.
+    A completed task was started: without a time in the file, now.
     """
     changes: dict[str, Any] = {"status": status}
     if status in (IN_PROGRESS, COMPLETED) and not task.get("started_at"):
@@ -86,7 +86,7 @@ def moved_task(task: Mapping[str, Any], status: str, at: datetime) -> dict[str, 
 
 
 def check_active_task(active: str | None, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-    """The active task must be one of the plan that is neither completed nor blocked; without a plan, any will do.
+    """Check that the active task is in the plan, neither completed nor blocked; without a plan, any is accepted.
 
     Raises:
         SchemaError: the plan has no such task.
@@ -98,9 +98,9 @@ def check_active_task(active: str | None, tasks: Mapping[str, Mapping[str, Any]]
     if task is None:
         known = ", ".join(list(tasks)[:8])
         raise SchemaError(
-            f"active_task {active!r} is no task of the plan",
+            f"active_task {active!r} is not a task of the plan",
             faults=[f"current_state.active_task: {active!r} is not in the plan"],
-            hint=f"the plan has: {known}",
+            hint=f"tasks of the plan: {known}",
         )
     if task.get("status") in (COMPLETED, BLOCKED):
         raise TransitionError(
@@ -110,10 +110,10 @@ def check_active_task(active: str | None, tasks: Mapping[str, Mapping[str, Any]]
 
 
 def check_word(field: str, value: Any, words: tuple[str, ...]) -> None:
-    """Raises SchemaError unless the value is one of a closed list."""
+    """Raise SchemaError unless the value is one of a fixed set."""
     if value not in words:
         raise SchemaError(
             f"{field} is {value!r}",
-            faults=[f"{field}: {value!r} is none of {', '.join(words)}"],
+            faults=[f"{field}: {value!r} is not one of {', '.join(words)}"],
             hint=f"use one of: {', '.join(words)}",
         )

@@ -1,9 +1,9 @@
-r"""state.yaml: what it says, how it is read at full speed, and how it is written.
+r"""state.yaml: read it fast, and write it.
 
-Nearly every state file in use is one that we wrote: seven lines of one form. That form is recognised by one regular
-expression, because an update reads the file each time, and a YAML parser takes longer for it than all the rest of the
-work but the flushes. Any other text takes the YAML way: unknown keys, strange spellings and comments, all of which
-survive an update.
+Nearly every state file was written by us: seven lines of one form. That form is matched by one regular
+expression, because each update reads the file, and a YAML parser takes longer than the rest of the work
+without the flushes. Any other text is parsed as YAML: unknown keys, other notations and comments, all of
+which are kept by an update.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sessionary.model import Problem, Severity
 VERSION: Final = "1.0"
 CURRENT: Final = "current_state"
 BEFORE_ITS_START: Final = f"{CURRENT}.last_updated: is before started_at"
-"""The one fault that a clock makes which was wrong, and no damage."""
+"""The one fault that is caused by a wrong clock, and is not damage."""
 
 _WORD = r'"([ !#-\[\]-~]*)"'
 _PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
@@ -39,7 +39,7 @@ _CANONICAL: Final = re.compile(
     f"  model_in_use: {_WORD}\n  started_at: {_WORD}\n  last_updated: {_WORD}\n".encode()
 )
 _OUR_TIME: Final = re.compile(r"[\d-]+T[\d:]+\.\d{6}Z")
-# What the contract's scripts make of the file when they set a status: a line too far to the right.
+# What the contract's scripts make of the file when they set a status: a line with wrong indentation.
 _STATUS_LINE: Final = re.compile(
     rb"^(feature_id:[^\n]*\n)[ \t]+status:[ \t]*\"?(\w+)\"?[ \t]*\n", re.MULTILINE
 )
@@ -47,14 +47,14 @@ _STATUS_LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FeatureState:
-    """What a state file says.
+    """The content of a state file.
 
     Attributes:
         feature_id: the feature.
-        active_task: the task that is worked on, or None.
+        active_task: the active task, or None.
         model_in_use: ``gemini``, ``opus`` or ``sonnet``.
-        started_at: when the feature began, UTC; None where a file does not say.
-        last_updated: when the state changed last, UTC; None where a file does not say.
+        started_at: when the feature began, UTC; None if missing.
+        last_updated: when the state changed last, UTC; None if missing.
     """
 
     feature_id: str
@@ -65,14 +65,14 @@ class FeatureState:
 
 
 class StateFile(NamedTuple):
-    """A state file as it was read.
+    """A state file, as read.
 
     Attributes:
         data: its bytes.
-        document: what they hold.
+        document: its parsed content.
         state: the same as a value.
-        problems: what is unusual about it.
-        canonical: True if the bytes are of the form that we write, and of nothing else.
+        problems: oddities.
+        canonical: True if the bytes have exactly the form that we write.
     """
 
     data: bytes
@@ -86,7 +86,7 @@ def read_state(fs: Fs, folder: str, feature_id: str) -> StateFile:
     """Read the state of a feature.
 
     Raises:
-        NotFound: there is no state file.
+        NotFound: the state file does not exist.
         Corrupt, SchemaError, Unsupported: as `parse_state`.
         StorageFailed: it cannot be read.
     """
@@ -109,13 +109,13 @@ def read_bytes_of(fs: Fs, folder: str, feature_id: str) -> bytes:
 
 
 def parse_state(data: bytes, path: str, feature_id: str) -> StateFile:
-    """What the bytes of a state file say.
+    """Parse the bytes of a state file.
 
     Raises:
-        Corrupt: they are no YAML, or not the YAML of a state.
-        SchemaError: a field has a value that the contract does not allow; `details["faults"]` names all, and
-            `details["lines"]` their lines.
-        Unsupported: the file is of a newer version of the contract.
+        Corrupt: they are not valid YAML, or not the YAML of a state.
+        SchemaError: a field has a value that the contract does not allow; `details["faults"]` lists all, and
+        `details["lines"]` their lines.
+        Unsupported: the file has a newer version of the contract.
     """
     found = _CANONICAL.fullmatch(data)
     if found is not None:
@@ -174,23 +174,23 @@ def _load(data: bytes, path: str, feature_id: str) -> tuple[dict[str, Any], list
             raise _corrupt(path, feature_id, error.message, error) from None
         problems.append(_status_line(path))
     if not isinstance(document, dict):
-        raise _corrupt(path, feature_id, f"{path} holds no map of keys")
+        raise _corrupt(path, feature_id, f"{path} is not a map")
     return document, problems
 
 
 def faults_of(document: dict[str, Any]) -> list[str]:
-    """Everything in which a state breaks the contract, each fault with its field."""
+    """All violations of the contract in a state, each with its field."""
     current = document.get(CURRENT)
     if not isinstance(current, dict):
-        return [f"{CURRENT}: is missing, or no map"]
+        return [f"{CURRENT}: is missing, or not a map"]
     faults = []
     task, model = current.get("active_task"), current.get("model_in_use")
     if not isinstance(task, str | None):
-        faults.append(f"{CURRENT}.active_task: {task!r} is neither the id of a task nor null")
+        faults.append(f"{CURRENT}.active_task: {task!r} is neither a task id nor null")
     if model not in MODELS:
-        faults.append(f"{CURRENT}.model_in_use: {model!r} is none of {', '.join(MODELS)}")
+        faults.append(f"{CURRENT}.model_in_use: {model!r} is not one of {', '.join(MODELS)}")
     faults += [
-        f"{CURRENT}.{name}: {current.get(name)!r} is no ISO 8601 timestamp"
+        f"{CURRENT}.{name}: {current.get(name)!r} is not an ISO 8601 timestamp"
         for name in ("started_at", "last_updated")
         if parse(current.get(name)) is None
     ]
@@ -204,31 +204,31 @@ def _oddities(document: dict[str, Any], path: str, feature_id: str) -> list[Prob
     problems = []
     version, named = document.get("version"), document.get("feature_id")
     if version is None:
-        problems.append(_note("no_version", path, "there is no version; 1.0 is assumed", "none needed"))
+        problems.append(_note("no_version", path, "the version is missing; 1.0 is assumed", "none needed"))
     elif version != VERSION:
         words = f"the version is written as {version!r}, not as text"
         problems.append(_note("odd_version", path, words, f"`sessionary feature migrate {feature_id}`"))
     if named != feature_id:
-        words = f"feature_id is {named!r}, but the folder is {feature_id}; the folder counts"
+        words = f"feature_id is {named!r}, but the folder is {feature_id}, which is used"
         problems.append(_note("other_feature_id", path, words, "correct feature_id, or rename the folder"))
     return problems
 
 
 def check_version(document: dict[str, Any], path: str, feature_id: str) -> None:
-    """Refuse a state that is newer than what is known here. A newer minor version is read, its keys are kept.
+    """Refuse a state with an unknown newer version. A newer minor version is read, and its keys are kept.
 
     Raises:
-        Unsupported: another major version, or none that can be read.
+        Unsupported: another major version, or an invalid one.
     """
     version = document.get("version", VERSION)
     major = str(version).partition(".")[0]
     if isinstance(version, bool) or not major.isdigit() or int(major) != 1:
         raise Unsupported(
-            f"{path} is of version {version!r}; this program knows 1",
+            f"{path} has version {version!r}; this program supports 1",
             path=path,
             session=feature_id,
             details={"version": str(version)},
-            hint="use a newer program for it; nothing was touched",
+            hint="use a newer version of Sessionary; nothing was changed",
         )
 
 
@@ -238,7 +238,7 @@ def new_state(feature_id: str, model: str, task: str | None, began: datetime, up
 
 
 def changed_state(found: StateFile, changes: dict[str, Any]) -> bytes:
-    """The file with some of its current state changed, all else as it was, comments too."""
+    """The file with some of its current state changed, everything else unchanged, comments too."""
     document = {**found.document, CURRENT: {**found.document[CURRENT], **changes}}
     if found.canonical:
         return _in_form(document) or dump_yaml(document)
@@ -246,7 +246,7 @@ def changed_state(found: StateFile, changes: dict[str, Any]) -> bytes:
 
 
 def known_state(found: StateFile, data: bytes, changes: dict[str, Any]) -> StateFile | None:
-    """What `parse_state` would say of the bytes that `changed_state` gave; None if that is not plain."""
+    """The result of `parse_state` for the bytes from `changed_state`; None if that is not trivial."""
     last = parse(changes.get("last_updated"))
     if not found.canonical or last is None:
         return None
@@ -260,7 +260,7 @@ def known_state(found: StateFile, data: bytes, changes: dict[str, Any]) -> State
 
 
 def is_by_us(found: StateFile) -> bool:
-    """True if we wrote the state last, and not when the feature began: then the history has a line of that.
+    """True if the last write of the state was an update of ours: then the history has a line of it.
 
     The scripts log nothing when they set a state, and write whole seconds.
     """
@@ -270,7 +270,7 @@ def is_by_us(found: StateFile) -> bool:
 
 
 def _in_form(document: dict[str, Any]) -> bytes | None:
-    """What `dump_yaml` makes of a document of the usual form, in a tenth of the time; None if a word needs escapes."""
+    """As `dump_yaml` for a document of the usual form, in a tenth of the time; None if a value needs escapes."""
     task, *others = document[CURRENT].values()
     words = [document["feature_id"], "" if task is None else task, *others]
     if _PLAIN.fullmatch("".join(words)) is None:
@@ -279,10 +279,9 @@ def _in_form(document: dict[str, Any]) -> bytes | None:
 
 
 def _patched(data: bytes, changes: dict[str, Any], document: dict[str, Any]) -> bytes | None:
-    """The file with nothing but some values exchanged, each on its own line; None if that is not so simple.
+    """The file with some values replaced, each on its own line; None if the file is not that simple.
 
-    Ten times faster than asking the editor, which reads a file with all its comments. What comes out is read back,
-    and must say what it shall.
+    Ten times faster than the editor, which parses the file with all its comments. The result is read back and compared.
     """
     for name, value in changes.items():
         line = re.compile(_LINE % re.escape(name.encode()), re.MULTILINE)
@@ -310,8 +309,8 @@ def _corrupt(path: str, feature_id: str, message: str, cause: Corrupt | None = N
 
 
 def _status_line(path: str) -> Problem:
-    words = "a status stands indented under feature_id, as the contract's scripts put it there: no YAML reader takes it"
-    remedy = "`sessionary feature repair` takes the line out and keeps the old file"
+    words = "an indented status below feature_id, as written by the contract's scripts, is not valid YAML"
+    remedy = "`sessionary feature repair` removes the line and keeps the old file"
     return Problem("status_line", Severity.stops_resume, path, 3, None, words, remedy)
 
 

@@ -1,4 +1,4 @@
-"""Where a feature stands: how far its plan is, how lately it was worked on, what its commands did."""
+"""The status of a feature: progress of its plan, time since its last change, statistics of its commands."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LAST = 5
 
 @dataclass(frozen=True, slots=True)
 class HistoryStats:
-    """What the commands of a history add up to. Events and phases of the contract's scripts are not commands.
+    """Totals of the commands of a history. Events and phases of the contract's scripts are not commands.
 
     Attributes:
         entries: readable entries of every kind.
-        commands: how often each command ran. models, agents: how often each was used.
-        failures: commands that failed.
-        total_ms: milliseconds of all commands that say how long they took; average_ms of one of them.
+        commands: number of runs of each command. models, agents: number of uses of each.
+        failures: failed commands.
+        total_ms: milliseconds of all commands with a duration; average_ms: their average.
     """
 
     entries: int = 0
@@ -43,18 +43,18 @@ class HistoryStats:
 
 @dataclass(frozen=True, slots=True)
 class FeatureStatus:
-    """Where a feature stands.
+    """The status of a feature.
 
     Attributes:
-        feature_id, name, description: which feature.
+        feature_id, name, description: the feature.
         status: ``active``, ``paused`` or ``completed``.
         state: task, model and times; None if the state cannot be read (then a problem says so).
-        health: ``active`` (touched within an hour), ``idle`` (a day), ``stale``, or ``unknown``.
-        tasks: how many tasks are in each status; progress: completed of all, in percent; None without tasks.
-        stats: of the history.
-        artifacts: how many files of each extension there are.
+        health: ``active`` (changed within an hour), ``idle`` (a day), ``stale``, or ``unknown``.
+        tasks: number of tasks in each status; progress: percentage completed; None without tasks.
+        stats: totals of the history.
+        artifacts: number of files of each extension.
         last: the last five entries.
-        problems: what could not be read, or is unusual.
+        problems: damage, and oddities.
     """
 
     feature_id: str
@@ -98,7 +98,7 @@ def state_dict(state: FeatureState) -> dict[str, Any]:
 
 
 def stats_of(values: Sequence[Mapping[str, Any]]) -> HistoryStats:
-    """What the commands of a history add up to."""
+    """The totals of the commands of a history."""
     commands = [entry for entry in values if entries.kind_of(entry) == "command"]
     durations = [took for entry in commands if (took := entries.milliseconds(entry)) is not None]
     return HistoryStats(
@@ -117,7 +117,7 @@ def _counted(commands: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]
 
 
 def health_of(last_updated: datetime | None, now: datetime) -> str:
-    """How lately a feature was worked on."""
+    """The health of a feature, by the time since its last change."""
     if last_updated is None:
         return "unknown"
     age = now - last_updated
@@ -125,14 +125,14 @@ def health_of(last_updated: datetime | None, now: datetime) -> str:
 
 
 def counted_tasks(tasks: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, int], int | None]:
-    """Tasks by status, and the percentage that is completed. A blocked task is still to be done, so it counts."""
+    """Tasks by status, and the percentage completed. Blocked tasks count as not completed."""
     counts = Counter(str(task.get("status")) for task in tasks.values())
     progress = counts[rules.COMPLETED] * 100 // len(tasks) if tasks else None
     return dict.fromkeys(rules.TASK_STATUSES, 0) | dict(counts), progress
 
 
 def artifacts_of(fs: Fs, folder: str) -> dict[str, int]:
-    """How many files of each extension lie in the artifacts of a feature, folders within it included."""
+    """The number of files of each extension in the artifacts of a feature, including subfolders."""
     counts: Counter[str] = Counter()
     waiting = [f"{folder}/artifacts"]
     while waiting:
@@ -141,7 +141,7 @@ def artifacts_of(fs: Fs, folder: str) -> dict[str, int]:
             names = fs.listdir(place)
         except OSError:
             if place.endswith("/artifacts"):
-                continue  # a missing folder; `validate` tells of it
+                continue  # a missing folder; `validate` reports it
             counts[os.path.splitext(place)[1].lstrip(".").lower()] += 1  # not a folder but a file
             continue
         waiting += [f"{place}/{name}" for name in names if not name.startswith(".")]

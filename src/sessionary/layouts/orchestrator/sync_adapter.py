@@ -1,8 +1,8 @@
-"""Features that come from another machine, and the list of them.
+"""Features from another machine, and their list.
 
-A history is appended to by many, so the lines of both sides stand in it, in the order of their times. In the state
-each field has the value of who set it last. Plans and artifacts are kept in both versions. The list, which people and
-version control bring together, is carried beside the features as if it were one, and a person alone decides about it.
+A history has many writers, so the merged one has the lines of both sides in order of time. In the state each
+field has the value that was set last. Plans and artifacts are kept in both versions. The list, which users
+and version control merge, is synchronised like a feature of its own, and only a user resolves its conflicts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FILES: Final = (names.STATE, names.PLAN, names.INDEX, names.HISTORY)
 
 
 class FeatureSyncLayout(FeatureLayout):
-    """The features of one project, for whoever carries sessions between machines."""
+    """The features of one project, for synchronisation."""
 
     def project(self) -> str | None:
         return self._ref(f"{self.home}/any").project
@@ -64,7 +64,7 @@ class FeatureSyncLayout(FeatureLayout):
     def place(self, project: str | None, session_id: str, parent: str | None = None) -> SessionRef:
         if project != self.project():
             raise Invalid(
-                f"the features here belong to {self.project()}, not to {project}", session=session_id
+                f"the local features belong to {self.project()}, not to {project}", session=session_id
             )
         return self._ref(f"{self.home}/{names.check_id(session_id)}")
 
@@ -132,7 +132,7 @@ class FeatureSyncLayout(FeatureLayout):
                 yield
             return
         if self.ref_for_path(ref.path) is None:
-            raise not_found(ref.folder, f"There is no feature {ref.session_id}")
+            raise not_found(ref.folder, f"No feature {ref.session_id}")
         feature = Feature(self._fs, ref.folder, index, lambda: datetime.fromtimestamp(self._now(), UTC))
         try:
             with feature.held(TIMEOUT):
@@ -148,15 +148,17 @@ class FeatureSyncLayout(FeatureLayout):
         return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
-        """Features never part in two: no file of theirs has the policy that it takes."""
+        """Features never diverge into two: no file of theirs has such a policy."""
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
-        """As `SyncLayout.discard`: to the archive, which is where a feature goes that is put away."""
+        """As `SyncLayout.trash`: to the archive."""
         stem = f"{self.home}/{names.ARCHIVE}/{ref.session_id}"
         places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
         target = next(place for place in places if stat_or_none(self._fs, place) is None)
         atomic.move_folder(ref.folder, target, fs=self._fs)
-        atomic.forget_file(f"{target}/{names.SCRIPT_LOCK}", fs=self._fs)  # it was held, and moved along
+        atomic.forget_file(
+            f"{target}/{names.SCRIPT_LOCK}", fs=self._fs
+        )  # it was held, and moved with the folder
 
     @property
     def _list(self) -> SessionRef:
@@ -164,7 +166,7 @@ class FeatureSyncLayout(FeatureLayout):
 
 
 def _read(data: bytes) -> StateFile | None:
-    """A state; None if it is none, whatever feature it names."""
+    """A state, whatever feature it names; None if it is not valid."""
     try:
         return parse_state(data, _PATH, "")
     except (Corrupt, Invalid, Unsupported):
@@ -172,12 +174,12 @@ def _read(data: bytes) -> StateFile | None:
 
 
 def _order(state: StateFile) -> tuple[Any, ...]:
-    """By the time of the last change; of two in one moment by what they say, so that both sides choose alike."""
+    """Sort key: the time of the last change, then the content, so that both machines choose alike."""
     return state.state.last_updated or datetime.min.replace(tzinfo=UTC), state.data
 
 
 def _brought_together(before: StateFile | None, later: StateFile, earlier: StateFile) -> dict[str, Any]:
-    """The later state, with what only the earlier one has changed."""
+    """The later state, with the changes that only the earlier one has."""
     document = {**later.document, CURRENT: dict(later.document[CURRENT])}
     if before is None:
         return document

@@ -1,4 +1,4 @@
-"""Times: UTC with six fraction digits out, tolerant in, and never backwards."""
+"""Times: UTC with six digits when written, tolerant when read, and never decreasing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def stamp(moment: datetime) -> str:
-    """``2025-01-09T15:30:45.000000Z``. A time without a zone is taken as UTC.
+    """``2025-01-09T15:30:45.000000Z``. A time without a zone is read as UTC.
 
-    Always of one width, so that texts sort as times do.
+    Always of one width, so that text sorts as time.
     """
     return in_utc(moment).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def parse(value: Any) -> datetime | None:
-    """A time as ISO 8601 in any spelling that Python reads, in UTC; None if it is none, or only a date."""
+    """A time as ISO 8601 in any form that Python reads, in UTC; None if it is invalid, or only a date."""
     if isinstance(value, datetime):
         return in_utc(value)
     if not isinstance(value, str) or len(value) < 16:
@@ -34,16 +34,16 @@ def parse(value: Any) -> datetime | None:
 
 
 def later(now: datetime, stored: datetime | None) -> datetime:
-    """`now`, or where the clock stands still or went back, the first moment after the stored one.
+    """`now`; if the clock stands still or went back, the first time after the stored one.
 
-    After the last moment that a time can be there is no other, so that one stays.
+    The last representable time has no successor and stays.
     """
     now = in_utc(now)
     return now if stored is None or now > stored else stored + min(TICK, LAST - stored)
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment in UTC."""
+    """The same time in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -160,7 +160,7 @@ def test_back_to_a_gap_names_the_steps_that_are_possible(store: BrainstormStore,
     put(tmp_path, "sign-in", document(history=history, iteration=5))
     with pytest.raises(NotFound) as caught:
         store.back("sign-in", 2)
-    assert caught.value.hint == "go back 1, 3, 4: those iterations are there"
+    assert caught.value.hint == "go back 1, 3, 4 instead"
 
 
 # -- the archive

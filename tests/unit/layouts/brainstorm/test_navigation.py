@@ -91,7 +91,7 @@ def test_an_entry_that_is_missing_is_an_error_and_nothing_changes(tmp_path: Path
     """Section "Back Command", 2 and 3: the entry of the target iteration."""
     store = store_of(tmp_path, history=[entry(1, 30), entry(3, 50)])
     before = Path(store.path("sign-in")).read_bytes()
-    with pytest.raises(NotFound, match="no entry of iteration 2"):
+    with pytest.raises(NotFound, match="lacks iteration 2"):
         store.back("sign-in")
     assert Path(store.path("sign-in")).read_bytes() == before
     assert store.back("sign-in", 2).iteration == (3, 1)
@@ -294,7 +294,7 @@ def test_score_and_phase_cannot_be_set_while_back(tmp_path: Path) -> None:
     store.back("sign-in")
     new: Any
     for new in ({"ems": 60}, {"phase": "convergent"}):
-        with pytest.raises(TransitionError, match="taken back to iteration 2"):
+        with pytest.raises(TransitionError, match="back at iteration 2"):
             store.update("sign-in", **new)
     assert store.update("sign-in", persona="sparring").persona == "sparring"
 

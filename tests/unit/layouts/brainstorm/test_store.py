@@ -880,7 +880,7 @@ def test_a_pipe_named_like_a_session_is_told_and_never_waited_for(tmp_path: Path
         lambda: store.back("pipe"),
     ]
     for call in calls:
-        with pytest.raises(StorageFailed, match="no regular file"):
+        with pytest.raises(StorageFailed, match="not a regular file"):
             call()
     assert [done.problem and done.problem.code for done in store.migrate()] == ["not_migrated"]
     assert store.cleanup(0, now=after(days=90)) == []

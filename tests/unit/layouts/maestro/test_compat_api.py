@@ -123,7 +123,7 @@ def test_loading_says_what_is_missing_or_wrong(root: Path) -> None:
     (root / "x").mkdir(parents=True)
     (root / "x" / "session.json").write_text('{"session_id": 7, "status": "asleep"}')
     with pytest.raises(
-        ValueError, match="session_type is missing; session_id is a number; the status 'asleep'"
+        ValueError, match="session_type is missing; session_id is a number; unknown status 'asleep'"
     ):
         work_session.load_session(str(root / "x" / "session.json"))
     with pytest.raises(NotFound):
@@ -148,7 +148,7 @@ def test_lists_are_filtered_and_warn_of_what_they_leave_out(
         assert len(work_session.list_sessions(status="paused")) == 1
         assert len(work_session.list_sessions()) == 2
     told = {(record.getMessage()) for record in caplog.records}
-    assert any("older/session.json" in words and "older kind" in words for words in told)
+    assert any("older/session.json" in words and "older format" in words for words in told)
     assert any("list/session.json" in words and "a list, not an object" in words for words in told)
 
 
@@ -242,7 +242,7 @@ def test_breadcrumbs_are_listed_by_depth_and_by_instants(root: Path) -> None:
     assert prompts(date_range=("2026-03-01T09:00:02", None)) == ["2", "3"]
     assert prompts(date_range=("2026-03-01T10:00:01+01:00", "20260301_090002_000000")) == ["1", "2"]
     assert prompts(date_range=(None, "2026-02-01")) == []
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         prompts(date_range=("yesterday", None))
     assert [crumb.prompt for crumb in breadcrumb.reconstruct_session_timeline(session)] == ["1", "2", "3"]
     assert breadcrumb.get_breadcrumb_summary(session) == {

@@ -135,7 +135,7 @@ def test_where_others_may_not_write_messages_are_private(folder_mode: int, tmp_p
 
 @pytest.mark.parametrize("wrong", [0o070, 0o720, 0o733, 0o1722, 0o600, 0o17777])
 def test_a_mode_with_which_nobody_could_post_is_refused(wrong: int, tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="no mode"):
+    with pytest.raises(Invalid, match="not a usable mode"):
         check_mode(wrong)
 
 

@@ -197,7 +197,7 @@ def test_the_older_kind_of_session_is_named_and_left_out(tmp_path: Path) -> None
     assert [summary.ref.session_id for summary in summaries(MaestroLayout(tmp_path))] == ["good"]
     session = store.load("good")
     session.purpose = "over it"
-    with pytest.raises(ValueError, match="older kind"):
+    with pytest.raises(ValueError, match="older format"):
         save_session(session, older / "session.json")
     assert (older / "session.json").read_text() == text
 
@@ -297,7 +297,7 @@ def test_a_depth_is_a_whole_number_of_nought_or_more(depth: Any, tmp_path: Path)
 def test_a_time_that_is_none_names_no_file(stamp: Any, tmp_path: Path) -> None:
     crumb = create_breadcrumb("p", "r", [], [], None, 0, "m", {})
     crumb.timestamp = stamp
-    with pytest.raises(Invalid, match="is no time"):
+    with pytest.raises(Invalid, match="is not valid"):
         WorkStore(tmp_path).write_breadcrumb(crumb, "s", allow_unknown=True)
     assert not list(tmp_path.rglob("*.json"))
 
@@ -385,7 +385,7 @@ def test_a_result_that_may_lie_in_a_closed_folder_is_not_handed_over_again(tmp_p
     child = WorkStore(tmp_path).start_subwork(parent, "look").session_id
     assert WorkStore(tmp_path).close_subwork(child, "found").handed_over
     store = WorkStore.with_fs(Closed("0"), tmp_path)
-    with pytest.raises(StorageFailed, match="whether the parent has the result already"):
+    with pytest.raises(StorageFailed, match="whether the parent already has the result"):
         store.close_subwork(child, "found")
     assert len(WorkStore(tmp_path).list_breadcrumbs(parent)) == 1
 

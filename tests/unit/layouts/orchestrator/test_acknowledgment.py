@@ -55,7 +55,7 @@ def test_a_changed_contract_must_be_acknowledged_again(store: Any, spec: Any) ->
     (found,) = store.verify_acknowledgment("one", spec_path=spec)
     assert (found.holds, found.reason) == (
         False,
-        "has acknowledged another text: the contract has changed since",
+        "has acknowledged another text: the contract was changed since",
     )
     spec.write_bytes(TEXT.replace(b"1.0", b"1.1"))
     (found,) = store.verify_acknowledgment("one", spec_path=spec)
@@ -72,7 +72,7 @@ def test_another_agent_has_not_acknowledged(store: Any, spec: Any) -> None:
 
 
 def test_a_contract_or_an_agent_that_is_none(store: Any, spec: Any, tmp_path: Any, home: Any) -> None:
-    with pytest.raises(NotFound, match="no contract"):
+    with pytest.raises(NotFound, match="No contract"):
         store.acknowledge("one", tmp_path / "gone.md")
     for agent in ("", " ", "a\nb"):
         with pytest.raises(Invalid):

@@ -123,7 +123,7 @@ def test_what_a_killed_process_of_ours_leaves_is_found_and_repaired(
     (feature / LOCK).write_bytes(left)
     (found,) = [problem for problem in make().validate(ID) if problem.code == "stale_lock"]
     assert "repair" in str(found.repair)
-    assert "removed the lock that a killed process had left" in make().repair(ID).actions
+    assert "removed the lock of a killed process" in make().repair(ID).actions
     assert make().repair(ID).actions == []
     assert not (feature / LOCK).exists()
     assert "stale_lock" not in {problem.code for problem in make().validate(ID)}

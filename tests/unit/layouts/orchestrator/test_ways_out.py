@@ -144,7 +144,7 @@ def test_a_time_that_had_to_be_assumed_is_told(store: Any, make: Any, feature: P
     (feature / "history.jsonl").touch()
     (home / "active-features.yaml").unlink()
     done = make().repair(ID)
-    assert "the date of its id is assumed" in " ".join(p.message for p in done.problems)
+    assert "the date of the id is assumed" in " ".join(p.message for p in done.problems)
     assert make().load(ID).started_at == datetime(2025, 1, 9, tzinfo=UTC)
 
 
@@ -335,7 +335,7 @@ def test_an_entry_with_a_bad_byte_is_kept(store: Any, make: Any, feature: Path, 
     (found,) = [problem for problem in make().validate(ID) if problem.code == "not_recovered"]
     assert (found.severity.name, found.path) == ("note", done.kept[0])
     number = sound.count(b"\n") + 1
-    assert found.message == f"a repair could not bring back all bytes of line {number} of the old history"
+    assert found.message == f"a repair could not recover all bytes of line {number} of the old history"
     assert make().repair(ID, rewrite_history=True).actions == []
 
 
@@ -518,7 +518,7 @@ def test_a_history_that_was_emptied_is_found_and_begun_anew(
     assert found.severity >= Severity.hides_data
     assert "`sessionary feature repair`" in str(found.repair)
     actions = make().repair(ID).actions
-    assert "logged the present state in the empty history; what it held before is gone" in actions
+    assert "logged the current state in the empty history; its earlier entries are lost" in actions
     (entry,) = make().history(ID)
     assert entry["state"]["model_in_use"] == "opus"
     assert make().load(ID).started_at == state.started_at
@@ -542,7 +542,7 @@ def test_a_repair_says_that_it_finished_an_operation(store: Any, make: Any, feat
     (feature / "state.yaml").write_bytes(old)
     assert "unfinished_operation" in {problem.code for problem in make().validate(ID)}
     (action,) = make().repair(ID).actions
-    assert (action.startswith("finished the update-state of "), make().load(ID).model_in_use) == (
+    assert (action.startswith("finished the interrupted update-state of "), make().load(ID).model_in_use) == (
         True,
         "opus",
     )

@@ -254,7 +254,7 @@ def test_a_model_outside_the_three_is_refused(model: Any, store: Any, feature: A
 
 def test_the_active_task_is_an_open_task_of_the_plan(store: Any, feature: Any) -> None:
     """Section "Session Structure": active_task is a task ID or null."""
-    with pytest.raises(SchemaError, match="no task of the plan"):
+    with pytest.raises(SchemaError, match="not a task of the plan"):
         store.update(ID, active_task="T9")
     for odd in (7, ["T1"], True):
         with pytest.raises(SchemaError):
@@ -499,7 +499,7 @@ def test_all_faults_of_a_plan_are_told_at_once(store: Any, feature: Any) -> None
 def test_the_active_task_cannot_be_planned_away(store: Any, feature: Any) -> None:
     """Section "Session Structure": active_task is a task ID or null."""
     store.update(ID, active_task="T1")
-    with pytest.raises(SchemaError, match="no task of the plan"):
+    with pytest.raises(SchemaError, match="not a task of the plan"):
         store.save_plan(ID, [{"phase_id": "p", "name": "P", "tasks": [task("T2")]}])
 
 
