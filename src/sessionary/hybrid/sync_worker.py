@@ -32,7 +32,7 @@ from sessionary.layouts.amplifier.observers import ears_of
 from sessionary.layouts.amplifier.presence import Presence, why_open
 from sessionary.layouts.amplifier.sync_adapter import StoreSyncLayout
 from sessionary.model import SessionRef
-from sessionary.sync.background_sync import Courier, Delivered
+from sessionary.sync.background_sync import BackgroundSync, Delivered
 from sessionary.sync.engine import Engine
 from sessionary.sync.remote import HeadRecord, Remote, WrappedRemote
 from sessionary.sync.report import Outcome, Report, SyncStatus, joined
@@ -79,7 +79,7 @@ class Carrier:
         self._listed: dict[str, HeadRecord] = {}
         self._unlooked: set[str] = set()
         self._turn = threading.Lock()
-        self.courier = Courier(self._send)
+        self.courier = BackgroundSync(self._send)
         self._ears = ears_of(os.path.realpath(place.base_dir)) if place.logs else []
 
     def use(self, fs: Fs, now: Callable[[], datetime]) -> None:
@@ -137,7 +137,7 @@ class Carrier:
         return [ref.session_id for ref in self._layout().discover()]
 
     def _behind(self) -> Engine:
-        """Return an engine that works until background sync is told to stop, and waits for no other process."""
+        """Return an engine that works until background sync must stop, and waits for no other process."""
         over = self.courier.given_up
 
         def pause(seconds: float) -> None:

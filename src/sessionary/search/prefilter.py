@@ -47,13 +47,13 @@ def looked_ahead(
         for _, item in rest:
             yield item, False
         return
-    nobody = Event()
+    unused = Event()
     parts = _parts(rest)
     with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
 
         def ask(part: list[Item]) -> Callable[[], list[tuple[Item, bool]]]:
             try:
-                return pool.submit(lambda: [(item, quiet(item, nobody)) for item in part]).result
+                return pool.submit(lambda: [(item, quiet(item, unused)) for item in part]).result
             except RuntimeError:  # the limit of threads of this user or container is reached
                 return lambda: [(item, False) for item in part]
 
@@ -64,7 +64,7 @@ def looked_ahead(
                 begun.extend(map(ask, islice(parts, 1)))
                 yield from found
         finally:
-            nobody.set()
+            unused.set()
             pool.shutdown(cancel_futures=True)
 
 

@@ -168,12 +168,12 @@ class Search:
             if passed is not None:
                 passed(place.size)
 
-    def _is_quiet(self, place: Place, nobody: Event) -> bool:
+    def _is_quiet(self, place: Place, unused: Event) -> bool:
         """True if no line of a conversation may match, and nothing about it must be reported."""
         if place.path is None or self._probe.blind:
             return False
         try:
-            return _File(self, place, place.path, self._fs).is_quiet(nobody)
+            return _File(self, place, place.path, self._fs).is_quiet(unused)
         except (NotClean, OSError):
             return False
 
@@ -317,12 +317,12 @@ class _File:
         finally:
             self._fs.close(self._fd)
 
-    def is_quiet(self, nobody: Event) -> bool:
+    def is_quiet(self, unused: Event) -> bool:
         """True if it has no possible match; False also if the result is not needed any more. Raises as `hits`."""
         self._fd = self._fs.open(self._path, READ)
         try:
             for _, data, end in self._windows():
-                if nobody.is_set() or self._search.has_candidates(data, end):
+                if unused.is_set() or self._search.has_candidates(data, end):
                     return False
             return True
         finally:

@@ -66,7 +66,7 @@ class _Waiting:
     until: float  # time of the last change
 
 
-class Courier:
+class BackgroundSync:
     """Sends sessions in the background. Every method may be called by any thread.
 
     Args:
@@ -297,7 +297,7 @@ class Courier:
         self._not_before = self.clock() + APART
 
 
-_couriers: weakref.WeakSet[Courier] = weakref.WeakSet()
+_couriers: weakref.WeakSet[BackgroundSync] = weakref.WeakSet()
 
 
 def flush_all(timeout: float) -> None:

@@ -63,7 +63,7 @@ def versions_beside(layout: SyncLayout, ref: SessionRef) -> list[Beside]:
     return found
 
 
-class Waiting(Step):
+class ConflictFinder(Step):
     """Finds sessions of one layout that wait for the user. Changes nothing, here or on the remote.
 
     The other version is beside the local one only if a pull has put it there.

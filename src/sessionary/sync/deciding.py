@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessionary.model import SessionRef
-from sessionary.sync.conflicts import Waiting, nothing_to_decide
+from sessionary.sync.conflicts import ConflictFinder, nothing_to_decide
 from sessionary.sync.guard import MINE, THEIRS
 from sessionary.sync.heads import decode
 from sessionary.sync.held_back import HeldBack
@@ -26,7 +26,7 @@ class Decider:
     """
 
     def __init__(
-        self, states: States, waiting: Waiting, held_back: HeldBack, pusher: Pusher, puller: Puller
+        self, states: States, waiting: ConflictFinder, held_back: HeldBack, pusher: Pusher, puller: Puller
     ) -> None:
         self._states = states
         self._waiting = waiting

@@ -28,7 +28,7 @@ from sessionary.model import SessionRef
 from sessionary.sync import age_cleanup
 from sessionary.sync.blocks import BLOCK
 from sessionary.sync.checking import Checker
-from sessionary.sync.conflicts import Waiting, is_for_user, versions_beside
+from sessionary.sync.conflicts import ConflictFinder, is_for_user, versions_beside
 from sessionary.sync.context import Context, InUse
 from sessionary.sync.deciding import Decider
 from sessionary.sync.gone import Gone
@@ -116,7 +116,7 @@ class Engine:
         self._fs = fs
         self._now = now
         self._block = min(block, BLOCK)
-        self._waiting = Waiting(self._context, self._surveyor)
+        self._waiting = ConflictFinder(self._context, self._surveyor)
         self._held_back = HeldBack(self._context, self._surveyor)
 
     @property

@@ -187,14 +187,14 @@ def must_collect(remote: Remote) -> Collectable:
 
 
 class OpenRemote(Remote, Protocol):
-    """A remote with what is done before the first call and after the last."""
+    """A remote with preparation and close."""
 
     def prepare(self) -> Any:
-        """Make what it needs on the other side, if that is its business, and find out whether it can hold sessions."""
+        """Create what the remote needs, if that is its task, and check that it can store sessions."""
         ...
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 

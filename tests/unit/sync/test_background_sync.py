@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sessionary.sync import background_sync as rules
-from sessionary.sync.background_sync import Courier, Delivered
+from sessionary.sync.background_sync import BackgroundSync, Delivered
 
 
 class Rounds:
@@ -17,7 +17,7 @@ class Rounds:
         self.now = 1000.0
         self.sent: list[list[str]] = []
         self.answers = list(answers)
-        self.courier = Courier(self._carry, clock=lambda: self.now)
+        self.courier = BackgroundSync(self._carry, clock=lambda: self.now)
         self.courier._thread = (
             threading.Thread()
         )  # never started: nothing goes by itself, and the end waits for nothing
@@ -147,8 +147,8 @@ def test_what_somebody_else_has_carried_goes_no_more_unless_it_was_changed_since
 # -- with its thread
 
 
-def delivered(carry: Callable[[list[str]], Delivered]) -> Courier:
-    return Courier(carry)
+def delivered(carry: Callable[[list[str]], Delivered]) -> BackgroundSync:
+    return BackgroundSync(carry)
 
 
 def test_closing_sends_what_waits_and_ends_the_thread() -> None:
@@ -212,7 +212,7 @@ class Deliveries:
         self.sent: list[list[str]] = []
         self.patience: list[float] = []
         self._answers = list(answers)
-        self.courier = Courier(self._carry)
+        self.courier = BackgroundSync(self._carry)
 
     def _carry(self, batch: list[str]) -> Delivered:
         self.sent.append(sorted(batch))
@@ -298,7 +298,7 @@ def test_where_no_thread_can_be_started_nothing_fails_and_a_later_touch_starts_i
     def thread(**options: Any) -> threading.Thread:
         return kinds.pop(0)(**options)
 
-    courier = Courier(carry, thread=thread)
+    courier = BackgroundSync(carry, thread=thread)
     courier.look_through(list)
     courier.touched("a")
     courier.touched("a", rules.BULK)

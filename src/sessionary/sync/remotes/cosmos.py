@@ -17,8 +17,8 @@ not by point read: for a missing head emulators answer 500, where the service an
 
 A repeated list of heads requests only changed ones (`cosmos_recent`), because lists are charged per head.
 
-Tenants are separated by the names of partitions only. Data roles of Cosmos DB apply to whole containers: whoever may
-read the container may read all of it. Give each tenant its own container where that matters.
+Tenants are separated by the names of partitions only. Data roles of Cosmos DB apply to whole containers:
+read permission on a container covers all of it. Give each tenant its own container where that matters.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class CosmosRemote:
             return [], False, heard.time
 
         found = self._link.ask(work)
-        assert found is not None, "no status was given for which there is no answer"
+        assert found is not None, "no status was passed that allows None"
         return found
 
     def _pages_and_time(
@@ -287,7 +287,7 @@ class CosmosRemote:
             return [list(page) for page in _pages(container, heard, query, values, count)], heard.time
 
         found = self._link.ask(work)
-        assert found is not None, "no status was given for which there is no answer"
+        assert found is not None, "no status was passed that allows None"
         return found
 
     def _space(self, space: str) -> str:

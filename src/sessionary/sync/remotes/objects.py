@@ -106,7 +106,7 @@ def _places(url: str) -> tuple[str, str, dict[str, Any]]:
 class ObjectStoreRemote:
     """One tenant's blocks and heads in a bucket or container.
 
-    The tenant is a folder below the prefix of the address. Whoever may read the bucket may read all tenants: give
+    The tenant is a folder below the prefix of the address. Read permission on the bucket covers all tenants: give
     each user a key that is limited to that folder.
 
     Args:

@@ -3,7 +3,7 @@
 age encrypts, and two further measures are taken here:
 
 *   **Names are keyed.** The id of a block is a hash of everything before it, and the name of a head one of its
-    project and session: whoever guesses a text could check whether it is stored. So every name is replaced by an HMAC
+    project and session: a guess of the text could be checked against them. So every name is replaced by an HMAC
     of it, and is stored inside the ciphertext. Only the number in a block's id stays readable, because ranges are
     requested by it.
 *   **Content is signed.** age keeps a text secret, but everybody with the public key can write one. So an HMAC over
