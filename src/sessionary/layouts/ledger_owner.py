@@ -1,4 +1,4 @@
-"""Which device writes a ledger: a small file beside it that says whether another device does.
+"""Owner of a ledger: the one device that writes it, named in a small file beside it.
 
 A mailbox is consumed on one device: two would both apply a message, each without the other's ledger. Sync names the
 device in the head of the session, and each pull writes it into this file. A consumer looks at this file and nowhere
@@ -21,10 +21,10 @@ from sessionary.errors import Conflict
 
 
 class Owner(Struct, frozen=True):
-    """Who writes a ledger.
+    """The owner of a ledger.
 
     Attributes:
-        device: the device that the head named last; empty if it named none.
+        device: the device that the last head named; empty if it named none.
         here: True if this device has taken over since.
     """
 
@@ -36,13 +36,13 @@ _decode = msgspec.json.Decoder(Owner).decode
 
 
 def path_beside(ledger: str) -> str:
-    """The file beside a ledger."""
+    """Return the path of the owner file of a ledger."""
     folder, name = os.path.split(ledger)
     return os.path.join(folder, f".{name}.owner")
 
 
 def owner_of(ledger: str, fs: Fs = OS_FS) -> Owner | None:
-    """Who writes a ledger, as far as it is known here; None if nobody is known to.
+    """Return the owner of a ledger as known here; None if none is known.
 
     Raises:
         StorageFailed: the file cannot be read.
@@ -51,33 +51,33 @@ def owner_of(ledger: str, fs: Fs = OS_FS) -> Owner | None:
     try:
         return None if data is None else _decode(data)
     except msgspec.MsgspecError:
-        return Owner("", False)  # whoever it names, it was not written for nothing
+        return Owner("", False)  # damaged: another owner must be assumed
 
 
 def check(ledger: str, fs: Fs = OS_FS) -> None:
-    """Refuse to write to a ledger that another device writes.
+    """Refuse to write to a ledger that another device owns.
 
     Raises:
-        Conflict: it does.
+        Conflict: another device owns it.
     """
     owner = owner_of(ledger, fs)
     if owner is not None and not owner.here:
         raise Conflict(
-            f"this mailbox is consumed on another device ({owner.device or 'whose name cannot be read'})",
+            f"this mailbox is consumed on another device ({owner.device or 'unknown name'})",
             operation="consume",
             path=ledger,
             details={"device": owner.device},
-            hint="consume it there; or here from now on, with --take-over (take_over=True)",
+            hint="consume it there; or take over with --take-over (take_over=True)",
         )
 
 
 def take_over(ledger: str, fs: Fs = OS_FS) -> bool:
-    """Let this device write the ledger from now on; False if no other one does.
+    """Make this device the owner of the ledger; False if no other device owns it.
 
-    Durability: when this returns, it survives a power cut. The others hear of it with the next push and their pull.
+    Durability: when this returns, it survives a power cut. Other devices learn it with the next push and their pull.
 
     Raises:
-        StorageFailed: the disk refused.
+        StorageFailed: the file cannot be written.
     """
     owner = owner_of(ledger, fs)
     if owner is None or owner.here:
@@ -87,12 +87,12 @@ def take_over(ledger: str, fs: Fs = OS_FS) -> bool:
 
 
 def name_owner(ledger: str, device: str, *, here: bool, fs: Fs = OS_FS) -> None:
-    """Lay down whom the head names. Who has taken over here since stays so, until the head names this device.
+    """Store the owner that the head names. A take-over by this device stays until the head names this device.
 
     Durability: when this returns, it survives a power cut.
 
     Raises:
-        StorageFailed: the disk refused.
+        StorageFailed: the file cannot be written.
     """
     owner = owner_of(ledger, fs)
     if here:

@@ -13,7 +13,7 @@ _OWN_NAME = re.compile(r"(.*)~([0-9a-f]{8})(\.[^./]*)?", re.DOTALL)
 
 
 def own_name(name: str, data: bytes) -> str:
-    """The name that no file with other bytes can have."""
+    """Return the unique name of a file, derived from its content."""
     folder, slash, name = name.rpartition("/")
     stem, dot, suffix = name.rpartition(".")
     named = f"{stem}~{_mark(data)}.{suffix}" if dot else f"{name}~{_mark(data)}"
@@ -21,13 +21,13 @@ def own_name(name: str, data: bytes) -> str:
 
 
 def original_name(name: str, data: bytes) -> str:
-    """The name that a file was created under: its own name is undone if it belongs to these bytes."""
+    """Return the name that a file was created under; a unique name is undone if it belongs to these bytes."""
     found = _OWN_NAME.fullmatch(name)
     return found[1] + (found[3] or "") if found is not None and found[2] == _mark(data) else name
 
 
 def contested_name(name: str) -> str | None:
-    """The name from which an own name was made, because two files had it; None if this is no own name."""
+    """Return the original name of a file with a unique name; None for other names."""
     if "~" not in name:
         return None
     found = _OWN_NAME.fullmatch(name)
