@@ -37,7 +37,10 @@ def start(command: Callable[[int, Path], Sequence[str]]) -> int:
         child = subprocess.Popen(
             command(port, Path(scratch.name)),
             cwd=scratch.name,
-            env={**os.environ, "PYTHONPATH": ROOT},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH")))),
+            },
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -138,7 +138,11 @@ def start(
     who = {"number": number, "run": run, "seed": seed, "pipe": writing}
     process = subprocess.Popen(
         [sys.executable, "-c", source, *arguments],
-        env={**os.environ, "PYTHONPATH": _ROOT, _SPEC: json.dumps(who)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH")))),
+            _SPEC: json.dumps(who),
+        },
         pass_fds=[writing],
         stderr=subprocess.PIPE,
     )
