@@ -1,6 +1,6 @@
-"""Calls that move a session through its iterations: answers, the next one, steps back, corrections.
+"""Calls that move a session through its iterations: answer, continue, back, update.
 
-`navigation` has what each does to the document; here it is applied to a file at a time.
+The changes of the document are in `navigation`; here they are applied to a file, with a time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def go_on(
     last_question: str | None,
     now: datetime | None,
 ) -> Jump:
-    """Go on to the next iteration; see `BrainstormStore.continue_`."""
+    """Go to the next iteration; see `BrainstormStore.continue_`."""
 
     def step(session: Session, now: datetime) -> Jump:
         jump = navigation.go_on(
@@ -66,7 +66,7 @@ def go_on(
 
 
 def checkpoint(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstorm:
-    """Store the time that was worked; see `BrainstormStore.checkpoint`."""
+    """Store the time worked; see `BrainstormStore.checkpoint`."""
 
     def step(session: Session, now: datetime) -> None:
         navigation.pass_time(session, now)

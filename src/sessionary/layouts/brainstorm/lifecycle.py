@@ -1,4 +1,4 @@
-"""How a session ends and comes back: finish, abandon, reopen, and what the trash and the archive give back."""
+"""End and restore sessions: finish, abandon, reopen, trash and archive."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def finish(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstor
 
 
 def abandon(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstorm:
-    """Give a session up; see `BrainstormStore.abandon`."""
+    """Abandon a session; see `BrainstormStore.abandon`."""
     return _end(files, slug, "abandon", ABANDONED, now)
 
 
 def reopen(files: SessionFiles, slug: str, *, now: datetime | None) -> Brainstorm:
-    """Open a finished session again; see `BrainstormStore.reopen`."""
+    """Reopen a finished session; see `BrainstormStore.reopen`."""
 
     def step(session: Session, _: datetime) -> None:
         session["status"] = IN_PROGRESS
@@ -55,10 +55,10 @@ def _end(files: SessionFiles, slug: str, operation: str, status: str, now: datet
 
 
 def restore(files: SessionFiles, slug: str) -> str:
-    """Bring a session back from the trash; see `BrainstormStore.restore`."""
+    """Restore a session from the trash; see `BrainstormStore.restore`."""
     with files.call("restore", slug):
         check_slug(slug)
-        trash.newest_in_trash(files.fs, files.folder, slug)  # what is not there shall leave no lock file
+        trash.newest_in_trash(files.fs, files.folder, slug)  # a missing session must not leave a lock file
         with files.held(slug):
             return trash.bring_back(files.fs, files.folder, slug)
 
@@ -90,7 +90,7 @@ def archived(files: SessionFiles) -> list[Row]:
 
 
 def restore_archived(files: SessionFiles, name: str, *, replace: bool, now: datetime | None) -> str:
-    """Bring a session back from the archive; see `BrainstormStore.restore_archived`."""
+    """Restore a session from the archive; see `BrainstormStore.restore_archived`."""
     row = _in_archive(files, name)
     slug = row.slug
     with files.call("restore", slug), files.held(slug):

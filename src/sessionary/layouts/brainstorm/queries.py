@@ -37,7 +37,7 @@ def find(files: SessionFiles, name: str) -> str:
             found = sessions[-1].slug if sessions else None
         if found is None:
             raise NotFound(
-                f"there is no brainstorm session {name}",
+                f"no brainstorm session {name}",
                 hint="`sessionary brainstorm list` lists all",
             )
         return found

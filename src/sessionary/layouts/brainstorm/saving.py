@@ -1,4 +1,4 @@
-"""One session as a whole: created, loaded with its migration, saved."""
+"""Create, load and save a session; loading migrates it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def create(
 
 
 def load(files: SessionFiles, slug: str, *, store_migration: bool) -> Brainstorm:
-    """A session for work, migrated; see `BrainstormStore.load`."""
+    """Load and migrate a session; see `BrainstormStore.load`."""
     with files.call("load", slug):
         found, migrated = brainstorm_of(files.bytes_of(slug), files.path(slug), slug)
         if not migrated.changed or not store_migration:
@@ -81,7 +81,9 @@ def load(files: SessionFiles, slug: str, *, store_migration: bool) -> Brainstorm
 def save(files: SessionFiles, session: Brainstorm, *, now: datetime | None) -> bool:
     """Store a changed document; see `BrainstormStore.save`."""
     if not isinstance(session, Brainstorm):
-        raise Invalid("what is to be saved is no session", operation="save", hint="give what `load` returned")
+        raise Invalid(
+            "the value to save is not a session", operation="save", hint="pass the result of `load`"
+        )
     inner = session.document.get("session")
     slug = check_slug(inner.get("slug") if isinstance(inner, dict) else None)
     with files.call("save", slug):
@@ -115,7 +117,7 @@ def _save(files: SessionFiles, session: Brainstorm, slug: str, now: datetime) ->
     if before is not None:
         was, status = before.migrated.document["session"].get("status"), session.status
         if was != status and was in (COMPLETED, ABANDONED):
-            raise TransitionError(f"session {slug} is {was}", hint=f"`reopen` makes it {IN_PROGRESS} again")
+            raise TransitionError(f"session {slug} is {was}", hint="use `reopen`")
     session.session["updated"] = write_time(now)
     session.path = path
     files.replace(session, backup=before is not None and before.migrated.changed)

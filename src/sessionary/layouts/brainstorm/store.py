@@ -1,7 +1,7 @@
 """`BrainstormStore`: brainstorm sessions of one project, one YAML file each.
 
-Every change is one replaced file: read it, change the document, store it, all under the lock of that session
-(`.<slug>.lock`, never deleted). A change that changes nothing writes nothing; every other moves `updated`.
+Every change replaces one file: it is read, changed and stored under the lock of that session (`.<slug>.lock`,
+never deleted). A change without effect writes nothing; any other updates `updated`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from sessionary.errors import SchemaError
 
 TICK = timedelta(microseconds=1)
 AHEAD: Final = timedelta(days=1)
-"""How far a time that a caller gives may be after the clock: devices disagree, and time zones are mistaken."""
+"""Maximum time that a given time may be ahead of the clock: clocks differ, and time zones are mistaken."""
 LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -48,26 +48,26 @@ def in_utc(moment: datetime) -> datetime:
 
 
 def not_ahead(name: str, moment: datetime, now: datetime) -> None:
-    """Refuse a time that the clock does not reach for long: all later ones would have to be after it.
+    """Refuse a time far in the future: all later ones would have to be after it.
 
     Raises:
         SchemaError: it is more than a day after `now`.
     """
     if moment > in_utc(now) + AHEAD:
         raise SchemaError(
-            f"{name} {stamp(moment)} is in the future: the clock says {stamp(now)}",
-            faults=[f"{name}: is more than a day after the clock"],
+            f"{name} {stamp(moment)} is in the future: it is {stamp(now)} now",
+            faults=[f"{name}: is more than a day in the future"],
             hint="correct the time, or the clock; nothing was written",
         )
 
 
 def moment_of(name: str, value: datetime | str) -> datetime:
-    """A time that a caller gives. Raises SchemaError if it is none."""
+    """Parse a time given by a caller. Raises SchemaError if it is not one."""
     moment = parse(value)
     if moment is None:
         raise SchemaError(
             f"{name} is {value!r}",
-            faults=[f"{name}: no ISO 8601 timestamp"],
+            faults=[f"{name}: not an ISO 8601 timestamp"],
             hint="for example 2025-01-09T15:30:45Z",
         )
     return moment
