@@ -40,7 +40,7 @@ class Problem(NamedTuple):
         path: the file.
         line: line number, from 1; None where the whole file is meant.
         byte: offset of the first byte concerned, from 0.
-        message: one sentence for a person.
+        message: one sentence for the user.
         repair: what would heal it, in words or as a command; None when nothing needs doing.
         span: number of bytes concerned.
     """

@@ -276,7 +276,7 @@ def _health(summaries: list[Summary]) -> str:
 
 
 def _project_table(workspace: Workspace, projects: dict[str, list[Summary]]) -> Iterator[str]:
-    """What there is of each project, the one that changed last first."""
+    """Yield the table of projects, the last changed first."""
     now = datetime.now(UTC)
     names = names_of(workspace, [one for some in projects.values() for one in some])
     table: list[tuple[str, ...]] = [("PROJECT", "SESSIONS", "MESSAGES", "TURNS", "SIZE", "WHEN")]

@@ -1,4 +1,4 @@
-"""What every layout can be asked: the read-side waist between what lies on disk and whoever wants to show it.
+"""The read protocol: what every layout offers to the code that lists, shows and checks sessions.
 
 The four layouts write through four interfaces of their own, because their specifications fix them. Reading is one
 protocol: a catalogue, a viewer or a command that knows only this module works over all of them.
@@ -38,7 +38,7 @@ class Capability(Enum):
 
 
 class PartKind(Enum):
-    """What a file of a session is to whoever copies it."""
+    """How a file of a session changes, for the code that copies it."""
 
     DOCUMENT = "document"
     """Replaced as a whole."""
@@ -47,7 +47,7 @@ class PartKind(Enum):
     """Grows at the end."""
 
     LOG = "log"
-    """A journal of what happened, much larger than the conversation; nobody resumes from it."""
+    """A journal of what happened, much larger than the conversation; no agent resumes from it."""
 
     KEPT = "kept"
     """A backup, or bytes set aside by a repair or a conflict; never read as the session itself."""
@@ -146,7 +146,7 @@ class Layout(Protocol):
         ...
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        """The raw files, for whoever copies a session; no locks, no temp files."""
+        """The raw files of a session, without locks and temporary files."""
         ...
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ _SHOWN = 20
 
 
 def ids_named(word: str, ids: Iterable[str]) -> list[str]:
-    """The ids that a person may mean by a word.
+    """Return the ids that a word may mean.
 
     That is the one of exactly this text; else those of this text whatever its case; else those that begin so; else
     those that begin so whatever the case.
@@ -32,7 +32,7 @@ def one_named(word: str, ids: Iterable[str], what: str) -> str | None:
     """The one id that a word means, as `ids_named`; None if there is none.
 
     Args:
-        word: what a person typed.
+        word: what the user typed.
         ids: those that there are.
         what: what they name, for the message: ``features``.
 

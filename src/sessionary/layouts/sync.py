@@ -15,7 +15,7 @@ from sessionary.model import Problem, SessionRef
 class Policy(Enum):
     """What becomes of a file that two devices have changed, each without knowing of the other's change.
 
-    The set is closed: whoever carries sessions has one rule for each of these, and none for any layout.
+    The set is closed: sync has one rule for each policy, and none for a layout.
     """
 
     FORK = "fork"
@@ -37,7 +37,7 @@ class Policy(Enum):
     """The layout brings both together, field by field; see `SyncLayout.merged`."""
 
     MANUAL = "person"
-    """Nobody but a person may decide: nothing is changed, and it is told."""
+    """Only the user may decide: nothing is changed, and the conflict is reported."""
 
 
 class Rule(NamedTuple):
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 
 class SyncLayout(Layout, Protocol):
-    """A layout that can be given sessions from elsewhere: what whoever carries them must know of it, and no more.
+    """A layout whose sessions can be synced: what sync must know of it, and no more.
 
     The files themselves are written by the carrier, whole, through `disk`. `discover` of a recipient MAY yield more
     than that of the layout: what lies beside its sessions and is to be carried too.
@@ -106,7 +106,7 @@ class SyncLayout(Layout, Protocol):
             name: the file.
             base: what both sides had last; None if that is not known.
             mine: what is here.
-            theirs: what is on the other side.
+            theirs: what is on the remote.
             ours_lead: whether the conversation went on here. It decides about fields that both have changed where the
                 document itself does not say which change came last.
         """

@@ -15,8 +15,8 @@ class Fold:
 
     Attributes:
         messages: how many there are.
-        turns: how often a person spoke.
-        title: the first words of a person, on one line; None without any.
+        turns: how many turns, each begun by the user.
+        title: the first words of the user, on one line; None without any.
         created: the time of the first message that bears one.
         updated: the latest time of a message.
         usage: the usage by model; of messages with one id the last one counts.

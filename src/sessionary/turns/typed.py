@@ -44,7 +44,7 @@ class Numbered:
 
     Attributes:
         index: its place among the messages, from 0.
-        turn: the turn that it belongs to, from 1; 0 before a person spoke.
+        turn: the turn that it belongs to, from 1; 0 before the first turn.
         message: the message.
     """
 

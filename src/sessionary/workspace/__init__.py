@@ -1,4 +1,4 @@
-"""Where the rooms are put together: a home in, every layout over it out; and how a person names a session.
+"""The operations over all sessions of a home, whatever their layout; and how an id names a session.
 
 A home that is named may be that of an agent, a project with `docs/sessions` in it, or such a folder itself: each layout
 looks for its own. Without one they are the home of the agent and the work sessions of the current folder.
@@ -69,7 +69,7 @@ class Workspace:
             `~/.amplifier`, and for work sessions the current folder.
         fs: the file system.
         cache: the folder where lists remember what they have read (see `catalog`); by default the person's own.
-        root: the project that a person works in, if that is another folder than `home`.
+        root: the folder of the current project, if it is not `home`.
         own_homes: read the sessions of other agents in the folders of those agents, as `~/.claude`, and not below
             `home`; by default if no `home` is given.
     """
@@ -182,7 +182,7 @@ class Workspace:
     def find(self, name: str, *, kind: str | None = None) -> SessionRef:
         """The session of this id, or the one whose id begins so, or the one of this name, or the one in this folder.
 
-        A whole id wins over a beginning, a session that a person began over the sub-sessions that carry its id in
+        A whole id wins over a beginning, a session that the user began over the sub-sessions that carry its id in
         front of theirs, and a beginning of what tells a sub-session apart over a beginning of its id. The case of
         letters does not matter where no id has the name as it is written. Names count only where no id begins so, and
         as a whole: what `list` shows as the title, whatever its case.
@@ -323,7 +323,7 @@ class Workspace:
         ]
 
     def sync_layouts(self) -> Iterator[SyncLayout]:
-        """The layouts of this workspace as whoever carries sessions between machines wants them.
+        """The layouts of this workspace as sync needs them.
 
         Those of a project too that has no session yet: a clone on another machine begins so.
         """
@@ -347,7 +347,7 @@ class Workspace:
         """What the projects of this workspace are called on all machines.
 
         Args:
-            folders: where projects lie that nobody can find by the names of their sessions' folders.
+            folders: folders of projects that the names of their sessions' folders do not reveal.
             bindings: which projects the folders without a repository are.
         """
         from sessionary.layouts.amplifier.ids import folders_of

@@ -36,7 +36,7 @@ def _work_sessions(root: Path, fs: Fs) -> Layout:
 
 
 def _may_be(fs: Fs, folder: Path) -> bool:
-    """True for a folder, and where we may not see whether there is one: its layout tells of that."""
+    """True for a folder, and where the system refuses to say: its layout reports that."""
     try:
         return stat.S_ISDIR(fs.stat(str(folder)).st_mode)
     except PermissionError:
@@ -60,7 +60,7 @@ def _holds_work_session(root: Path, fs: Fs) -> bool:
 
 
 class _InProject(NamedTuple):
-    """A kind of session that lies in the project that a person works in.
+    """A kind of session that is stored in the folder of a project.
 
     Attributes:
         made: makes its layout, which is imported only then: a list of what agents have said need not wait for the
@@ -120,7 +120,7 @@ def check_folder(folder: Path, *, named_by: str, fs: Fs = OS_FS) -> None:
 
 
 def check_store(folder: Path, kind: str | None = None, *, named_by: str, fs: Fs = OS_FS) -> None:
-    """Refuse a folder that a person named and that holds no store: perhaps another one was meant.
+    """Refuse a named folder that holds no store.
 
     Args:
         folder: the folder.

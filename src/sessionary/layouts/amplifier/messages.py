@@ -1,7 +1,7 @@
 """What a message and the metadata of an amplifier session may hold, when it was said, and what is not kept of it.
 
 Pure rules: nothing here knows of files. The original SessionStore drops more than we do. Its readers ignore what
-they do not know, so a richer line costs them nothing, and what is dropped here nobody can bring back.
+they do not know, so a richer line costs them nothing; a dropped field cannot be recovered.
 """
 
 from __future__ import annotations

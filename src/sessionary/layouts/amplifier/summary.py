@@ -94,7 +94,7 @@ def _by_files(
 ) -> datetime | None:
     """When a session changed last by the times of its files, as its messages do not tell; None if these do not either.
 
-    A time after the clock is reported, whoever told it, and does not count.
+    A time after the clock is reported and does not count.
     """
     if said is not None:
         message = ahead_message("the newest message", said)

@@ -2,7 +2,7 @@
 
 Every command that reads sessions knows messages with a role. Questions are the agent's, answers are a person's; an
 idea and a round speak for themselves. Under `stored` the first message of each holds what the file has, so nothing of
-it is lost to whoever reads messages. What was given up for a branch was said all the same.
+it is lost to a reader of messages. What was given up for a branch was said all the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def messages_of(name: str, item: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def counted(session: dict[str, Any]) -> tuple[int, int]:
-    """How many messages a session has, and how often a person answers in it."""
+    """How many messages a session has, and how often the user answers in it."""
     answered = sum(
         isinstance(item, dict) and bool(_texts(item, "responses")) for item in list_in(session, "history")
     )

@@ -2,7 +2,7 @@
 
 Every command that reads sessions knows messages with a role. A breadcrumb is an exchange: its prompt is what somebody
 asked, then come its calls and what the tools gave back, then its response. The whole document stands under the key
-`breadcrumb` of its first message, so nothing of it is lost to whoever reads messages.
+`breadcrumb` of its first message, so a reader of messages loses nothing.
 """
 
 from __future__ import annotations

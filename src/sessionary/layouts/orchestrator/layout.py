@@ -218,7 +218,7 @@ def _is_shown(path: str) -> bool:
 
 
 def _is_turn(entry: dict[str, Any]) -> bool:
-    """A command is a turn; so is a message of a person that somebody logged among the commands."""
+    """True for a command, and for a message of a user that was logged among the commands."""
     return ("command" in entry and "phase" not in entry) or entry.get("role") == "user"
 
 
