@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat as stat_module
 import struct
 from collections.abc import Callable
@@ -65,7 +64,7 @@ def fingerprint_of(
             state.append(b"-")
         except (OSError, struct.error):
             return UNKNOWN  # the caller determines whether it can be read
-        state.append(os.fsencode(name))
+        state.append(name.encode("utf-8", "surrogateescape"))
     if newest >= now - settled:
         return UNKNOWN
     return blake2b(b"\0".join(state), digest_size=16).digest()

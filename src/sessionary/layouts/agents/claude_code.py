@@ -146,11 +146,13 @@ class ClaudeCodeLayout(AgentLayout):
 def _notes(path: str, outline: _Outline) -> Iterator[Problem]:
     """Report what is in the file and is not shown."""
     for count, what in (
-        (len(outline.abandoned), "records of branches that were rewound or abandoned"),
-        (outline.sidechains, "records of sub-agents"),
+        (len(outline.abandoned), "of branches that were rewound or abandoned"),
+        (outline.sidechains, "of sub-agents"),
     ):
         if count:
-            words = f"{count:,} {what} are not shown"
+            words = (
+                f"1 record {what} is not shown" if count == 1 else f"{count:,} records {what} are not shown"
+            )
             yield Problem("not_shown", Severity.note, path, None, None, words, "none needed")
 
 

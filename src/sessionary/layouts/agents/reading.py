@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, overload
 
 from sessionary.disk.fs import OS_FS, Fs, not_found, storage_failed
 from sessionary.errors import StorageFailed
@@ -92,7 +92,7 @@ class AgentLayout:
         return fingerprint_of(self._fs, ref.folder, self._now())
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        return (item for item in self._items(ref) if not isinstance(item, Fact))
+        return (_reported(item) for item in self._items(ref) if not isinstance(item, Fact))
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         """No records: what is stored is of another shape. See `read`."""
@@ -112,7 +112,7 @@ class AgentLayout:
                 if isinstance(item, Message):
                     fold.take(item)
                 elif isinstance(item, Problem):
-                    problems.append(item)
+                    problems.append(_reported(item))
                 elif item.name not in facts or item.rank >= facts[item.name].rank:
                     facts[item.name] = item
         except FileNotFoundError:
@@ -157,6 +157,17 @@ class AgentLayout:
             return sorted(self._fs.listdir(folder))
         except OSError:
             return []
+
+
+@overload
+def _reported(item: Problem) -> Problem: ...
+@overload
+def _reported(item: Message) -> Message: ...
+def _reported(item: Message | Problem) -> Message | Problem:
+    """The item; a problem of a line gets the remedy of a file that only its agent may write."""
+    if isinstance(item, Problem) and item.severity > Severity.note:
+        return item._replace(repair="none here: only the agent writes this file; all other records are read")
+    return item
 
 
 def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:

@@ -211,7 +211,7 @@ def test_records_of_sub_agents_within_a_file_are_reported(home: Path) -> None:
     ref = write(home, *TALK, record("user", 6, None, "Inner", isSidechain=True))
     assert "Inner" not in texts(home, ref)
     assert [problem.message for problem in summary(home, ref).problems] == [
-        "1 records of sub-agents are not shown"
+        "1 record of sub-agents is not shown"
     ]
 
 
@@ -226,6 +226,9 @@ def test_damage_is_reported_and_hides_nothing_else(home: Path) -> None:
     found = summary(home, ref)
     assert [problem.code for problem in found.problems] == ["bad_json", "torn_tail"]
     assert (found.health, found.messages) == ("lost_data", 4)
+    assert {problem.repair for problem in found.problems} == {
+        "none here: only the agent writes this file; all other records are read"
+    }
     assert list(ClaudeCodeLayout(home).check(ref)) == found.problems
 
 
