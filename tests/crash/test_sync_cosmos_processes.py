@@ -20,7 +20,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 from sessionary import SessionStore
-from sessionary.layouts.amplifier.sync_adapter import AmplifierRecipient
+from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
@@ -35,7 +35,7 @@ for count in range(8):
     names = [f"{kind}.{me.number}.{me.run}.{count}" for kind in ("own", "both")]
     store.append(f"own{me.number}", [{"role": "user", "content": names[0], "pad": "x" * 3000}])
     store.append("both", [{"role": "user", "content": names[1]}])
-    engine = Engine(AmplifierRecipient(home), remote, state_dir=home.parent / f"state{me.number}", quiet=0, block=2000)
+    engine = Engine(AmplifierSyncLayout(home), remote, state_dir=home.parent / f"state{me.number}", quiet=0, block=2000)
     engine.pull()
     report = engine.push()
     if not report.of(Standing.FAILED, Standing.HELD_BACK, Standing.DIVERGED, Standing.BEHIND):
