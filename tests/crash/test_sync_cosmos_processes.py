@@ -24,7 +24,7 @@ from sessionary.layouts.amplifier.sync_adapter import AmplifierSyncLayout
 from sessionary.sync.cosmos_config import CosmosConfig
 from sessionary.sync.engine import Engine
 from sessionary.sync.remotes.cosmos import CosmosRemote
-from sessionary.sync.report import Standing
+from sessionary.sync.report import SyncStatus
 from tests.support.torture import ack, spec
 me = spec()
 root, endpoint, tenant, database = sys.argv[1:]
@@ -38,7 +38,7 @@ for count in range(8):
     engine = Engine(AmplifierSyncLayout(home), remote, state_dir=home.parent / f"state{me.number}", quiet=0, block=2000)
     engine.pull()
     report = engine.push()
-    if not report.of(Standing.FAILED, Standing.HELD_BACK, Standing.DIVERGED, Standing.BEHIND):
+    if not report.of(SyncStatus.FAILED, SyncStatus.HELD_BACK, SyncStatus.DIVERGED, SyncStatus.BEHIND):
         ack(names)
 """
 
