@@ -473,6 +473,22 @@ def test_a_full_disk_is_done_without(
     assert len(listed()) == 201
 
 
+def test_a_disk_that_refuses_deletes_no_good_catalogue(
+    home: Path, cache: Path, listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(home, "one")
+    listed()
+    make(home, "two")
+
+    def refuse(path: str, *, make: bool = False) -> sqlite3.Connection:
+        raise OSError(errno.ENOSPC, "full", path)
+
+    monkeypatch.setattr(store, "connect", refuse)
+    assert set(listed()) == {"one", "two"}
+    monkeypatch.undo()
+    assert set(remembered(home, cache)) == {"one"}
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="modes do not keep this user out")
 def test_a_folder_that_is_read_only_is_done_without(home: Path, cache: Path, listed: Listed) -> None:
     make(home, "one")

@@ -159,7 +159,8 @@ class Catalog:
         import logging  # here, since a list that has nothing to report should not wait for it
 
         logging.getLogger(__name__).debug("the catalogue is not used: %s", error)
-        if self.path is not None and getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _UNUSABLE:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if self.path is not None and not isinstance(error, OSError) and code in _UNUSABLE:
             for suffix in ("", "-journal"):
                 with suppress(OSError):
                     atomic.forget_file(self.path + suffix)
