@@ -81,20 +81,21 @@ class Record(NamedTuple):
 
 
 class SessionRef(Struct, frozen=True, array_like=True, gc=False):
-    """Where one session lies: which layout, which project, which id, which folder.
+    """Where one session lies: which layout, which project, which id, and a locator that its layout understands.
 
-    The folder is text, because a list of ten thousand sessions makes as many of these and asks few for a path.
+    The locator is the path of a folder or a file, or names a row of a database. It is text, because a list of ten
+    thousand sessions makes as many of these and asks few for a path.
     """
 
     kind: str
     session_id: str
-    folder: str
+    locator: str
     project: str | None = None
 
     @property
     def path(self) -> Path:
-        """The folder as a path."""
-        return Path(self.folder)
+        """The locator as a path, of layouts that store sessions in files."""
+        return Path(self.locator)
 
 
 class Summary(Struct, frozen=True, array_like=True, gc=False):

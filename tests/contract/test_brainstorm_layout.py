@@ -146,7 +146,7 @@ class TestBrainstorm(LayoutTests):
     def test_what_is_gone_is_not_found(self, tmp_path: Path) -> None:
         self.put_session(tmp_path, "one", [{}])
         ref = self.ref(tmp_path, "one")
-        os.rename(ref.folder, tmp_path / "elsewhere")
+        os.rename(ref.locator, tmp_path / "elsewhere")
         layout = self.layout(tmp_path, OS_FS)
         for read in (lambda: layout.summary(ref), lambda: list(layout.entries(ref))):
             try:

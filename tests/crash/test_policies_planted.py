@@ -168,7 +168,7 @@ def children_come_before_their_parents(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(engine.Engine, "_above", lambda self, head: "")
 
     def enter(self: Placer, staged: str, ref: Any) -> None:
-        atomic.move_folder(staged, ref.folder, fs=self._fs)
+        atomic.move_folder(staged, ref.locator, fs=self._fs)
 
     patch.setattr(Placer, "enter", enter)
 
@@ -190,7 +190,7 @@ def the_sibling_keeps_its_label(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_file_session_lies_in_a_folder(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(install.Placer, "enter", lambda self, staged, ref: atomic.move_folder(staged, ref.folder))
+    patch.setattr(install.Placer, "enter", lambda self, staged, ref: atomic.move_folder(staged, ref.locator))
 
 
 PLANTED: list[tuple[Plant, str]] = [

@@ -1,14 +1,14 @@
-"""Every finding and every change of a conversation is in docs/turns.md, with the severity that the code gives it."""
+"""Every finding and change of a conversation is in docs/transcript.md, with the severity that the code gives it."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessionary import turns
+from sessionary import transcript
 
 REPO = Path(__file__).resolve().parents[2]
-PAGE = (REPO / "docs" / "turns.md").read_text("utf-8")
+PAGE = (REPO / "docs" / "transcript.md").read_text("utf-8")
 SOURCE = REPO / "src" / "sessionary" / "turns"
 
 
@@ -45,4 +45,4 @@ def test_every_change_has_a_row() -> None:
 def test_every_function_of_the_table_is_there() -> None:
     names = re.findall(r"^\| `(\w+)\(", section("Turns"), re.MULTILINE)
     assert len(names) == 7
-    assert [name for name in names if not callable(getattr(turns, name))] == []
+    assert [name for name in names if not callable(getattr(transcript, name))] == []

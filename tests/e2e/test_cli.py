@@ -453,7 +453,7 @@ def test_a_range_that_is_none_is_a_usage_error(make: Make, run: Run, turns: str)
     assert (result.code, result.out) == (2, "")
 
 
-def test_turns_that_are_not_there(make: Make, run: Run) -> None:
+def test_transcript_that_are_not_there(make: Make, run: Run) -> None:
     make(ROOT)
     result = run("show", ROOT, "--turns", "5")
     assert (result.code, result.out) == (12, "")

@@ -14,7 +14,7 @@ import pytest
 from sessionary.cli import main
 from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import SessionRef
-from sessionary.turns import is_real_user, text_of, tool_calls, unanswered
+from sessionary.transcript import is_real_user, text_of, tool_calls, unanswered
 from tests.lanes import shared_folder
 
 pytestmark = pytest.mark.lane("samples")

@@ -21,7 +21,7 @@ NOT_FOR_A_LIST = {"disk.intent", "disk.journal", "disk.lock", "disk.mounts", "se
     for name in ("events", "forks", "moving", "repairing", "saving", "session", "store", "surgery", "trash")
 }
 
-READERS = {"stringzilla", "sessionary.codec", "sessionary.turns"} | {
+READERS = {"stringzilla", "sessionary.codec", "sessionary.transcript"} | {
     f"sessionary.layouts.amplifier.{name}" for name in ("checking", "conversation", "listing", "recovery")
 }
 

@@ -1,7 +1,7 @@
 """A Hypothesis machine over the amplifier store: any order of writes, operations, crashes and foreign hands.
 
 The model is a plain list of messages and a plain dict of metadata, and uses nothing of the store; what a turn is, and
-what mends a conversation, it takes from the pure rules of `turns`.  After a power cut the model says what *may* be
+what mends a conversation, it takes from the pure rules of `transcript`.  After a power cut the model says what *may* be
 there (the old, the new, or the old with the first few new messages behind it); whatever of that is found is the truth
 from then on.
 """
@@ -23,7 +23,7 @@ from sessionary.disk.journal import is_json_text
 from sessionary.layouts.amplifier import SessionStore
 from sessionary.layouts.amplifier.session import pool_of
 from sessionary.testing.strategies import json_values, text
-from sessionary.turns import boundaries, mend, slice_to_turn
+from sessionary.transcript import boundaries, mend, slice_to_turn
 from tests.support.original import load_transcript
 from tests.support.recorder import RecordingFs
 from tests.support.survivors import materialise, survivors

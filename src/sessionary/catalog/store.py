@@ -80,9 +80,9 @@ class Catalog:
         try:
             for ref in layout.discover():
                 fingerprint = layout.fingerprint(ref)
-                row = known.get(ref.folder)
+                row = known.get(ref.locator)
                 if row is not None and fingerprint and row.fingerprint == fingerprint:
-                    del known[ref.folder]
+                    del known[ref.locator]
                     yield row.summary
                     continue
                 try:
@@ -93,7 +93,7 @@ class Catalog:
                     continue
                 if any(problem.code in _PASSING for problem in summary.problems):
                     fingerprint = UNKNOWN
-                if known.pop(ref.folder, None) != (fingerprint, summary):
+                if known.pop(ref.locator, None) != (fingerprint, summary):
                     read.append((fingerprint, summary))
                 yield summary
             complete = True
@@ -140,7 +140,7 @@ class Catalog:
         try:
             with closing(connect(self.path, make=True)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                for place in (*gone, *(summary.ref.folder for _, summary in read)):
+                for place in (*gone, *(summary.ref.locator for _, summary in read)):
                     for table in _TABLES:
                         where = f"DELETE FROM {table} WHERE kind = ? AND home = ? AND place = ?"
                         with suppress(UnicodeEncodeError):
@@ -214,7 +214,7 @@ def _uri(path: str) -> str:
 def _insert(
     connection: sqlite3.Connection, kind: str, home: str, fingerprint: bytes, summary: Summary
 ) -> None:
-    place = summary.ref.folder
+    place = summary.ref.locator
     for number, problem in enumerate(summary.problems):
         values = (kind, home, place, number, problem.code, int(problem.severity), *problem[2:])
         _insert_row(connection, "problems", values)
@@ -233,7 +233,7 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[Any, .
 def _row(fingerprint: bytes, summary: Summary) -> tuple[Any, ...]:
     ref = summary.ref
     return (
-        ref.folder,
+        ref.locator,
         ref.session_id,
         ref.project,
         summary.agent,

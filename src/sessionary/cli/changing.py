@@ -65,13 +65,13 @@ def chosen(workspace: Workspace, word: str, doing: str) -> Chosen:
     path = os.path.abspath(os.path.expanduser(word)) if is_path(word) else None
     if path is None:
         ref = granted(workspace, workspace.find(word, kind=AGENTS), Capability.CHANGES, doing)
-        return Chosen(ref.session_id, ref.folder, ref.project, ref.session_id)
+        return Chosen(ref.session_id, ref.locator, ref.project, ref.session_id)
     if os.path.isfile(path):
         raise Invalid(f"{word} is a file", path=path, hint="name a session, or the folder of one")
     if not os.path.isdir(path) or not _is_session(path):
         raise NotFound(f"no session in {word}", path=path)
     ref = workspace.ref_for_path(Path(path))
-    return Chosen(ref.session_id, ref.folder, ref.project, path)
+    return Chosen(ref.session_id, ref.locator, ref.project, path)
 
 
 def _is_session(folder: str) -> bool:

@@ -117,7 +117,7 @@ def _check(workspace: Workspace, target: Target) -> _Checked:
     if isinstance(target, Path):
         return _Checked("file", str(target), str(target), workspace.check_file(target))
     problems = list(workspace.check(target))
-    return _Checked("session", target.session_id, target.folder, problems, target)
+    return _Checked("session", target.session_id, target.locator, problems, target)
 
 
 def _objects(checked: _Checked) -> list[dict[str, Any]]:

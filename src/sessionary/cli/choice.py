@@ -117,11 +117,11 @@ def title_of(workspace: Workspace, ref: SessionRef) -> str | None:
     A summary has it too, but may read megabytes, and the first hit of a search should not wait.
     """
     from sessionary.layouts.amplifier.recovery import read_metadata  # imported here: only a search needs it
-    from sessionary.turns import is_real_user, text_of
+    from sessionary.transcript import is_real_user, text_of
 
     if ref.kind != AmplifierLayout.name:
         return workspace.layout_of(ref).summary(ref).title
-    name = read_metadata(OS_FS, ref.folder, recovery_time="").value.get("name")
+    name = read_metadata(OS_FS, ref.locator, recovery_time="").value.get("name")
     if isinstance(name, str) and name.strip():
         return name
     try:

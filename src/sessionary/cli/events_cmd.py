@@ -93,7 +93,7 @@ def events_command(
         found = logged_by(workspace, found) or found
     if not isinstance(found, Path):
         found = granted(workspace, found, Capability.EVENTS, "events")
-    path = found.folder if isinstance(found, SessionRef) else str(found)
+    path = found.locator if isinstance(found, SessionRef) else str(found)
     wanted: EventFilter = {"since": since, "until": until, "span": span}
     if names:
         wanted["event"] = names

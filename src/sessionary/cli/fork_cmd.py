@@ -104,7 +104,7 @@ def _refuse_known(workspace: Workspace, new_id: str) -> None:
     for ref in all_refs(workspace)[0]:
         if ref.session_id == new_id:
             raise AlreadyExists(
-                f"Session '{new_id}' exists already", operation="fork", session=new_id, path=ref.folder
+                f"Session '{new_id}' exists already", operation="fork", session=new_id, path=ref.locator
             )
 
 

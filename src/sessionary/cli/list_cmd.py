@@ -194,7 +194,7 @@ def _chosen(workspace: Workspace, found: list[_Row], wanted: _Wanted) -> list[_R
 def _rank(row: _Row) -> tuple[float, str, str]:
     """The time of the last change, minus infinity if it is unknown; then the id, then the folder."""
     ref, updated = row.summary.ref, row.summary.updated
-    return updated.timestamp() if updated else -math.inf, ref.session_id, ref.folder
+    return updated.timestamp() if updated else -math.inf, ref.session_id, ref.locator
 
 
 def _print(workspace: Workspace, found: list[Summary], chosen: list[_Row], *, all_: bool, limit: int) -> None:
@@ -229,7 +229,7 @@ def as_object(summary: Summary) -> dict[str, Any]:
         "updated": summary.updated,
         "size": summary.size,
         "health": summary.health,
-        "path": ref.folder,
+        "path": ref.locator,
     }
 
 

@@ -17,7 +17,7 @@ from sessionary.cli.formatting import clock, count, stamp
 from sessionary.cli.output import has_colours, paint
 from sessionary.cli.text import cells, fit, harmless, one_line, wrap
 from sessionary.model import PERSON, Message, Other, Text, Thinking, ToolCall, ToolResult
-from sessionary.turns.typed import Numbered
+from sessionary.transcript.typed import Numbered
 
 UNFOLDED = 20
 HEAD = 8

@@ -127,7 +127,7 @@ def _bring_in_only(workspace: Workspace, ref: SessionRef, *, dry_run: bool, json
     if json_:
         document = {
             "id": ref.session_id,
-            "path": ref.folder,
+            "path": ref.locator,
             "changed": any(one.done != LEFT for one in brought),
             "dry_run": dry_run,
             "brought_in": [one.as_dict() for one in brought],

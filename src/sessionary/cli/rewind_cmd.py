@@ -16,7 +16,7 @@ from sessionary.cli.progress import waiting
 from sessionary.cli.text import fit, one_line
 from sessionary.layouts.amplifier import Rewound, rewind
 from sessionary.model import PERSON
-from sessionary.turns.typed import numbered
+from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 
 _SHOWN = 12

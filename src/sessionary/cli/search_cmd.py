@@ -152,7 +152,7 @@ def as_object(hit: Hit) -> dict[str, Any]:
         "text": hit.text,
         "marks": hit.marks,
         "cut": hit.cut,
-        "path": hit.ref.folder,
+        "path": hit.ref.locator,
     }
 
 
@@ -180,7 +180,7 @@ class _Hits:
                     self.stopped = True
                     return
                 self.count += 1
-                self.sessions.add(hit.ref.folder)
+                self.sessions.add(hit.ref.locator)
                 progress.pause()
                 yield hit
 
@@ -188,17 +188,17 @@ class _Hits:
 def _print(workspace: Workspace, refs: list[SessionRef], hits: Iterable[Hit]) -> None:
     """Each hit as soon as it is found, under the title of its session."""
     now = datetime.now(UTC)
-    short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
+    short = dict(zip([ref.locator for ref in refs], workspace.short_ids(refs), strict=True))
     projects = project_names(workspace, {ref.project for ref in refs})
     last = None
     for hit in hits:
-        if hit.ref.folder != last:
+        if hit.ref.locator != last:
             if last is not None:
                 output.line()
             project = projects.get(hit.ref.project, "") if hit.ref.project else ""
             output.lines(_title(title_of(workspace, hit.ref) or hit.ref.session_id, project))
-            last = hit.ref.folder
-        output.lines(_told(hit, short.get(hit.ref.folder, hit.ref.session_id), now))
+            last = hit.ref.locator
+        output.lines(_told(hit, short.get(hit.ref.locator, hit.ref.session_id), now))
         output.flush()
 
 

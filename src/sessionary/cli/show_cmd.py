@@ -18,7 +18,7 @@ from sessionary.cli.targets import Target, resolve
 from sessionary.cli.text import cells, fit, harmless, one_line, short_path
 from sessionary.errors import Corrupt, Invalid, NotFound
 from sessionary.model import Message, Problem, Severity, Summary
-from sessionary.turns.typed import Numbered, numbered
+from sessionary.transcript.typed import Numbered, numbered
 from sessionary.workspace import Workspace
 
 AROUND = 3
@@ -295,7 +295,7 @@ def _head(workspace: Workspace, summary: Summary | None) -> Iterator[str]:
     name = project_names(workspace, [slug])[slug] if slug is not None else ""
     project = fit(one_line(name), room, keep_end=True) if room >= 4 else ""
     yield " · ".join([project, *facts] if project else facts)
-    yield harmless(short_path(summary.ref.folder))  # never cut, since it is to be copied
+    yield harmless(short_path(summary.ref.locator))  # never cut, since it is to be copied
 
 
 def _tell(problems: list[Problem], home: Path | None, found: Target) -> None:

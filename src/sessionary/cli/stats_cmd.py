@@ -66,8 +66,8 @@ def stats_command(
     summaries, failure = all_summaries(workspace)
     if project is not None:
         with among_found(failure):
-            kept = {ref.folder for ref in chosen(workspace, [one.ref for one in summaries], project=project)}
-        summaries = [summary for summary in summaries if summary.ref.folder in kept]
+            kept = {ref.locator for ref in chosen(workspace, [one.ref for one in summaries], project=project)}
+        summaries = [summary for summary in summaries if summary.ref.locator in kept]
     known = {summary.ref.session_id for summary in summaries}
     costs = _costs(summaries, known, since, until) if events else None
     summaries = [one for one in summaries if _is_within(one.updated, since, until)]
@@ -113,10 +113,10 @@ def _costs(
 ) -> _Costs:
     """Read the event logs. One that cannot be read is told, and the others are read all the same."""
     costs = _Costs()
-    sizes = {one.ref.folder: _size(f"{one.ref.folder}/{EVENTS}") for one in summaries}
+    sizes = {one.ref.locator: _size(f"{one.ref.locator}/{EVENTS}") for one in summaries}
     with Progress("reading events", sum(sizes.values())) as progress:
         for summary in summaries:
-            reader = EventReader(summary.ref.folder)
+            reader = EventReader(summary.ref.locator)
             try:
                 found = reader.fields(_FIELDS, event=RESPONSE, since=since, until=until)
                 _add_log(costs, found, summary, known)
@@ -127,7 +127,7 @@ def _costs(
                 costs.problems += 1
             costs.logs += 1
             costs.problems += len(reader.problems)
-            progress.advance(sizes[summary.ref.folder])
+            progress.advance(sizes[summary.ref.locator])
     return costs
 
 

@@ -90,7 +90,7 @@ def granted(workspace: Workspace, ref: SessionRef, capability: Capability, doing
     raise Unsupported(
         f"`sessionary {doing}` does not support sessions of kind {ref.kind}: {ref.session_id}",
         session=ref.session_id,
-        path=ref.folder,
+        path=ref.locator,
         hint=hint,
     )
 

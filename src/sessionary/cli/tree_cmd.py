@@ -46,20 +46,20 @@ def tree_command(
     wanted = None if session is None else targets.session(workspace, session)
     if project is not None:
         with among_found(failure):
-            kept = {ref.folder for ref in chosen(workspace, refs, project=project)}
-        summaries = [summary for summary in summaries if summary.ref.folder in kept]
+            kept = {ref.locator for ref in chosen(workspace, refs, project=project)}
+        summaries = [summary for summary in summaries if summary.ref.locator in kept]
     tops = families(summaries, workspace.is_nested)
     if wanted is not None:
-        tops = [top for top in tops if any(one.ref.folder == wanted.folder for one, _ in descent(top))]
+        tops = [top for top in tops if any(one.ref.locator == wanted.locator for one, _ in descent(top))]
     if jsonl:
         output.values(_objects(tops))
     elif json_:
         output.value(list(_objects(tops)))
     else:
-        short = dict(zip([ref.folder for ref in refs], workspace.short_ids(refs), strict=True))
+        short = dict(zip([ref.locator for ref in refs], workspace.short_ids(refs), strict=True))
         with output.paged():
             projects = project_names(workspace, {top.ref.project for top in tops})
-            output.lines(_drawn(tops, short, projects, wanted.folder if wanted else None))
+            output.lines(_drawn(tops, short, projects, wanted.locator if wanted else None))
             if not tops:
                 tell_none(workspace)
     return tell_partly(failure, "shown")
@@ -100,7 +100,7 @@ def _drawn(
             yield paint(fit(one_line(projects[project]), room, keep_end=True), "bold")
         for one, levels in descent(top):
             facts = f"{f'{one.summary.messages:>6,}' if counted else ''}  {whens[id(one)]:>{wide}}  "
-            yield _line(one, levels, short[one.ref.folder], room, facts, paint, one.ref.folder == marked)
+            yield _line(one, levels, short[one.ref.locator], room, facts, paint, one.ref.locator == marked)
 
 
 def _place_of(one: Kin, tops: list[Kin]) -> int:

@@ -178,7 +178,7 @@ def _found(
         if not gone:
             raise failure or error from None
         return gone
-    here = _Place(ref.project, os.path.dirname(ref.folder), ref.session_id, ref.session_id)
+    here = _Place(ref.project, os.path.dirname(ref.locator), ref.session_id, ref.session_id)
     return (
         [here]
         if ref.session_id.casefold() == word.casefold()

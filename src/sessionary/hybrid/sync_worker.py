@@ -237,7 +237,7 @@ class Carrier:
 
     def _left_alone(self, session: str) -> None:
         """Mark a session as not in use: we changed it a moment ago, and the next pull may change it again."""
-        folder = self._place.ref(session).folder
+        folder = self._place.ref(session).locator
         self.presence.enter(folder)
         self.presence.leave(folder)
 
@@ -311,7 +311,7 @@ class Carrier:
         if ref.session_id in self.open:
             return True
         now, quiet = self.now().timestamp(), self._place.quiet
-        return why_open(ref.folder, now=now, quiet=quiet, fs=self.fs) is not None
+        return why_open(ref.locator, now=now, quiet=quiet, fs=self.fs) is not None
 
 
 class _Late(WrappedRemote):

@@ -42,13 +42,13 @@ def places(
         if Capability.APPENDS in layout.capabilities:
             found += _in_files(fs, layout, some, _conversation(kind), newest, now)
         else:
-            wanted = {ref.folder for ref in some}
-            summaries = [one for one in catalog.summaries(layout) if one.ref.folder in wanted]
+            wanted = {ref.locator for ref in some}
+            summaries = [one for one in catalog.summaries(layout) if one.ref.locator in wanted]
             found += [Place(one.ref, layout, None, _seconds(one.updated), one.size) for one in summaries]
-            newest |= {one.ref.folder: _seconds(one.updated) for one in summaries}
+            newest |= {one.ref.locator: _seconds(one.updated) for one in summaries}
 
     def key(place: Place) -> tuple[float, str]:
-        time = newest[place.ref.folder]
+        time = newest[place.ref.locator]
         return (_OLDEST if time is None else time, place.ref.session_id)
 
     return sorted(found, key=key, reverse=True)
@@ -63,16 +63,16 @@ def _in_files(
     age only if both are old.
     """
     for ref in refs:
-        path = f"{ref.folder}/{name}"
+        path = f"{ref.locator}/{name}"
         try:
             found = fs.stat(path)
         except (OSError, ValueError):
-            newest[ref.folder] = None
+            newest[ref.locator] = None
             yield Place(ref, layout, path, None, 0)  # the search itself reports what cannot be read
             continue
         said = last_time(fs, path)
         changed = found.st_mtime if said is None else max(found.st_mtime, said.timestamp())
-        newest[ref.folder] = changed_at(
+        newest[ref.locator] = changed_at(
             now, *([] if said is None else [said.timestamp()]), found.st_mtime, found.st_ctime
         )
         yield Place(ref, layout, path, changed, found.st_size)

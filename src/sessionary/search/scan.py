@@ -22,7 +22,7 @@ from sessionary.search.fast_lines import NotClean, count_clean, last_time, plain
 from sessionary.search.needle import ByteFilter, Needle, Span, one_spaced
 from sessionary.search.prefilter import looked_ahead
 from sessionary.search.text_parts import CALL, Piece, pieces
-from sessionary.turns.typed import message_of, numbered
+from sessionary.transcript.typed import message_of, numbered
 
 # Fits into the processor cache between reading and searching.
 WINDOW = 1 << 18
@@ -209,7 +209,7 @@ class Search:
         except NotFound:
             return  # moved to the trash meanwhile
         except StorageFailed as error:
-            self._tell_unreadable(place, error.path or place.ref.folder, error)
+            self._tell_unreadable(place, error.path or place.ref.locator, error)
             return
         self.told.damaged += [
             (place.ref, problem) for problem in problems if _hides_words(problem, place.path)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.model import Message, Text
-from sessionary.turns import text_of
+from sessionary.transcript import text_of
 
 TEXT, THINKING, CALL, RESULT = PARTS = ("text", "thinking", "call", "result")
 

@@ -76,9 +76,9 @@ def restore(fs: Fs, layout: SyncLayout, rules: Rules, ref: SessionRef, active: d
             kept = max(kept, found.st_mtime_ns)
         elif found.st_mtime_ns > newest:
             _set(fs, part.path, newest)
-    folder = stat_or_none(fs, ref.folder)
+    folder = stat_or_none(fs, ref.locator)
     if folder is not None and folder.st_mtime_ns != kept:
-        _set(fs, ref.folder, kept)
+        _set(fs, ref.locator, kept)
 
 
 def _set(fs: Fs, path: str, mtime_ns: int) -> None:

@@ -25,7 +25,7 @@ def last_activity(fs: Fs, ref: SessionRef) -> datetime | None:
     Raises:
         StorageFailed: the record cannot be read.
     """
-    return cleaned_up.last_activity(fs, os.path.dirname(ref.folder), ref.session_id)
+    return cleaned_up.last_activity(fs, os.path.dirname(ref.locator), ref.session_id)
 
 
 def forget(fs: Fs, ref: SessionRef) -> None:
@@ -34,7 +34,7 @@ def forget(fs: Fs, ref: SessionRef) -> None:
     Raises:
         StorageFailed: the record cannot be removed.
     """
-    cleaned_up.forget(fs, os.path.dirname(ref.folder), ref.session_id)
+    cleaned_up.forget(fs, os.path.dirname(ref.locator), ref.session_id)
 
 
 def forget_those_here(fs: Fs, here: Iterable[SessionRef]) -> None:
@@ -45,7 +45,7 @@ def forget_those_here(fs: Fs, here: Iterable[SessionRef]) -> None:
     """
     by_root: dict[str, set[str]] = {}
     for ref in here:
-        by_root.setdefault(os.path.dirname(ref.folder), set()).add(ref.session_id)
+        by_root.setdefault(os.path.dirname(ref.locator), set()).add(ref.session_id)
     for root, sessions in by_root.items():
         for session in sessions.intersection(cleaned_up.noted(fs, root)):
             cleaned_up.forget(fs, root, session)
@@ -59,7 +59,7 @@ def stays_away(fs: Fs, ref: SessionRef, head: Head, agreed: SyncedState | None, 
     Raises:
         StorageFailed: the record cannot be read.
     """
-    if stat_or_none(fs, ref.folder) is not None:
+    if stat_or_none(fs, ref.locator) is not None:
         return False
     cleaned = last_activity(fs, ref)
     if cleaned is None:

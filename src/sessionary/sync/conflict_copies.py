@@ -79,7 +79,7 @@ def find(layout: SyncLayout, ref: SessionRef, fs: Fs = OS_FS) -> list[Copy]:
     except OSError as error:
         raise storage_failed(error, "look into", folder, session=ref.session_id) from error
     if layout.single_file(ref.session_id) is not None:
-        return conflict_copies.copies_in(names, {os.path.basename(ref.folder)}, devices=False)
+        return conflict_copies.copies_in(names, {os.path.basename(ref.locator)}, devices=False)
     files = {found.original for name in names if (found := conflict_copies.copy_of(name)) is not None}
     files.update(name for name in names if conflict_copies.copy_of(name) is None)
     return conflict_copies.copies_in(names, {name for name in files if _is_file_of(layout, name)})
@@ -199,9 +199,9 @@ class _BringIn:
         sibling = self._layout.place(self._ref.project, new_id, self._ref.session_id)
         if self._dry_run:
             return new_id
-        if stat_or_none(self._fs, sibling.folder) is None:
+        if stat_or_none(self._fs, sibling.locator) is None:
             if self._layout.single_file(self._ref.session_id) is not None:
-                atomic.create(sibling.folder, data, fs=self._fs)
+                atomic.create(sibling.locator, data, fs=self._fs)
             else:
                 self._build(copy, sibling, data)
         with self._layout.lock(sibling):
@@ -210,7 +210,7 @@ class _BringIn:
 
     def _build(self, copy: Copy, sibling: SessionRef, data: bytes) -> None:
         """Build the folder of the session under a hidden name, with its documents, and move it into place."""
-        base = os.path.dirname(sibling.folder)
+        base = os.path.dirname(sibling.locator)
         place = os.path.join(base, f"{_BUILDING}{secrets.token_hex(8)}")
         beside = {one.original: one.name for one in self._found if one.label == copy.label}
         try:
@@ -225,14 +225,14 @@ class _BringIn:
             atomic.erase_tree(place, fs=self._fs)
             raise storage_failed(error, "write", place, session=self._ref.session_id) from error
         try:
-            atomic.move_folder(place, sibling.folder, fs=self._fs)
+            atomic.move_folder(place, sibling.locator, fs=self._fs)
         except AlreadyExists:
             atomic.erase_tree(place, fs=self._fs)
 
     def _add_to(self, copy: Copy, path: str) -> None:
         """Add another file of a copy to the session that its conversation became; its documents exist already."""
         sibling = self._layout.place(self._ref.project, self._parted[copy.label], self._ref.session_id)
-        target = f"{sibling.folder}/{copy.original}"
+        target = f"{sibling.locator}/{copy.original}"
         if not self._dry_run and stat_or_none(self._fs, target) is None:
             with closing(lines_of(self._fs, path)) as lines:
                 atomic.replace(target, _with_ends(lines), fs=self._fs)
@@ -270,7 +270,7 @@ def _is_file_of(layout: SyncLayout, name: str) -> bool:
 
 def _folder(layout: SyncLayout, ref: SessionRef) -> str:
     """The folder in which the files of a session lie."""
-    return ref.folder if layout.single_file(ref.session_id) is None else os.path.dirname(ref.folder)
+    return ref.locator if layout.single_file(ref.session_id) is None else os.path.dirname(ref.locator)
 
 
 def _common(ours: list[bytes], others: list[bytes]) -> int:

@@ -57,7 +57,7 @@ class Decider:
         head = decode(name, record.data)
         if keep == THEIRS:
             return self._puller.pull(record, head, ref, self._states.device(), keep=keep)
-        self._states.agree(name, SyncedState(head, record.etag, {}, ref.folder))
+        self._states.agree(name, SyncedState(head, record.etag, {}, ref.locator))
         return self._pusher.push(name, ref, self._states.agreed(name), [part.name for part in head.parts])
 
     def _settle(

@@ -540,7 +540,7 @@ class Engine:
 
     def _open_here(self, ref: SessionRef) -> str | None:
         """Return why a session may not be changed now; None if it may."""
-        if stat_or_none(self._fs, ref.folder) is None:
+        if stat_or_none(self._fs, ref.locator) is None:
             return None
         if why := self._in_use(ref):
             return open_here(why)

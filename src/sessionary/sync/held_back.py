@@ -51,7 +51,7 @@ class HeldBack(Step):
             return ()
         held: dict[str, Held] = {}
         refused: dict[str, Held] = {}
-        if agreed is not None and stat_or_none(self._fs, ref.folder) is not None:
+        if agreed is not None and stat_or_none(self._fs, ref.locator) is not None:
             held = self._held(ref, agreed)
             there = {part.name: part.chain for part in head.parts}
             refused = {name: one for name, one in agreed.refused.items() if there.get(name) == one.chain}

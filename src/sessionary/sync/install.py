@@ -117,7 +117,7 @@ class Placer:
             Corrupt, StorageFailed: the folder was removed; on a full disk it would block others.
         """
         own = f"{STAGED}{name[:16]}-{part_key(device)}"
-        staged = os.path.join(os.path.dirname(ref.folder), own)
+        staged = os.path.join(os.path.dirname(ref.locator), own)
         self.clear(staged)
         try:
             self._fill(staged, head, found, mine, device)
@@ -164,15 +164,15 @@ class Placer:
         names = list(self._files(staged))
         for name in names:
             self._links.refuse_file(ref, self._layout.path_of(ref, name))
-        if len(names) == 1 and self._layout.path_of(ref, names[0]) == ref.folder:
-            atomic.move_folder(os.path.join(staged, names[0]), ref.folder, fs=self._fs)
+        if len(names) == 1 and self._layout.path_of(ref, names[0]) == ref.locator:
+            atomic.move_folder(os.path.join(staged, names[0]), ref.locator, fs=self._fs)
             self.clear(staged)
-        elif stat_or_none(self._fs, ref.folder) is not None:
+        elif stat_or_none(self._fs, ref.locator) is not None:
             for name in sorted(names, key=self._order):
-                self._move_in(os.path.join(staged, name), os.path.join(ref.folder, name), name)
+                self._move_in(os.path.join(staged, name), os.path.join(ref.locator, name), name)
             self.clear(staged)
         else:
-            atomic.move_folder(staged, ref.folder, fs=self._fs)
+            atomic.move_folder(staged, ref.locator, fs=self._fs)
 
     def clear(self, staged: str) -> None:
         """Remove a staged session that is not needed."""

@@ -37,13 +37,13 @@ class Links:
 
     def before(self, ref: SessionRef) -> str | None:
         """Return the link on the path of a session that leads out of the store; None without one."""
-        folder = os.path.abspath(ref.folder)
+        folder = os.path.abspath(ref.locator)
         start = self._home if _is_below(folder, self._home) else os.path.dirname(folder)
         return self._first(start, folder)
 
     def of(self, ref: SessionRef, path: str) -> str | None:
         """As `before`, for a file of a session that is itself inside the store."""
-        path, folder = os.path.abspath(path), os.path.abspath(ref.folder)
+        path, folder = os.path.abspath(path), os.path.abspath(ref.locator)
         if _is_below(path, folder):
             return self._first(folder, path)
         return self._first(self._home, path) if _is_below(path, self._home) else None

@@ -102,7 +102,7 @@ class Surveyor:
         self.links.refuse(ref)
         found: dict[str, LocalPart] = {}
         once: list[tuple[Part, Stamp, float]] = []
-        left_out = self._left_out[ref.folder] = {}
+        left_out = self._left_out[ref.locator] = {}
         for part in self._layout.parts(ref):
             if not self._is_carried(part):
                 continue
@@ -119,8 +119,8 @@ class Surveyor:
                 found[part.name] = self._local(ref, part, stamp, touched)
         if once and not any(self._is_once(name) for name in left_out):
             found[bundles.NAME] = self._bundle(ref, once)
-        if not found and stat_or_none(self._fs, ref.folder) is None:
-            raise NotFound(f"Session '{ref.session_id}' not found", path=ref.folder)
+        if not found and stat_or_none(self._fs, ref.locator) is None:
+            raise NotFound(f"Session '{ref.session_id}' not found", path=ref.locator)
         return found
 
     def left_out(self, ref: SessionRef, names: Iterable[str] = ()) -> dict[str, str]:
@@ -128,7 +128,7 @@ class Surveyor:
 
         Also those of `names` that are outside the store, whether they exist or not.
         """
-        found = dict(self._left_out.get(ref.folder, {}))
+        found = dict(self._left_out.get(ref.locator, {}))
         for name in names:
             if name != bundles.NAME and name not in found:
                 link = self.links.of(ref, self._layout.path_of(ref, name))
@@ -187,7 +187,7 @@ class Surveyor:
     def _blacked_out(self, ref: SessionRef, plain: LocalPart) -> LocalPart:
         assert self._rules.redact is not None
         state = self._rules.redact.digest + _packed(plain.stamp)
-        path = self._copies.get(ref.folder, plain.name, state, lambda: self._black(plain))
+        path = self._copies.get(ref.locator, plain.name, state, lambda: self._black(plain))
         size = self._fs.stat(path).st_size
         with LineFile(path, self._fs) as copy, LineFile(plain.path, self._fs) as file:
             if size == plain.size and _alike(copy, file, size):
@@ -213,7 +213,7 @@ class Surveyor:
         def make() -> Iterator[bytes]:
             return bundles.pack_items(self.items(ref).values())
 
-        path = self._copies.get(ref.folder, bundles.NAME, state, make)
+        path = self._copies.get(ref.locator, bundles.NAME, state, make)
         digest = int.from_bytes(sha256(state).digest()[:7], "big")
         newest = max(stamp[2] for _, stamp, _ in once), max(stamp[3] for _, stamp, _ in once)
         size = self._fs.stat(path).st_size

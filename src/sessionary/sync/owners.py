@@ -13,7 +13,7 @@ from sessionary.sync.links import Links
 
 def settle_owners(fs: Fs, layout: SyncLayout, ref: SessionRef, named: Mapping[str, str], device: str) -> None:
     """Write the owner file of each ledger of a session that is here. Durability: as `name_owner`."""
-    if named and stat_or_none(fs, ref.folder) is not None:
+    if named and stat_or_none(fs, ref.locator) is not None:
         links = Links(fs, layout)
         for name, owner in named.items():
             ledger = layout.path_of(ref, name)

@@ -83,7 +83,7 @@ class Puller(Step):
                 outcome = self._merge(record, head, ref, agreed, device, keep, spool)
             if outcome is not None:
                 return self._surveyor.with_left_out(ref, outcome, head)
-        raise Locked(f"{ref.folder} keeps changing", operation="pull", session=ref.session_id)
+        raise Locked(f"{ref.locator} keeps changing", operation="pull", session=ref.session_id)
 
     def settle_move(self, name: str) -> None:
         """Finish an interrupted move of a session that was giving way."""
@@ -271,12 +271,12 @@ class Puller(Step):
         sibling, is_kept = self._sibling(record.name, ref, whose, digest(tips), mine, shared=shared)
         new_id = sibling.session_id
         staged = self._placer.stage(record.name, ref, head, found, mine, device)
-        moving = Moving(ref.folder, sibling.folder, new_id, ref.session_id, head.project, staged, at)
+        moving = Moving(ref.locator, sibling.locator, new_id, ref.session_id, head.project, staged, at)
         self._states.move(record.name, moving)
         if is_kept:
             self._layout.trash(ref, self._now())
         else:
-            atomic.move_folder(ref.folder, sibling.folder, fs=self._fs)
+            atomic.move_folder(ref.locator, sibling.locator, fs=self._fs)
             self._relabel(sibling, ref.session_id, at)
         self._placer.enter(staged, ref)
         self._set_times(ref, activity.last_active(head, self._now()))
@@ -300,11 +300,11 @@ class Puller(Step):
         for number in range(1, SIBLINGS):
             new_id = sibling_id(name, whose, tips if number == 1 else f"{tips} {number}")
             sibling = self._layout.place(ref.project, new_id)
-            if not is_there(self._fs, sibling.folder):
+            if not is_there(self._fs, sibling.locator):
                 return sibling, False
             if shared or self._begins_with(sibling, mine):
                 return sibling, True
-        raise AlreadyExists(f"{sibling.folder} exists already", path=sibling.folder, session=ref.session_id)
+        raise AlreadyExists(f"{sibling.locator} exists already", path=sibling.locator, session=ref.session_id)
 
     def _begins_with(self, sibling: SessionRef, mine: Mapping[str, LocalPart]) -> bool:
         """True if the conversation of the sibling starts with the local one."""
@@ -349,5 +349,5 @@ class Puller(Step):
         pieces = named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
         pieces.update({name: theirs.pieces for name, theirs in found.theirs.items()})
         self._states.agree(
-            record.name, SyncedState(head, record.etag, pieces, ref.folder, held=dict(held or {}))
+            record.name, SyncedState(head, record.etag, pieces, ref.locator, held=dict(held or {}))
         )

@@ -313,7 +313,7 @@ class Pusher(Step):
             at="",
             parent=parent,
         )
-        return _Basis(SyncedState(head, "", {}, ref.folder), family.pieces if family else {})
+        return _Basis(SyncedState(head, "", {}, ref.locator), family.pieces if family else {})
 
     def _rounds(
         self,
@@ -410,7 +410,7 @@ class Pusher(Step):
             verify_blocks.assumed(agreed.head, drafts, matched), verify_blocks.put_numbers(drafts)
         )
         pieces = {**agreed.pieces, **sent}
-        return SyncedState(head, "", pieces, ref.folder, unsure=unsure, held=agreed.held), doubted
+        return SyncedState(head, "", pieces, ref.locator, unsure=unsure, held=agreed.held), doubted
 
     def _taken_back(self, old: Head, new: Head, mine: Mapping[str, LocalPart]) -> tuple[Undo | None, str]:
         """Return a note about sent lines that this push rewinds, and how to restore them."""
@@ -454,7 +454,9 @@ class Pusher(Step):
             RemoteError: the remote failed.
             StorageFailed: a file cannot be read.
         """
-        if intent.unsure and stat_or_none(self._fs, ref.folder) is not None:  # otherwise it was deleted since
+        if (
+            intent.unsure and stat_or_none(self._fs, ref.locator) is not None
+        ):  # otherwise it was deleted since
             self._put_missing(self._surveyor.survey(ref), intent, intent.unsure)
         if before is not None:
             self._put_versions(before, intent)
@@ -506,7 +508,7 @@ class Pusher(Step):
             holds = holds_of(self._layout, ref, head, self._device, judged.held, judged.refused)
             return with_holds(refused, holds)
         pieces = verify_blocks.named(head, {**(agreed.pieces if agreed else {}), **found.pieces})
-        adopted = SyncedState(head, record.etag, pieces, ref.folder, held=judged.held)
+        adopted = SyncedState(head, record.etag, pieces, ref.locator, held=judged.held)
         self._states.agree(name, adopted)
         return _Basis(adopted, {}, note=rewinds.met(self._layout, found, mine, agreed))
 

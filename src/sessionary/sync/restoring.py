@@ -171,7 +171,7 @@ class Earlier(Step):
                     raise Locked(
                         f"{ref.session_id} is not changed: {why if isinstance(why, str) else 'it is open'}",
                         operation="restore",
-                        path=ref.folder,
+                        path=ref.locator,
                         session=ref.session_id,
                         hint="end the agent that uses it; if there is none, wait a moment, or use --quiet 0",
                     )

@@ -28,7 +28,7 @@ from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.base import Capability, Layout, summaries
 from sessionary.model import Message, SessionRef, Severity
 from sessionary.testing.wrapper import WrappedFs
-from sessionary.turns.typed import numbered
+from sessionary.transcript.typed import numbered
 
 WRITES = (
     "write",
@@ -271,7 +271,7 @@ class LayoutTests(ABC):
         assert len(messages) == summary.messages >= 3
         assert sum(one.turn for one in list(numbered(first))[-1:]) == summary.turns
         assert {one.place.path for one in messages} <= {
-            ref.folder,
+            ref.locator,
             *(part.path for part in layout.parts(ref)),
         }
 

@@ -247,7 +247,7 @@ class Workspace:
         if ref.kind == "work":
             from sessionary.mailbox.consumers import mailbox_problems
 
-            yield from mailbox_problems(ref.folder)
+            yield from mailbox_problems(ref.locator)
 
     def check_place(self) -> builtins.list[Problem]:
         """What is not as it should be with the disk below the home itself, and with what lies beside the sessions."""
@@ -272,7 +272,7 @@ class Workspace:
         """
         # Here and below, since a list needs neither.
         from sessionary.layouts.amplifier.conversation import read_entries
-        from sessionary.turns.typed import typed
+        from sessionary.transcript.typed import typed
 
         return typed(read_entries(self._fs, str(path), None), str(path))
 
@@ -395,7 +395,7 @@ class Workspace:
         matches = sorted(
             f"{ref.session_id}  {paths.get(ref.project or '', ref.project or '')}".rstrip()
             if told_apart
-            else ref.folder
+            else ref.locator
             for ref in found
         )
         return AmbiguousId(

@@ -78,5 +78,5 @@ def test_of_two_parents_of_one_id_the_one_in_the_same_project() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.none() | st.sampled_from("abcdefg")), max_size=9))
 def test_every_session_is_shown_once(pairs: list[tuple[str, str | None]]) -> None:
     summaries = [summary(name, parent, project=f"-{at}") for at, (name, parent) in enumerate(pairs)]
-    shown = [one.ref.folder for top in families(summaries, is_nested) for one, _ in descent(top)]
-    assert sorted(shown) == sorted(one.ref.folder for one in summaries)
+    shown = [one.ref.locator for top in families(summaries, is_nested) for one, _ in descent(top)]
+    assert sorted(shown) == sorted(one.ref.locator for one in summaries)

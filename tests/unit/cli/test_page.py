@@ -7,7 +7,7 @@ import pytest
 
 from sessionary.cli.page import Page
 from sessionary.model import Cursor, Entry, Record
-from sessionary.turns.typed import numbered, typed
+from sessionary.transcript.typed import numbered, typed
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 

@@ -101,7 +101,7 @@ def test_a_damaged_conversation_leaves_no_doubt_about_the_pair(tmp_path: Path) -
 
 def test_a_brainstorm_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     layout = BrainstormSyncLayout(tmp_path, project="app")
-    path = Path(layout.place("app", DERIVED[0]).folder)
+    path = Path(layout.place("app", DERIVED[0]).locator)
     path.parent.mkdir(parents=True)
     path.write_text("session: [\n")
     known, (one,) = pairs([layout])

@@ -266,7 +266,7 @@ def work_ref(work: tuple[Path, str]) -> tuple[MaestroSyncLayout, SessionRef]:
 
 def test_a_copy_of_a_breadcrumb_is_counted_once(work: tuple[Path, str]) -> None:
     layout, ref = work_ref(work)
-    (crumb,) = Path(ref.folder).rglob("breadcrumbs/0/*.json")
+    (crumb,) = Path(ref.locator).rglob("breadcrumbs/0/*.json")
     before = layout.summary(ref)
     (crumb.parent / f"{crumb.stem} (1).json").write_bytes(crumb.read_bytes())
     after = layout.summary(ref)
@@ -275,7 +275,7 @@ def test_a_copy_of_a_breadcrumb_is_counted_once(work: tuple[Path, str]) -> None:
     store = WorkStore(work[0] / "docs" / "sessions")
     assert len(store.list_breadcrumbs(work[1])) == 1
     assert summarise(store.list_breadcrumbs(work[1]))["total_tokens"]["input"] == 5
-    with Mailbox(ref.folder) as box:
+    with Mailbox(ref.locator) as box:
         assert len(box.pending()) == 1
     (crumb.parent / f"{crumb.stem} (2).json").write_bytes(crumb.read_bytes().replace(b'"ask"', b'"changed"'))
     assert layout.summary(ref).turns == 2, "one that differs is no duplicate"
@@ -283,7 +283,7 @@ def test_a_copy_of_a_breadcrumb_is_counted_once(work: tuple[Path, str]) -> None:
 
 def test_a_copy_of_a_work_session_is_merged(work: tuple[Path, str]) -> None:
     layout, ref = work_ref(work)
-    path = Path(ref.folder) / "session.json"
+    path = Path(ref.locator) / "session.json"
     document = json.loads(path.read_bytes())
     other = {**document, "metadata": {"k": "v"}, "modified": "2000-01-01T00:00:00+00:00"}
     copy = path.with_name("session-LAPTOP.json")
@@ -299,9 +299,9 @@ def test_a_copy_of_a_work_session_is_merged(work: tuple[Path, str]) -> None:
 
 def test_the_lines_of_two_ledgers_are_merged_and_none_is_a_consumer(work: tuple[Path, str]) -> None:
     layout, ref = work_ref(work)
-    with Mailbox(ref.folder) as box:
+    with Mailbox(ref.locator) as box:
         assert box.consume(lambda crumb: {}).applied == 1
-    log = Path(ref.folder) / "log.jsonl"
+    log = Path(ref.locator) / "log.jsonl"
     own = log.read_bytes()
     other = {
         **json.loads(own.splitlines()[-1]),
@@ -309,7 +309,7 @@ def test_the_lines_of_two_ledgers_are_merged_and_none_is_a_consumer(work: tuple[
         "applied_at": "2000-01-01T00:00:00+00:00",
     }
     log.with_name(f"log{SYNCTHING}.jsonl").write_text(json.dumps(other) + "\n")
-    assert consumers_of(ref.folder) == ["work"]
+    assert consumers_of(ref.locator) == ["work"]
     assert layout.part_kind(f"log{SYNCTHING}.jsonl") is None
     assert [one.done for one in bring_in(layout, ref)] == ["merged"]
     ids = [json.loads(line).get("breadcrumb_id") for line in log.read_bytes().splitlines()]
@@ -332,7 +332,7 @@ def test_lines_of_a_history_copy_are_merged(
     feature: tuple[FeatureSyncLayout, SessionRef], tmp_path: Path
 ) -> None:
     layout, ref = feature
-    history = Path(ref.folder) / "history.jsonl"
+    history = Path(ref.locator) / "history.jsonl"
     FeatureStore(tmp_path).append(ref.session_id, {"command": "begin"})
     first = history.read_bytes()
     entry = {**json.loads(first.splitlines()[0]), "command": "make test", "timestamp": "2999-01-01T00:00:00Z"}
@@ -351,7 +351,7 @@ def test_lines_of_a_history_copy_are_merged(
 
 def test_a_state_copy_is_merged_and_a_plan_copy_stays(feature: tuple[FeatureSyncLayout, SessionRef]) -> None:
     layout, ref = feature
-    state, plan = (Path(ref.folder) / name for name in ("state.yaml", "implementation-plan.yaml"))
+    state, plan = (Path(ref.locator) / name for name in ("state.yaml", "implementation-plan.yaml"))
     for path in (state, plan):
         path.with_name(f"{path.stem} (1).yaml").write_bytes(path.read_bytes() + b"extra: 1\n")
     assert {one.original: one.done for one in bring_in(layout, ref)} == {
@@ -425,7 +425,7 @@ def test_a_slug_that_ends_like_a_device_is_a_session(
 
 def test_search_finds_an_exact_duplicate_once(work: tuple[Path, str], tmp_path: Path) -> None:
     layout, ref = work_ref(work)
-    (crumb,) = Path(ref.folder).rglob("breadcrumbs/0/*.json")
+    (crumb,) = Path(ref.locator).rglob("breadcrumbs/0/*.json")
     (crumb.parent / f"{crumb.stem} (1).json").write_bytes(crumb.read_bytes())
     hits = list(Search(Query((Needle("answer"),))).hits([Place(ref, layout, None, None, 0)]))
     assert len(hits) == 1
@@ -480,7 +480,7 @@ def test_placeholders_of_the_other_kinds(tmp_path: Path) -> None:
     places = [
         Path(store.root) / session.session_id / "session.json",
         tmp_path / ".project-memory" / "brainstorm-sessions" / "auth.yaml",
-        Path(feature.folder) / "history.jsonl",
+        Path(feature.locator) / "history.jsonl",
     ]
     placeholders = {str(evict(path)) for path in places}
     workspace = Workspace(tmp_path / "home", root=tmp_path)

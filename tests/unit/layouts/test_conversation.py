@@ -15,8 +15,8 @@ from sessionary.disk.fs import OS_FS, OsFs
 from sessionary.layouts.amplifier import conversation
 from sessionary.layouts.amplifier.conversation import Conversation, read_conversation
 from sessionary.model import Problem, Severity
-from sessionary.turns import count_turns, diagnose, text_of
-from sessionary.turns.messages import is_real_user
+from sessionary.transcript import count_turns, diagnose, text_of
+from sessionary.transcript.messages import is_real_user
 from tests.unit.conversations import amplifier, conversations, said, tool, user
 
 WINDOWS = (1, 40, 200, 1000, 1 << 18)

@@ -13,7 +13,7 @@ from sessionary.disk.fs import OS_FS
 from sessionary.layouts.amplifier import turn_marks
 from sessionary.layouts.amplifier.turn_marks import all_answered, marks_of, read_marks
 from sessionary.model import Severity
-from sessionary.turns import unanswered
+from sessionary.transcript import unanswered
 from tests.unit.layouts.surgery_samples import MESSAGES, lines
 
 WORDS = st.sampled_from(["hi", '"user"', "{", "}\n{", "<system-reminder>x", "ü", ""])

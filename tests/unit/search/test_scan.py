@@ -17,7 +17,7 @@ from sessionary.layouts.amplifier.layout import AmplifierLayout
 from sessionary.model import Cursor, Entry, SessionRef
 from sessionary.search import Hit, Needle, Place, Query, Search, one_spaced, pieces, prefilter, scan
 from sessionary.testing import strategies
-from sessionary.turns.typed import message_of
+from sessionary.transcript.typed import message_of
 from tests.support.faults import FaultFs
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -361,16 +361,16 @@ class _Refusing(AmplifierLayout):
     """A layout whose sessions have many files, which the system does not let us read."""
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
-        raise StorageFailed("Failed to read: Permission denied", path=f"{ref.folder}/0.json", errno=13)
+        raise StorageFailed("Failed to read: Permission denied", path=f"{ref.locator}/0.json", errno=13)
 
 
 def test_a_session_of_many_files_that_is_refused_is_told(put: Put, home: Path) -> None:
     good = put(lines(said("race")), "good")
-    bad = place_of(home, Path(put(b"", "bad").ref.folder))._replace(layout=_Refusing(home), path=None)
+    bad = place_of(home, Path(put(b"", "bad").ref.locator))._replace(layout=_Refusing(home), path=None)
     hits, told = search(query("race"), bad, good)
     assert [hit.ref.session_id for hit in hits] == ["good"]
     assert [(ref, problem.code, problem.path) for ref, problem in told.damaged] == [
-        (bad.ref, "unreadable_file", f"{bad.ref.folder}/0.json")
+        (bad.ref, "unreadable_file", f"{bad.ref.locator}/0.json")
     ]
 
 

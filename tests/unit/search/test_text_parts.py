@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sessionary.search import Piece, pieces
-from sessionary.turns.typed import message_of
+from sessionary.transcript.typed import message_of
 
 
 def found(**message: Any) -> list[tuple[str, str | None, str]]:

@@ -109,7 +109,7 @@ def test_the_foundation_skips_or_names_bad_lines(tmp_path: Path) -> None:
     assert original.is_session(session(tmp_path / "s", metadata="{}"))
 
 
-def test_turns_and_slugs() -> None:
+def test_transcript_and_slugs() -> None:
     assert (
         original.count_turns([{"role": "user"}, {"role": "assistant"}, {"content": "?"}, {"role": "user"}])
         == 2

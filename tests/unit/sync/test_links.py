@@ -69,7 +69,7 @@ class Case:
         return engine.layout.place(engine.layout.project() or "-work", self.id(session))
 
     def folder(self, at: int, session: str) -> Path:
-        return Path(self.ref(at, session).folder)
+        return Path(self.ref(at, session).locator)
 
     def go_on(self, at: int, session: str) -> None:
         """Change a session, so that there is something to carry."""
@@ -158,7 +158,7 @@ def test_a_session_behind_a_link_is_reported_and_others_go_on(verb: str, case: C
 
 
 def test_a_session_that_comes_anew_is_not_put_behind_a_link(case: Case) -> None:
-    place = case.ref(1, "one").folder
+    place = case.ref(1, "one").locator
     os.rename(place, case.elsewhere / "was here")
     os.symlink(case.elsewhere / "nothing", place)
     case.go_on(0, "one")

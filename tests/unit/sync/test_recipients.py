@@ -151,7 +151,7 @@ def test_a_discarded_parent_leaves_its_children(world: PolicyWorld) -> None:
     with layout.lock(layout.place(PROJECT, "one")):
         layout.trash(layout.place(PROJECT, "one"), NOW)
     assert [ref.session_id for ref in layout.discover()] == ["child"]
-    assert layout.place(PROJECT, "child").folder.endswith("one/child")
+    assert layout.place(PROJECT, "child").locator.endswith("one/child")
     assert len(list((device.work / ".trash").glob("*/one/session.json"))) == 1
     assert len(list((device.work / ".trash").glob("*/one/breadcrumbs/0/*.json"))) == 1
 
@@ -316,11 +316,11 @@ def test_a_brainstorm_that_gave_way_says_who_it_is_and_where_it_comes_from(world
     layout = layout_of(world, BRAINSTORM)
     sibling = layout.place(PROJECT, "6b5f1a80-0000-5000-8000-000000000000")
     (ref,) = layout.discover()
-    Path(ref.folder).rename(sibling.folder)
+    Path(ref.locator).rename(sibling.locator)
     for _ in range(2):
         with layout.lock(sibling):
             layout.set_parent(sibling, "ideas", NOW)
-    told = load_yaml(Path(sibling.folder).read_bytes())["session"]
+    told = load_yaml(Path(sibling.locator).read_bytes())["session"]
     assert (told["slug"], told["parent_id"]) == (sibling.session_id, "ideas")
     assert told["id"] == f"{sibling.session_id}-2025-01-31"
     assert layout.summary(sibling).parent == "ideas"

@@ -140,7 +140,9 @@ def test_the_other_side_has_exactly_the_black_text(tmp_path: Path, server: Memor
     assert told(world, 0, "push").of(SyncStatus.IN_STEP)
 
 
-def test_turns_from_elsewhere_are_added_to_a_file_that_has_more(tmp_path: Path, server: MemoryServer) -> None:
+def test_transcript_from_elsewhere_are_added_to_a_file_that_has_more(
+    tmp_path: Path, server: MemoryServer
+) -> None:
     world = redacting(tmp_path, server)
     a, b = world.devices
     a.write("one", [f"my key is {KEY}"])

@@ -121,7 +121,7 @@ def _hides_the_document(layout: SyncLayout, ref: SessionRef, problem: Problem) -
     if problem.severity < Severity.hides_data:
         return False
     name = os.path.basename(problem.path)
-    return problem.path == ref.folder or layout.part_kind(name) is PartKind.DOCUMENT
+    return problem.path == ref.locator or layout.part_kind(name) is PartKind.DOCUMENT
 
 
 def _is_derived(name: str) -> bool:
@@ -145,8 +145,8 @@ def of_pair(pair: Pair, line: CommandLine) -> Pending:
         pair.original.project,
         None,
         sibling,
-        pair.original.folder,
-        pair.sibling.folder,
+        pair.original.locator,
+        pair.sibling.locator,
         [Way(keep, line(sibling, "--keep", keep)) for keep in (THEIRS, MINE)],
     )
 

@@ -139,7 +139,7 @@ def _session(here: places.Here, engines: list[Engine], word: str) -> tuple[Engin
         raise AmbiguousId(
             f"{len(found)} sessions match {word}",
             session=word,
-            details={"matches": sorted(ref.folder for _, ref in found)},
+            details={"matches": sorted(ref.locator for _, ref in found)},
             hint="give more of the id",
         )
     return found[0]

@@ -174,7 +174,7 @@ class Here:
 
         if layout.name != _OF_AGENTS:
             return None
-        return why_open(ref.folder, now=time.time(), quiet=self.quiet)
+        return why_open(ref.locator, now=time.time(), quiet=self.quiet)
 
     def _left_alone(self, engine: Engine, outcome: Outcome) -> None:
         """Mark both versions as closed: the recent writes were our own."""
@@ -190,8 +190,8 @@ class Here:
 
         if ref.kind == _OF_AGENTS:
             presence = Presence()
-            presence.enter(ref.folder)
-            presence.leave(ref.folder)
+            presence.enter(ref.locator)
+            presence.leave(ref.locator)
 
 
 def here_of(home: Path | None, root: Path, settings_path: Path | None, quiet: float = QUIET) -> Here:

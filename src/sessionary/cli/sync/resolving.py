@@ -149,7 +149,7 @@ def _part(here: places.Here, pair: Pair, keep: str, home: Path | None, root: Pat
             raise Locked(
                 f"{loser.session_id} was not moved: {why}",
                 operation="resolve",
-                path=loser.folder,
+                path=loser.locator,
                 session=loser.session_id,
                 hint="close the agent that has it open; if none has, wait a moment, or use --quiet 0",
             )

@@ -88,12 +88,12 @@ class ClaudeCodeLayout(AgentLayout):
     def _items(self, ref: SessionRef) -> Iterator[Item]:
         is_agent = ref.session_id.startswith(_AGENT_FILE)
         outline = self._outline(ref, is_agent=is_agent)
-        if is_agent and "/subagents/" in ref.folder:
-            yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.folder))), 1)
-        yield from _notes(ref.folder, outline)
+        if is_agent and "/subagents/" in ref.locator:
+            yield Fact("parent", os.path.basename(os.path.dirname(os.path.dirname(ref.locator))), 1)
+        yield from _notes(ref.locator, outline)
         pending: Message | None = None
         seen: set[str] = set()
-        for found in read_jsonl(self._fs, ref.folder):
+        for found in read_jsonl(self._fs, ref.locator):
             if isinstance(found, Problem):
                 yield found
                 continue
@@ -103,7 +103,7 @@ class ClaudeCodeLayout(AgentLayout):
                 continue
             if isinstance(uuid, str):
                 seen.add(uuid)
-            message = _message(record, Place(ref.folder, found.line, found.byte))
+            message = _message(record, Place(ref.locator, found.line, found.byte))
             if message is None:
                 continue
             if pending is not None and pending.role == "assistant" and pending.id == message.id is not None:
@@ -117,12 +117,12 @@ class ClaudeCodeLayout(AgentLayout):
 
     def _outline(self, ref: SessionRef, *, is_agent: bool) -> _Outline:
         """Find the branches that the conversation left. Keeps two ids of each record."""
-        from sessionary.turns.branches import abandoned
+        from sessionary.transcript.branches import abandoned
 
         parents: dict[str, str | None] = {}
         keeps: dict[str, str] = {}
         leaf, sidechains = None, 0
-        for found in read_jsonl(self._fs, ref.folder):
+        for found in read_jsonl(self._fs, ref.locator):
             record = found.value if isinstance(found, Record) else {}
             uuid, parent = record.get("uuid"), record.get("parentUuid") or record.get("logicalParentUuid")
             if not isinstance(uuid, str):
@@ -183,7 +183,7 @@ def _facts(record: dict[str, Any], *, is_agent: bool) -> Iterator[Fact]:
 def _message(record: dict[str, Any], place: Place) -> Message | None:
     """A record as a message; None for one that is none."""
     from sessionary.codec.times import parse_time  # here, since a list that reads nothing needs neither
-    from sessionary.turns.typed import message_of
+    from sessionary.transcript.typed import message_of
 
     kind, time = record.get("type"), parse_time(record.get("timestamp"))
     if kind in _NO_MESSAGES or kind in _TITLES:

@@ -89,7 +89,7 @@ class AgentLayout:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:
-        return fingerprint_of(self._fs, ref.folder, self._now())
+        return fingerprint_of(self._fs, ref.locator, self._now())
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
         return (_reported(item) for item in self._items(ref) if not isinstance(item, Fact))
@@ -99,14 +99,14 @@ class AgentLayout:
         return iter(())
 
     def summary(self, ref: SessionRef) -> Summary:
-        from sessionary.turns.fold import (  # here, since a list that reads nothing needs neither
+        from sessionary.transcript.fold import (  # here, since a list that reads nothing needs neither
             Fold,
             short_title,
         )
 
         fold, facts, problems = Fold(), dict[str, Fact](), list[Problem]()
         try:
-            found = self._fs.stat(ref.folder)
+            found = self._fs.stat(ref.locator)
             size, changed = found.st_size, changed_at(self._now(), found.st_mtime, found.st_ctime)
             for item in self._items(ref):
                 if isinstance(item, Message):
@@ -116,9 +116,9 @@ class AgentLayout:
                 elif item.name not in facts or item.rank >= facts[item.name].rank:
                     facts[item.name] = item
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
-            failed = error if isinstance(error, StorageFailed) else storage_failed(error, "read", ref.folder)
+            failed = error if isinstance(error, StorageFailed) else storage_failed(error, "read", ref.locator)
             problems, size, changed = [_unreadable(ref, failed)], 0, 0.0
         problems += fold.unanswered()
         said = {name: fact.value for name, fact in facts.items()}
@@ -146,10 +146,10 @@ class AgentLayout:
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
-            size = self._fs.stat(ref.folder).st_size
+            size = self._fs.stat(ref.locator).st_size
         except OSError as error:
-            raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
-        yield Part(os.path.basename(ref.folder), ref.folder, PartKind.JOURNAL, size)
+            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
+        yield Part(os.path.basename(ref.locator), ref.locator, PartKind.JOURNAL, size)
 
     def _names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none if it is missing or cannot be looked into."""
@@ -172,5 +172,5 @@ def _reported(item: Message | Problem) -> Message | Problem:
 
 def _unreadable(ref: SessionRef, error: StorageFailed) -> Problem:
     return Problem(
-        "unreadable_file", Severity.stops_resume, ref.folder, None, None, error.message, error.hint
+        "unreadable_file", Severity.stops_resume, ref.locator, None, None, error.message, error.hint
     )

@@ -30,10 +30,10 @@ from sessionary.codec.times import parse_time, timestamp_of
 from sessionary.disk.fs import READ, Fs, not_found, read_at, require_regular, storage_failed
 from sessionary.layouts.jsonl import window, windows
 from sessionary.model import Cursor, Entry, Problem, Severity
-from sessionary.turns.outline import Outline
+from sessionary.transcript.outline import Outline
 
 if TYPE_CHECKING:
-    from sessionary.turns import Finding
+    from sessionary.transcript import Finding
 
 WINDOW = 1 << 18
 WIDE_WINDOW = 2 << 20  # for windows that are not clean
@@ -53,7 +53,7 @@ class Conversation:
         turns: number of user messages.
         title: the first user text, not yet shortened; None if there is none.
         newest: the time of the last message that has one; None if none of the last ones has.
-        problems: damage, and then the findings of `turns.diagnose` in the rest.
+        problems: damage, and then the findings of `transcript.diagnose` in the rest.
     """
 
     found: stat_result

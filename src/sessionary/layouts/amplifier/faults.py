@@ -7,7 +7,7 @@ from sessionary.codec.problems import text_problems
 from sessionary.layouts.amplifier.files import EVENTS, METADATA, TRANSCRIPT
 from sessionary.layouts.amplifier.recovery import object_in
 from sessionary.model import Problem
-from sessionary.turns import diagnose
+from sessionary.transcript import diagnose
 
 _OF_ONE_MESSAGE = frozenset({"no_role", "null_tool_calls", "bad_tool_calls"})
 """Findings within one message. The others concern the sequence of messages, which a compaction, or

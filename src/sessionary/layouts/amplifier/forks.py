@@ -52,7 +52,7 @@ from sessionary.layouts.amplifier.rewinding import TurnCut, cut_behind, find_eve
 from sessionary.layouts.amplifier.transactions import Clock, operating, utc_now
 from sessionary.layouts.amplifier.turn_marks import all_answered, read_marks
 from sessionary.model import Problem
-from sessionary.turns import boundaries, slice_to_turn, text_of, unanswered
+from sessionary.transcript import boundaries, slice_to_turn, text_of, unanswered
 
 BUILDING = ".fork-"
 ORPHAN_RULES = ("complete", "remove", "error")

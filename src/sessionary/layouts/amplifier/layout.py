@@ -103,7 +103,7 @@ class AmplifierLayout:
         return name[own.start(1) :] if own else name
 
     def fingerprint(self, ref: SessionRef) -> bytes:
-        return fingerprint_of(self._fs, ref.folder, self._now(), passing=TEMP.fullmatch)
+        return fingerprint_of(self._fs, ref.locator, self._now(), passing=TEMP.fullmatch)
 
     def summary(self, ref: SessionRef) -> Summary:
         return self._look(ref, thorough=False)[0]
@@ -114,25 +114,25 @@ class AmplifierLayout:
 
         now = self._now()
         try:
-            names = self._fs.listdir(ref.folder)
+            names = self._fs.listdir(ref.locator)
             return look(self._fs, ref, names, now, thorough=thorough), names
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         except OSError as error:
             return unreadable_summary(ref, error), ()
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         from sessionary.layouts.amplifier.conversation import read_entries
 
-        return read_entries(self._fs, f"{ref.folder}/{TRANSCRIPT}", after)
+        return read_entries(self._fs, f"{ref.locator}/{TRANSCRIPT}", after)
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        from sessionary.turns.typed import typed  # here, since a list needs no messages
+        from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), f"{ref.folder}/{TRANSCRIPT}")
+        return typed(self.entries(ref), f"{ref.locator}/{TRANSCRIPT}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        folder = ref.folder
+        folder = ref.locator
         try:
             for name in sorted(self._fs.listdir(folder)):
                 if not name.startswith("."):
@@ -147,11 +147,11 @@ class AmplifierLayout:
 
         summary, names = self._look(ref, thorough=True)
         yield from summary.problems
-        yield from lost_problems(self._fs, ref.folder)
+        yield from lost_problems(self._fs, ref.locator)
         if CONFIG in names:
-            yield from config_problems(self._fs, f"{ref.folder}/{CONFIG}")
+            yield from config_problems(self._fs, f"{ref.locator}/{CONFIG}")
         if EVENTS in names:
-            yield from event_log_problems(self._fs, f"{ref.folder}/{EVENTS}")
+            yield from event_log_problems(self._fs, f"{ref.locator}/{EVENTS}")
 
     def _sessions(self) -> Iterator[tuple[str, str, list[str]]]:
         """Every project, its folder of sessions, and the names in it that may be sessions.

@@ -2,7 +2,7 @@
 
     repair(session_dir, *, orphans="complete", close_last=False, dry_run=False) -> Repaired
 
-The transcript is salvaged (see `salvage`), then the conversation is repaired (`turns.mend`): tool calls
+The transcript is salvaged (see `salvage`), then the conversation is repaired (`transcript.mend`): tool calls
 without a result get one that says so, or are dropped; results without a call are removed. Undamaged lines
 stay byte for byte. metadata.json is rebuilt from its backup if it cannot be read, and a truncated last event
 gets its newline. Without damage nothing is written, so a second repair does nothing.
@@ -34,7 +34,7 @@ from sessionary.layouts.amplifier.salvage import Fix, Salvaged, needs_salvage, s
 from sessionary.layouts.amplifier.session import Session
 from sessionary.layouts.amplifier.transactions import REPAIR, Clock, carry_out, operating, utc_now
 from sessionary.model import Problem, Severity
-from sessionary.turns import Change, diagnose, mend
+from sessionary.transcript import Change, diagnose, mend
 
 CORRUPT = "corrupt"
 
@@ -110,7 +110,7 @@ def repair(
     Args:
         session_dir: its folder.
         orphans: tool calls without a result: ``complete`` adds an error result, ``drop`` removes the call.
-        close_last: also add a closing message if the conversation ends with a tool result; see `turns.mend`.
+        close_last: also add a closing message if the conversation ends with a tool result; see `transcript.mend`.
         bad_bytes: messages with invalid UTF-8: ``replace`` keeps them with U+FFFD in place of the bytes,
         ``drop`` sets them aside.
         dry_run: return what would be done, and write nothing.
@@ -167,7 +167,7 @@ def repair(
 
 
 def problems_of(data: bytes, path: str) -> list[Problem]:
-    """What stops an agent, or hides data, in a transcript: damaged lines, and the findings of `turns.diagnose`."""
+    """What stops an agent, or hides data, in a transcript: damaged lines, and the findings of `transcript.diagnose`."""
     reading = read_lines(data, path)
     found = [
         problem for problem in reading.problems if problem.severity > Severity.note or problem.code == "bom"

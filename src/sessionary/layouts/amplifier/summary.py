@@ -49,7 +49,7 @@ def look(fs: Fs, ref: SessionRef, names: list[str], now: float, *, thorough: boo
     Raises:
         OSError: the folder is gone, or cannot be looked into.
     """
-    folder = ref.folder
+    folder = ref.locator
     stats: dict[str, os.stat_result] = {}
     problems: list[Problem] = []
     place = fs.stat(folder)
@@ -115,7 +115,7 @@ def _by_files(
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
     """What a list shows of a folder that cannot be looked into: that it is there, and why nothing more is said."""
-    problems = [checking.unreadable(ref.folder, error)]
+    problems = [checking.unreadable(ref.locator, error)]
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
 
 

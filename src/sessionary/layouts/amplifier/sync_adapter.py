@@ -49,7 +49,7 @@ class AmplifierSyncLayout(AmplifierLayout):
         return PARTS.get(name)
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        return f"{ref.folder}/{name}"
+        return f"{ref.locator}/{name}"
 
     def rule(self, name: str) -> Rule:
         if name == METADATA:
@@ -77,39 +77,39 @@ class AmplifierSyncLayout(AmplifierLayout):
     @contextmanager
     def lock(self, ref: SessionRef) -> Iterator[None]:
         pool = pool_of(self._fs)
-        session = pool.get(ref.folder, self._fs, lambda: datetime.now(UTC))
+        session = pool.get(ref.locator, self._fs, lambda: datetime.now(UTC))
         try:
             session.enter(make=False)
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         try:
             yield
         finally:
             session.leave()
             if not session.is_there():
-                pool.drop(ref.folder)
+                pool.drop(ref.locator)
 
     def parent(self, ref: SessionRef) -> str | None:
-        parent = read_metadata(self._fs, ref.folder, recovery_time="").value.get("parent_id")
+        parent = read_metadata(self._fs, ref.locator, recovery_time="").value.get("parent_id")
         return parent if isinstance(parent, str) else None
 
     def backup_of(self, name: str) -> str | None:
         return name + BACKUP if name in (TRANSCRIPT, METADATA) else None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
-        stored = read_metadata(self._fs, ref.folder, recovery_time="", to_write=True)
+        stored = read_metadata(self._fs, ref.locator, recovery_time="", to_write=True)
         if stored.data is None or not stored.readable or stored.value.get("session_id") == ref.session_id:
             return  # unreadable metadata stays unchanged; a label that matches was set before
         stamp = now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         label = {"session_id": ref.session_id, "parent_id": parent, "forked_at": stamp}
         document = encode_document({**stored.value, **label})
-        path = os.path.join(ref.folder, METADATA)
+        path = os.path.join(ref.locator, METADATA)
         atomic.replace(path, (document,), fs=self._fs, backup=path + BACKUP)
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
-        root = os.path.dirname(ref.folder)
+        root = os.path.dirname(ref.locator)
         target = trash_name(self._fs, root, ref.session_id, now)
-        atomic.move_folder(ref.folder, target, fs=self._fs)
+        atomic.move_folder(ref.locator, target, fs=self._fs)
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
@@ -136,7 +136,7 @@ class StoreSyncLayout(AmplifierSyncLayout):
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
         ref = super().ref_for_path(folder)
-        return ref and SessionRef(ref.kind, ref.session_id, ref.folder, self._project)
+        return ref and SessionRef(ref.kind, ref.session_id, ref.locator, self._project)
 
     def project(self) -> str | None:
         return self._project

@@ -19,8 +19,8 @@ from stringzilla import count, find
 from sessionary.codec import object_lines, read_lines
 from sessionary.codec.decode import REFUSED, fast_decode
 from sessionary.disk.fs import READ, Fs, read_all, read_at, storage_failed
-from sessionary.turns import boundaries, is_real_user
-from sessionary.turns.messages import SPEAKERS
+from sessionary.transcript import boundaries, is_real_user
+from sessionary.transcript.messages import SPEAKERS
 
 # Small enough for the processor cache.
 WINDOW = 1 << 17
@@ -164,7 +164,7 @@ def all_answered(fs: Fs, path: str, end: int) -> bool:
 
 
 def _ids(line: Any) -> tuple[set[str], set[str]]:
-    """The ids of the calls in a message, and of the calls that it answers; by the rules of `turns.matching`."""
+    """The ids of the calls in a message, and of the calls that it answers; by the rules of `transcript.matching`."""
     if line.tool_call_id and line.role not in SPEAKERS:
         return set(), {line.tool_call_id}
     made = {call.id for call in line.tool_calls} if line.tool_calls else set()

@@ -69,7 +69,7 @@ class BrainstormLayout:
     def discover(self) -> Iterator[SessionRef]:
         for slug in names(self._fs, self._folder):
             ref = self._ref(f"{self._folder}/{slug}{SUFFIX}")
-            if self._is_file(ref.folder):
+            if self._is_file(ref.locator):
                 yield ref
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
@@ -83,38 +83,38 @@ class BrainstormLayout:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:
-        if copy_of(os.path.basename(ref.folder), devices=False) is not None:
+        if copy_of(os.path.basename(ref.locator), devices=False) is not None:
             return UNKNOWN  # what is reported of a copy depends on the file that it is one of
-        return fingerprint_of(self._fs, ref.folder, self._now())
+        return fingerprint_of(self._fs, ref.locator, self._now())
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
             return _summary_of(ref, *self._row(ref), self._now())
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         """As `Layout.entries`. A cursor counts messages; every change makes another file, which is read anew."""
         try:
-            data, found = file_bytes(self._fs, ref.folder)
+            data, found = file_bytes(self._fs, ref.locator)
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found") from None
         except Corrupt:
             return  # `check` tells why
         except OSError as error:
-            raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
+            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
         whole = after is None or (after.device, after.inode) != (found.st_dev, found.st_ino)
         start = 0 if whole or after is None else after.offset
         for index, record in enumerate(islice(_records(data, ref), start, None)):
             yield Entry(index, record, Cursor(found.st_dev, found.st_ino, start + index + 1))
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        from sessionary.turns.typed import typed  # here, since a list needs no messages
+        from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), ref.folder)
+        return typed(self.entries(ref), ref.locator)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        kinds = ((ref.folder, PartKind.DOCUMENT), (f"{ref.folder}{BACKUP}", PartKind.KEPT))
+        kinds = ((ref.locator, PartKind.DOCUMENT), (f"{ref.locator}{BACKUP}", PartKind.KEPT))
         for path, kind in kinds:
             try:
                 size = self._fs.stat(path).st_size
@@ -146,15 +146,15 @@ class BrainstormLayout:
     def _row(self, ref: SessionRef) -> tuple[Row, os.stat_result | None]:
         """What the file says and its stat from before it was read; no stat if it cannot be read."""
         try:
-            data, found = file_bytes(self._fs, ref.folder)
+            data, found = file_bytes(self._fs, ref.locator)
         except FileNotFoundError:
             raise
         except Corrupt as error:
-            return Row(ref.session_id, ref.folder, problems=(refusal(error, ref.folder),)), None
+            return Row(ref.session_id, ref.locator, problems=(refusal(error, ref.locator),)), None
         except OSError as error:
-            told: StorageFailed = storage_failed(error, "read", ref.folder, session=ref.session_id)
-            return Row(ref.session_id, ref.folder, problems=(refusal(told, ref.folder),)), None
-        return row_of(data, ref.folder, ref.session_id, fs=self._fs), found
+            told: StorageFailed = storage_failed(error, "read", ref.locator, session=ref.session_id)
+            return Row(ref.session_id, ref.locator, problems=(refusal(told, ref.locator),)), None
+        return row_of(data, ref.locator, ref.session_id, fs=self._fs), found
 
 
 def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: float) -> Summary:
@@ -163,7 +163,9 @@ def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: fl
     updated = row.updated
     if updated is not None and is_ahead(updated, now):
         message = ahead_message("updated", updated)
-        problems.append(Problem("future_time", Severity.note, ref.folder, None, None, message, FUTURE_REMEDY))
+        problems.append(
+            Problem("future_time", Severity.note, ref.locator, None, None, message, FUTURE_REMEDY)
+        )
         changed = changed_at(now, found.st_mtime, found.st_ctime) if found is not None else 0.0
         updated = datetime.fromtimestamp(changed, UTC) if changed else None
     return Summary(
@@ -185,7 +187,7 @@ def _summary_of(ref: SessionRef, row: Row, found: os.stat_result | None, now: fl
 def _records(data: bytes, ref: SessionRef) -> Iterator[Record]:
     """The messages with their place in the file; none if it cannot be read, which `check` tells."""
     try:
-        session = parse(data, ref.folder, ref.session_id).migrated.document.get("session")
+        session = parse(data, ref.locator, ref.session_id).migrated.document.get("session")
         root = compose(data)
     except (Corrupt, SchemaError, Unsupported):
         return

@@ -47,7 +47,7 @@ class BrainstormSyncLayout(BrainstormLayout):
                 yield part._replace(name=FILE)
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        return ref.folder
+        return ref.locator
 
     def single_file(self, session_id: str) -> str | None:
         return FILE
@@ -73,11 +73,11 @@ class BrainstormSyncLayout(BrainstormLayout):
 
     @contextmanager
     def lock(self, ref: SessionRef) -> Iterator[None]:
-        if stat_or_none(self._fs, ref.folder) is None:
-            raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
+        if stat_or_none(self._fs, ref.locator) is None:
+            raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
         with SessionFiles(self._folder, self._fs, TIMEOUT).held(ref.session_id):
-            if stat_or_none(self._fs, ref.folder) is None:
-                raise not_found(ref.folder, f"Session '{ref.session_id}' not found")
+            if stat_or_none(self._fs, ref.locator) is None:
+                raise not_found(ref.locator, f"Session '{ref.session_id}' not found")
             yield
 
     def parent(self, ref: SessionRef) -> str | None:
@@ -87,11 +87,11 @@ class BrainstormSyncLayout(BrainstormLayout):
         return None
 
     def set_parent(self, ref: SessionRef, parent: str, now: datetime) -> None:
-        data = read_bytes(self._fs, ref.folder)
+        data = read_bytes(self._fs, ref.locator)
         if data is None:
             return
         try:
-            document = parse(data, ref.folder, ref.session_id).migrated.document
+            document = parse(data, ref.locator, ref.session_id).migrated.document
         except (Corrupt, SchemaError, Unsupported):
             return  # an unreadable file stays unchanged
         session = document.get("session")
@@ -102,7 +102,7 @@ class BrainstormSyncLayout(BrainstormLayout):
         session["slug"] = ref.session_id
         session["id"] = named if is_id(named, ref.session_id) else session_id(ref.session_id, now)
         session["parent_id"] = parent
-        atomic.replace(ref.folder, (edit_yaml(data, document, path=ref.folder),), fs=self._fs)
+        atomic.replace(ref.locator, (edit_yaml(data, document, path=ref.locator),), fs=self._fs)
 
     def trash(self, ref: SessionRef, now: datetime) -> None:
-        trash.discard(self._fs, ref.folder, now, erase=False)
+        trash.discard(self._fs, ref.locator, now, erase=False)

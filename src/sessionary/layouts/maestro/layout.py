@@ -106,13 +106,13 @@ class MaestroLayout:
         """As `Layout.fingerprint`. Times without a zone hold for one zone, so that is a part of it."""
 
         def of(folder: str, wanted: Callable[[str], bool]) -> bytes:
-            salt = f"{zone_signature()} {os.path.relpath(folder, ref.folder)}"
+            salt = f"{zone_signature()} {os.path.relpath(folder, ref.locator)}"
             now = self._now()
             return fingerprint_of(self._fs, folder, now, settled=YOUNG, wanted=wanted, salt=salt)
 
         boxes = self._boxes(ref)
-        found = [of(ref.folder, _is_own), *(of(box, _is_own) for box in boxes if box != ref.folder)]
-        if os.path.dirname(ref.folder) != self._root and boxes == [ref.folder]:
+        found = [of(ref.locator, _is_own), *(of(box, _is_own) for box in boxes if box != ref.locator)]
+        if os.path.dirname(ref.locator) != self._root and boxes == [ref.locator]:
             # The original gives a child a second mailbox at the top: that it has none shows in the root.
             found.append(of(self._root, lambda path: False))
         return b"".join(found) if all(found) else UNKNOWN
@@ -121,28 +121,28 @@ class MaestroLayout:
         try:
             return look(self._fs, ref, self._boxes(ref), self._now())
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Work session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Work session '{ref.session_id}' not found") from None
         except OSError as error:
             return unreadable_summary(ref, error)
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
         """As `Layout.entries`. A cursor counts messages: a breadcrumb with an older time that came later moves them."""
         try:
-            place = self._fs.stat(f"{ref.folder}/{SESSION}")
+            place = self._fs.stat(f"{ref.locator}/{SESSION}")
         except FileNotFoundError:
-            raise not_found(ref.folder, f"Work session '{ref.session_id}' not found") from None
+            raise not_found(ref.locator, f"Work session '{ref.session_id}' not found") from None
         except OSError as error:
-            raise storage_failed(error, "read", ref.folder) from error
+            raise storage_failed(error, "read", ref.locator) from error
         begin = after.offset if after is not None else 0
         return islice(self._entries(ref, place), begin, None)
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        from sessionary.turns.typed import typed  # here, since a list needs no messages
+        from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), ref.folder)
+        return typed(self.entries(ref), ref.locator)
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
-        folder = ref.folder
+        folder = ref.locator
         try:
             for name in sorted(self._fs.listdir(folder)):
                 path = f"{folder}/{name}"
@@ -161,7 +161,7 @@ class MaestroLayout:
     def check(self, ref: SessionRef) -> Iterator[Problem]:
         yield from self.summary(ref).problems
         boxes = self._boxes(ref)
-        yield from checking.mailbox_problems(self._root, ref.folder, boxes)
+        yield from checking.mailbox_problems(self._root, ref.locator, boxes)
         files, ids = [], []
         for box in boxes:
             for file in crumb_files(self._fs, box, []):  # the summary has told of closed folders
@@ -171,10 +171,10 @@ class MaestroLayout:
                     ids.append(crumb.breadcrumb_id)
         yield from checking.crumb_problems(self._fs, files, ids)
         try:
-            session = read_session(f"{ref.folder}/{SESSION}", fs=self._fs)
+            session = read_session(f"{ref.locator}/{SESSION}", fs=self._fs)
         except SessionaryError:
             return  # the summary has told why
-        yield from checking.neighbour_problems(self._fs, self._root, ref.folder, session)
+        yield from checking.neighbour_problems(self._fs, self._root, ref.locator, session)
 
     def check_home(self) -> Iterator[Problem]:
         """As `ChecksHome.check_home`: breadcrumbs that belong to no session, and sessions not on this device."""
@@ -188,11 +188,11 @@ class MaestroLayout:
         return SessionRef(self.name, os.path.basename(folder), folder, self._project)
 
     def _boxes(self, ref: SessionRef) -> list[str]:
-        return mailboxes(self._fs, self._root, ref.session_id, ref.folder)
+        return mailboxes(self._fs, self._root, ref.session_id, ref.locator)
 
     def _entries(self, ref: SessionRef, place: os.stat_result) -> Iterator[Entry]:
-        reads = read_all_crumbs(self._fs, ref.folder, self._boxes(ref), {}, [], self._now())
-        zone = zone_in(self._fs, ref.folder)
+        reads = read_all_crumbs(self._fs, ref.locator, self._boxes(ref), {}, [], self._now())
+        zone = zone_in(self._fs, ref.locator)
         index = 0
         for read in sorted((each for each in reads if each.crumb.breadcrumb is not None), key=_order):
             assert read.crumb.breadcrumb is not None

@@ -58,28 +58,28 @@ def look(fs: Fs, ref: SessionRef, boxes: list[str], now: float) -> Summary:
     Raises:
         OSError: the folder is gone, or cannot be looked into.
     """
-    place = fs.stat(ref.folder)
+    place = fs.stat(ref.locator)
     files: dict[str, os.stat_result] = {}
     problems: list[Problem] = []
     session, legacy = _document(fs, ref, files, problems)
-    names = fs.listdir(ref.folder)
+    names = fs.listdir(ref.locator)
     for name in names:
         if name[0] != "." and name not in files:
-            _keep_stat(fs, ref.folder, name, files)
-    problems += conflict_copies.problems(fs, ref.folder, names, (SESSION, LOG), ref.session_id)
-    reads = list(read_all_crumbs(fs, ref.folder, boxes, files, problems, now))
+            _keep_stat(fs, ref.locator, name, files)
+    problems += conflict_copies.problems(fs, ref.locator, names, (SESSION, LOG), ref.session_id)
+    reads = list(read_all_crumbs(fs, ref.locator, boxes, files, problems, now))
     for each in reads:
         problems += each.crumb.problems
     crumbs = sorted((c for each in reads if (c := each.crumb.breadcrumb) is not None), key=sort_key)
     size = sum(found.st_size for found in files.values() if stat.S_ISREG(found.st_mode))
     zone = session_zone(session.created) if session else UTC
-    updated = _updated(f"{ref.folder}/{SESSION}", session, crumbs, zone, place, now, problems)
+    updated = _updated(f"{ref.locator}/{SESSION}", session, crumbs, zone, place, now, problems)
     return _summary(ref, session, crumbs, problems, updated, size, listed=not legacy)
 
 
 def unreadable_summary(ref: SessionRef, error: OSError) -> Summary:
     """What a list shows of a folder that cannot be looked into: that it is there, and why nothing more is said."""
-    problems = [unreadable(ref.folder, error)]
+    problems = [unreadable(ref.locator, error)]
     return Summary(ref, AGENT, None, None, 0, 0, None, None, None, 0, health(problems), problems)
 
 
@@ -160,7 +160,7 @@ def _read(fs: Fs, file: CrumbFile, now: float) -> Read | OSError | None:
 def _document(
     fs: Fs, ref: SessionRef, files: dict[str, os.stat_result], problems: list[Problem]
 ) -> tuple[WorkSession | None, bool]:
-    path = f"{ref.folder}/{SESSION}"
+    path = f"{ref.locator}/{SESSION}"
     try:
         fd = fs.open(path, READ)
         try:

@@ -66,7 +66,7 @@ class MaestroSyncLayout(MaestroLayout):
                 yield part
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        return f"{ref.folder}/{name}"
+        return f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:
         return None
@@ -114,7 +114,7 @@ class MaestroSyncLayout(MaestroLayout):
         return read_lines(data, name).problems
 
     def lock(self, ref: SessionRef) -> AbstractContextManager[None]:
-        return locked(self._fs, ref.folder)
+        return locked(self._fs, ref.locator)
 
     def parent(self, ref: SessionRef) -> str | None:
         return self.summary(ref).parent
@@ -128,13 +128,13 @@ class MaestroSyncLayout(MaestroLayout):
     def trash(self, ref: SessionRef, now: datetime) -> None:
         """As `SyncLayout.trash`. Files in its folder that belong to sessions below it stay in place."""
         trash = self._free_place(ref.session_id, now)
-        names = sorted(self._fs.listdir(ref.folder), key=lambda name: (name != SESSION, name))
-        own = [name for name in names if not self._is_other(f"{ref.folder}/{name}", name)]
+        names = sorted(self._fs.listdir(ref.locator), key=lambda name: (name != SESSION, name))
+        own = [name for name in names if not self._is_other(f"{ref.locator}/{name}", name)]
         if len(own) == len(names):
-            atomic.move_folder(ref.folder, trash, fs=self._fs)
+            atomic.move_folder(ref.locator, trash, fs=self._fs)
             return
         for name in own:  # the document first: without it the folder is not a session
-            atomic.move_folder(f"{ref.folder}/{name}", f"{trash}/{name}", fs=self._fs)
+            atomic.move_folder(f"{ref.locator}/{name}", f"{trash}/{name}", fs=self._fs)
 
     def _is_other(self, path: str, name: str) -> bool:
         """True for the folder of a session below, and for locks, which belong to the folder and not to the session."""

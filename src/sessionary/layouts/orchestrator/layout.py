@@ -81,20 +81,20 @@ class FeatureLayout:
         return ref.session_id
 
     def fingerprint(self, ref: SessionRef) -> bytes:
-        return fingerprint_of(self._fs, ref.folder, self._now(), wanted=_is_shown)
+        return fingerprint_of(self._fs, ref.locator, self._now(), wanted=_is_shown)
 
     def summary(self, ref: SessionRef) -> Summary:
         try:
-            return self._read(ref, self._stats(ref.folder, ""))
+            return self._read(ref, self._stats(ref.locator, ""))
         except FileNotFoundError:
-            raise not_found(ref.folder, f"No feature {ref.session_id}") from None
+            raise not_found(ref.locator, f"No feature {ref.session_id}") from None
         except StorageFailed:
             raise
         except OSError as error:
-            return _closed(ref, storage_failed(error, "read", ref.folder))
+            return _closed(ref, storage_failed(error, "read", ref.locator))
 
     def entries(self, ref: SessionRef, after: Cursor | None = None) -> Iterator[Entry]:
-        path = f"{ref.folder}/{names.HISTORY}"
+        path = f"{ref.locator}/{names.HISTORY}"
         try:
             fd = self._fs.open(path, READ)
             try:
@@ -113,18 +113,18 @@ class FeatureLayout:
             yield Entry(index, record, Cursor(found.st_dev, found.st_ino, behind))
 
     def read(self, ref: SessionRef) -> Iterator[Message | Problem]:
-        from sessionary.turns.typed import typed  # here, since a list needs no messages
+        from sessionary.transcript.typed import typed  # here, since a list needs no messages
 
-        return typed(self.entries(ref), f"{ref.folder}/{names.HISTORY}")
+        return typed(self.entries(ref), f"{ref.locator}/{names.HISTORY}")
 
     def parts(self, ref: SessionRef) -> Iterator[Part]:
         try:
-            yield from self._parts_below(ref.folder, "")
+            yield from self._parts_below(ref.locator, "")
         except OSError as error:
-            raise storage_failed(error, "read", ref.folder, session=ref.session_id) from error
+            raise storage_failed(error, "read", ref.locator, session=ref.session_id) from error
 
     def check(self, ref: SessionRef) -> Iterator[Problem]:
-        yield from checking.feature_problems(self._fs, ref.folder)
+        yield from checking.feature_problems(self._fs, ref.locator)
         yield from (problem for problem in self.summary(ref).problems if problem.code == FUTURE_TIME)
 
     def check_home(self) -> Iterator[Problem]:
@@ -139,13 +139,13 @@ class FeatureLayout:
         return SessionRef(self.name, os.path.basename(folder), folder, project)
 
     def _read(self, ref: SessionRef, files: dict[str, os.stat_result]) -> Summary:
-        found = reading.read_state(self._fs, ref.folder)
-        plan = reading.read_plan(self._fs, ref.folder)
-        history = reading.history_of(self._fs, ref.folder)
+        found = reading.read_state(self._fs, ref.locator)
+        plan = reading.read_plan(self._fs, ref.locator)
+        history = reading.history_of(self._fs, ref.locator)
         state, values = found.state, history.values
         problems = [*found.problems, *plan.problems]
         problems += [p for p in checking.history_problems(history) if p.severity > Severity.note]
-        problems += checking.synchroniser_problems(self._fs, ref.folder)
+        problems += checking.synchroniser_problems(self._fs, ref.locator)
         head = plan.document.get("feature")
         head = head if isinstance(head, dict) else {}
         created = state.started_at if state else parse(head.get("created_at"))
@@ -180,7 +180,7 @@ class FeatureLayout:
         if told is not None and not is_ahead(told, now):
             return told
         if told is not None:
-            path, message = f"{ref.folder}/{names.STATE}", ahead_message("last_updated", told)
+            path, message = f"{ref.locator}/{names.STATE}", ahead_message("last_updated", told)
             problems.append(Problem("future_time", Severity.note, path, None, None, message, FUTURE_REMEDY))
         times = [changed_at(now, found.st_mtime, found.st_ctime) for found in files.values()]
         newest = max(times, default=0.0)

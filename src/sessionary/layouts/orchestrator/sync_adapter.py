@@ -48,12 +48,12 @@ class FeatureSyncLayout(FeatureLayout):
     def discover(self) -> Iterator[SessionRef]:
         """The features, and the list of them."""
         yield from super().discover()
-        if stat_or_none(self._fs, self._list.folder) is not None:
+        if stat_or_none(self._fs, self._list.locator) is not None:
             yield self._list
 
     def ref_for_path(self, folder: Path) -> SessionRef | None:
-        if str(folder.absolute()) == self._list.folder:
-            return self._list if stat_or_none(self._fs, self._list.folder) is not None else None
+        if str(folder.absolute()) == self._list.locator:
+            return self._list if stat_or_none(self._fs, self._list.locator) is not None else None
         return super().ref_for_path(folder)
 
     def summary(self, ref: SessionRef) -> Summary:
@@ -73,15 +73,15 @@ class FeatureSyncLayout(FeatureLayout):
             yield from super().parts(ref)
             return
         try:
-            size = self._fs.stat(ref.folder).st_size
+            size = self._fs.stat(ref.locator).st_size
         except FileNotFoundError:
             return
         except OSError as error:
-            raise storage_failed(error, "look at", ref.folder) from error
-        yield Part(names.INDEX, ref.folder, PartKind.DOCUMENT, size)
+            raise storage_failed(error, "look at", ref.locator) from error
+        yield Part(names.INDEX, ref.locator, PartKind.DOCUMENT, size)
 
     def path_of(self, ref: SessionRef, name: str) -> str:
-        return ref.folder if ref.session_id == names.INDEX else f"{ref.folder}/{name}"
+        return ref.locator if ref.session_id == names.INDEX else f"{ref.locator}/{name}"
 
     def single_file(self, session_id: str) -> str | None:
         return names.INDEX if session_id == names.INDEX else None
@@ -132,8 +132,8 @@ class FeatureSyncLayout(FeatureLayout):
                 yield
             return
         if self.ref_for_path(ref.path) is None:
-            raise not_found(ref.folder, f"No feature {ref.session_id}")
-        feature = Feature(self._fs, ref.folder, index, lambda: datetime.fromtimestamp(self._now(), UTC))
+            raise not_found(ref.locator, f"No feature {ref.session_id}")
+        feature = Feature(self._fs, ref.locator, index, lambda: datetime.fromtimestamp(self._now(), UTC))
         try:
             with feature.held(TIMEOUT):
                 yield
@@ -155,7 +155,7 @@ class FeatureSyncLayout(FeatureLayout):
         stem = f"{self.home}/{names.ARCHIVE}/{ref.session_id}"
         places = (f"{stem}{'' if number == 1 else f'.{number}'}" for number in count(1))
         target = next(place for place in places if stat_or_none(self._fs, place) is None)
-        atomic.move_folder(ref.folder, target, fs=self._fs)
+        atomic.move_folder(ref.locator, target, fs=self._fs)
         atomic.forget_file(
             f"{target}/{names.SCRIPT_LOCK}", fs=self._fs
         )  # it was held, and moved with the folder

@@ -15,7 +15,7 @@ from sessionary.layouts.agents.claude_code import ClaudeCodeLayout
 from sessionary.layouts.base import Capability, summaries
 from sessionary.model import Message, Problem, SessionRef, Severity, Summary, Usage
 from sessionary.testing.layout_suite import CountingFs
-from sessionary.turns.typed import numbered
+from sessionary.transcript.typed import numbered
 from sessionary.workspace import Workspace
 from tests.lanes import shared_folder
 
@@ -338,18 +338,18 @@ def test_every_reading_command_reads_them_where_they_lie(run: Any, home: Path) -
 )
 def test_every_changing_command_refuses_them(run: Any, home: Path, command: str) -> None:
     ref = write(home, *TALK)
-    before = Path(ref.folder).read_bytes()
+    before = Path(ref.locator).read_bytes()
     more = {"rename": ["x"], "rewind": ["1"]}.get(command, [])
     code, _, err = run(command, ID, *more)
     assert code != 0
     assert "claude_code" in err
     assert "can only be read" in err
-    assert Path(ref.folder).read_bytes() == before
+    assert Path(ref.locator).read_bytes() == before
 
 
 def test_a_changed_session_alone_is_read_again(home: Path, tmp_path: Path) -> None:
     for name in (ID, ID.replace("1", "2")):
-        path = Path(write(home, *TALK, name=name).folder)
+        path = Path(write(home, *TALK, name=name).locator)
         os.utime(path, (1_600_000_000, 1_600_000_000))
     cache = str(tmp_path / "cache")
     list(Workspace(home, cache=cache).summaries())

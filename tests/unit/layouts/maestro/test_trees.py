@@ -170,7 +170,7 @@ def test_an_id_that_is_there_twice_is_shown_twice_and_told(tmp_path: Path) -> No
     assert sorted(each.session_id for each in store.list_sessions()) == ["a", "a", "b", "below"]
     assert sorted(name for name, _, _ in drawn(store)) == ["a", "a", "b", "below"]
     layout = MaestroLayout(tmp_path)
-    told = [(ref.folder, problem.code) for ref in layout.discover() for problem in layout.check(ref)]
+    told = [(ref.locator, problem.code) for ref in layout.discover() for problem in layout.check(ref)]
     twice = sorted(folder for folder, code in told if code == "duplicate_session")
     assert twice == [f"{tmp_path}/a", f"{tmp_path}/b/a"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sessionary.turns.history_messages import as_message
+from sessionary.transcript.history_messages import as_message
 
 LINE = {
     "timestamp": "2025-01-09T10:00:00Z",

@@ -10,8 +10,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sessionary.turns.matching import Call
-from sessionary.turns.messages import RESULT, Message, listed
+from sessionary.transcript.matching import Call
+from sessionary.transcript.messages import RESULT, Message, listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from sessionary.turns import boundaries, count_turns, diagnose, mend, slice_to_turn, tool_calls, unanswered
+from sessionary.transcript import (
+    boundaries,
+    count_turns,
+    diagnose,
+    mend,
+    slice_to_turn,
+    tool_calls,
+    unanswered,
+)
 
 pytestmark = pytest.mark.lane("samples")
 
@@ -32,7 +40,7 @@ def case(shared: Path, name: str) -> list[Any]:
     return [record["message"] for record in records(path) if "message" in record]
 
 
-def test_turns_and_calls_are_counted_right(shared: Path) -> None:
+def test_transcript_and_calls_are_counted_right(shared: Path) -> None:
     for key, (known, messages) in samples(shared).items():
         assert count_turns(messages) == known["person_turns"], key
         assert len(boundaries(messages)) == known["person_turns"], key

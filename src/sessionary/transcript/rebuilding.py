@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.turns.matching import Call, result_run
-from sessionary.turns.messages import (
+from sessionary.transcript.matching import Call, result_run
+from sessionary.transcript.messages import (
     RESULT,
     TEXT,
     Message,
@@ -25,8 +25,8 @@ from sessionary.turns.messages import (
     is_result,
     listed,
 )
-from sessionary.turns.synthetic import Words, closing
-from sessionary.turns.turn_boundaries import open_ends
+from sessionary.transcript.synthetic import Words, closing
+from sessionary.transcript.turn_boundaries import open_ends
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 

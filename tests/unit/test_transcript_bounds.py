@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from sessionary.errors import Invalid
-from sessionary.turns import (
+from sessionary.transcript import (
     boundaries,
     count_turns,
     cut_before,
@@ -30,7 +30,7 @@ TALK: list[Any] = [
 ]
 
 
-def test_turns_begin_where_a_person_speaks() -> None:
+def test_transcript_begin_where_a_person_speaks() -> None:
     assert boundaries(TALK) == [2, 6]
     assert boundaries([]) == []
 
@@ -46,7 +46,7 @@ def test_what_comes_before_the_first_word_belongs_to_the_first_turn() -> None:
     assert slice_end(TALK, 2) == 9
 
 
-def test_turns_as_the_original_counts_them() -> None:
+def test_transcript_as_the_original_counts_them() -> None:
     assert turn_range(TALK, 3, every_user=True) == range(4, 6)
 
 
@@ -111,7 +111,7 @@ def test_no_summary_of_a_turn_that_is_not_there(turn: int) -> None:
 
 
 @given(conversations())
-def test_turns_make_up_the_conversation(messages: list[Any]) -> None:
+def test_transcript_make_up_the_conversation(messages: list[Any]) -> None:
     starts = boundaries(messages)
     assert len(starts) == count_turns(each for each in messages if isinstance(each, dict))
     ranges = [turn_range(messages, turn + 1) for turn in range(len(starts))]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from sessionary.errors import Invalid
-from sessionary.turns.completing import complete_calls
-from sessionary.turns.matching import Matching, match
-from sessionary.turns.rebuilding import Plan, closed, rebuild
-from sessionary.turns.synthetic import FORKED
-from sessionary.turns.turn_boundaries import slice_end
+from sessionary.transcript.completing import complete_calls
+from sessionary.transcript.matching import Matching, match
+from sessionary.transcript.rebuilding import Plan, closed, rebuild
+from sessionary.transcript.synthetic import FORKED
+from sessionary.transcript.turn_boundaries import slice_end
 
 OrphanRule = Literal["complete", "remove", "error"]
 _RULES = ("complete", "remove", "error")

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.turns import boundaries, slice_to_turn
-from sessionary.turns.matching import match
-from sessionary.turns.rebuilding import says_nothing
+from sessionary.transcript import boundaries, slice_to_turn
+from sessionary.transcript.matching import match
+from sessionary.transcript.rebuilding import says_nothing
 from tests.unit.conversations import (
     REMINDER,
     amplifier,

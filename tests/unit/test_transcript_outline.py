@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary.turns import Finding, count_turns, diagnose, text_of
-from sessionary.turns.messages import is_real_user
-from sessionary.turns.outline import Outline, without_words
+from sessionary.transcript import Finding, count_turns, diagnose, text_of
+from sessionary.transcript.messages import is_real_user
+from sessionary.transcript.outline import Outline, without_words
 from tests.unit.conversations import (
     REMINDER,
     amplifier,
@@ -91,7 +91,7 @@ def test_it_is_all_one_in_how_many_pieces_the_messages_come(messages: list[Any],
 
 
 @pytest.mark.parametrize("end", [[], [user()], [user(REMINDER)], [user(None)], [said()]])
-def test_turns_that_are_well_are_well(end: list[Any]) -> None:
+def test_transcript_that_are_well_are_well(end: list[Any]) -> None:
     messages = [*turns_of("a", "b", "c", "d", "e"), *end]
     assert findings(messages) == diagnose(messages) == []
 

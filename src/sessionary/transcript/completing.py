@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sessionary.turns.matching import Answer, Call, Matching
-from sessionary.turns.rebuilding import Plan, Row
-from sessionary.turns.synthetic import Words, expects_blocks, result_block, result_message
+from sessionary.transcript.matching import Answer, Call, Matching
+from sessionary.transcript.rebuilding import Plan, Row
+from sessionary.transcript.synthetic import Words, expects_blocks, result_block, result_message
 
 
 def complete_calls(

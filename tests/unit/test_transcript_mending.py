@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionary.errors import Invalid
-from sessionary.turns import diagnose, diagnosis_of, mend, unanswered
-from sessionary.turns.matching import match
+from sessionary.transcript import diagnose, diagnosis_of, mend, unanswered
+from sessionary.transcript.matching import match
 from tests.unit.conversations import (
     REMINDER,
     amplifier,

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionary.turns.messages import CALLS, REMINDER, RESULT, Message, is_real_user, text_of
+from sessionary.transcript.messages import CALLS, REMINDER, RESULT, Message, is_real_user, text_of
 
 if TYPE_CHECKING:
-    from sessionary.turns.diagnosis import Finding
+    from sessionary.transcript.diagnosis import Finding
 
 Kept = str | tuple[str, ...] | Message
 """The id that a tool message answers, the ids that the agent calls, or a message without its texts."""
@@ -68,7 +68,7 @@ class Outline:
         """Return the findings of `diagnose` for the messages so far."""
         if self._regular and not self._open and not self._answered:
             return []
-        from sessionary.turns.diagnosis import diagnose  # imported late: rarely needed
+        from sessionary.transcript.diagnosis import diagnose  # imported late: rarely needed
 
         start = self._start
         if not _ids(self._kept[:start]).isdisjoint(_ids(self._kept[start:])):
@@ -199,7 +199,7 @@ def _is_result(block: Any) -> bool:
 
 def _ids(outline: Sequence[Kept]) -> set[str]:
     """Return the ids of all calls and answers in the outline."""
-    from sessionary.turns.matching import parts_of
+    from sessionary.transcript.matching import parts_of
 
     ids: set[str] = set()
     for kept in outline:

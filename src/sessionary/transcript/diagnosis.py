@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionary.model import Severity
-from sessionary.turns.matching import Answer, Call, Matching, match, out_of_place, repeated_calls
-from sessionary.turns.messages import (
+from sessionary.transcript.matching import Answer, Call, Matching, match, out_of_place, repeated_calls
+from sessionary.transcript.messages import (
     CALLS,
     SPEAKERS,
     Message,
@@ -26,7 +26,7 @@ from sessionary.turns.messages import (
     listed,
     results,
 )
-from sessionary.turns.turn_boundaries import open_ends
+from sessionary.transcript.turn_boundaries import open_ends
 
 STOPS = Severity.stops_resume
 NOTE = Severity.note
@@ -37,7 +37,7 @@ class Finding:
     """A fault of the conversation.
 
     Attributes:
-        code: its code, see docs/turns.md.
+        code: its code, see docs/transcript.md.
         severity: ``stops_resume``, or ``note``.
         index: index of the message, from 0.
         ids: ids of the tool calls involved.

@@ -14,12 +14,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sessionary.errors import Invalid
-from sessionary.turns.completing import complete_calls
-from sessionary.turns.diagnosis import by_message, calls_are_readable, has_role
-from sessionary.turns.matching import Answer, Call, Matching, match, out_of_place, parts_of, repeated_calls
-from sessionary.turns.messages import Message, bears_results, holds_more, is_result, listed
-from sessionary.turns.rebuilding import Edit, Plan, Row, closed, edited, rebuild
-from sessionary.turns.synthetic import INTERRUPTED
+from sessionary.transcript.completing import complete_calls
+from sessionary.transcript.diagnosis import by_message, calls_are_readable, has_role
+from sessionary.transcript.matching import (
+    Answer,
+    Call,
+    Matching,
+    match,
+    out_of_place,
+    parts_of,
+    repeated_calls,
+)
+from sessionary.transcript.messages import Message, bears_results, holds_more, is_result, listed
+from sessionary.transcript.rebuilding import Edit, Plan, Row, closed, edited, rebuild
+from sessionary.transcript.synthetic import INTERRUPTED
 
 Orphans = Literal["complete", "drop"]
 

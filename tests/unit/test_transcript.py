@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionary import turns
-from sessionary.turns import (
+from sessionary import transcript
+from sessionary.transcript import (
     ToolCall,
     count_turns,
     is_real_user,
@@ -18,7 +18,7 @@ from sessionary.turns import (
     tool_calls,
     unanswered,
 )
-from sessionary.turns.matching import match
+from sessionary.transcript.matching import match
 
 REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
 
@@ -70,7 +70,7 @@ def test_no_person_spoke(message: dict[str, Any]) -> None:
     assert not is_real_user(message)
 
 
-def test_turns_count_persons_only() -> None:
+def test_transcript_count_persons_only() -> None:
     messages = [
         user("one"),
         user(REMINDER),
@@ -195,15 +195,16 @@ def test_the_agent_answers_no_call_of_its_own() -> None:
 
 
 def test_the_face_is_whole_though_parts_of_it_come_when_asked_for() -> None:
-    assert dir(turns) == sorted(turns.__all__)
-    for name in turns.__all__:
-        assert getattr(turns, name) is not None
+    assert dir(transcript) == sorted(transcript.__all__)
+    for name in transcript.__all__:
+        assert getattr(transcript, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'guess'"):
-        _ = turns.guess
+        _ = transcript.guess
 
 
 def test_a_list_of_sessions_does_not_wait_for_the_rest() -> None:
-    code = "import sys, sessionary.turns as t; print(sorted(n for n in sys.modules if n.startswith(t.__name__ + '.')))"
+    loaded = "sorted(n for n in sys.modules if n.startswith(t.__name__ + '.'))"
+    code = f"import sys, sessionary.transcript as t; print({loaded})"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from sessionary.model import Severity
-from sessionary.turns import Finding, diagnose, diagnosis_of
+from sessionary.transcript import Finding, diagnose, diagnosis_of
 from tests.unit.conversations import (
     REMINDER,
     amplifier,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessionary.errors import Invalid
-from sessionary.turns.messages import (
+from sessionary.transcript.messages import (
     REMINDER,
     Message,
     bears_results,

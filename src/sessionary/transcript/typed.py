@@ -1,6 +1,6 @@
 """Stored records as typed messages, whatever shape they have.
 
-Read are the shapes of `turns.messages` (Amplifier, OpenAI, Anthropic), messages that a record wraps under ``message``,
+Read are the shapes of `transcript.messages` (Amplifier, OpenAI, Anthropic), messages that a record wraps under ``message``,
 and the commands of a feature's history.
 """
 
@@ -27,9 +27,9 @@ from sessionary.model import (
     ToolCall,
     ToolResult,
 )
-from sessionary.turns import is_real_user, results, tool_calls
-from sessionary.turns.history_messages import ROLE, as_message
-from sessionary.turns.messages import CALLS, RESULT, TEXT
+from sessionary.transcript import is_real_user, results, tool_calls
+from sessionary.transcript.history_messages import ROLE, as_message
+from sessionary.transcript.messages import CALLS, RESULT, TEXT
 
 COMMAND = ROLE
 """The role of a command in the history of a feature; each begins a turn."""

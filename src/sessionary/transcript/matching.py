@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessionary.turns.messages import (
+from sessionary.transcript.messages import (
     bears_results,
     block_answers,
     block_calls,
