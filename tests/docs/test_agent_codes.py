@@ -11,7 +11,7 @@ from sessionary.layouts.registry import AGENTS
 
 REPO = Path(__file__).resolve().parents[2]
 SOURCE = REPO / "src" / "sessionary"
-SHARED = (SOURCE / "layouts" / "agents" / "reading.py", SOURCE / "turns" / "fold.py")
+SHARED = (SOURCE / "layouts" / "agents" / "reading.py", SOURCE / "transcript" / "fold.py")
 
 
 def codes(paths: tuple[Path, ...]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Stored records as typed messages, whatever shape they have.
 
-Read are the shapes of `transcript.messages` (Amplifier, OpenAI, Anthropic), messages that a record wraps under ``message``,
-and the commands of a feature's history.
+Read are the shapes of `transcript.messages` (Amplifier, OpenAI, Anthropic), messages that a record wraps under
+``message``, and the commands of a feature's history.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from sessionary import transcript
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "transcript.md").read_text("utf-8")
-SOURCE = REPO / "src" / "sessionary" / "turns"
+SOURCE = REPO / "src" / "sessionary" / "transcript"
 
 
 def calls_of(name: str) -> Iterator[ast.Call]:
