@@ -49,7 +49,6 @@ from sessionary.layouts.maestro.names import (
 from sessionary.layouts.maestro.records import (
     Breadcrumb,
     breadcrumb_of,
-    check_crumb,
     crumb_document,
     missing_keys,
 )
@@ -121,7 +120,7 @@ def create_breadcrumb(
     The fields are those of `Breadcrumb`. Both `timestamp` and `breadcrumb_id` may be set afterwards.
     """
     return Breadcrumb(
-        timestamp=Stamp.of(utc_now()),
+        timestamp=Stamp(stamp_of(utc_now())),
         breadcrumb_id=new_id(),
         prompt=prompt,
         response=response,
@@ -165,9 +164,7 @@ def write_crumb(
             again, its id stays the same.
     """
     parent = f"{folder}/{BREADCRUMBS}/{check_depth(crumb.depth_level)}"
-    if type(crumb.timestamp) is Stamp:
-        crumb.timestamp = stamp_of(crumb.timestamp.moment, zone)
-    elif not is_instant(crumb.timestamp):
+    if isinstance(crumb.timestamp, Stamp) or not is_instant(crumb.timestamp):
         crumb.timestamp = _stamp_from(crumb.timestamp, zone)
     made = False
     while True:
@@ -204,7 +201,7 @@ def _make_folder(fs: Fs, folder: str, durable: bool, within: str | None) -> bool
 
 def _encoded(crumb: Breadcrumb) -> bytes:
     document = sanitize(crumb_document(crumb))
-    check_crumb(document)
+    breadcrumb_of(document)  # one that readers refuse would be acknowledged, and lost
     return encode_document(document)
 
 

@@ -23,7 +23,7 @@ from sessionary.layouts.maestro.paths import places_below
 from sessionary.layouts.maestro.query import DateRange, summarise
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.store import WorkStore
-from sessionary.layouts.maestro.times import Stamp, iso, utc_now
+from sessionary.layouts.maestro.times import Stamp, iso, stamp_of, utc_now
 from sessionary.layouts.maestro.tree import Node
 from sessionary.model import Problem
 
@@ -222,7 +222,7 @@ def get_breadcrumb_summary(session_id: str, sessions_dir: AnyPath | None = None)
 
 def generate_timestamp() -> str:
     """Now, as a breadcrumb time: in UTC, converted later for a session with local times."""
-    return Stamp.of(utc_now())
+    return Stamp(stamp_of(utc_now()))
 
 
 def generate_breadcrumb_id() -> str:

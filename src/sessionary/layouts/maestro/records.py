@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC
 from enum import Enum
-from itertools import product
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -162,7 +160,6 @@ class Breadcrumb:
 SESSION_KEYS: Final = tuple(each.name for each in fields(WorkSession))
 CRUMB_KEYS: Final = tuple(each.name for each in fields(Breadcrumb))
 
-_crumb_values = attrgetter(*CRUMB_KEYS)
 _KNOWN_SESSION: Final = frozenset(SESSION_KEYS)
 _KNOWN_CRUMB: Final = frozenset(CRUMB_KEYS)
 
@@ -184,12 +181,6 @@ _CRUMB_TYPES: Final[dict[str, tuple[type | tuple[type, ...], Callable[[], Any] |
     "tags": (list, list),
     "payload": ((dict, type(None)), lambda: None),
 }
-_USUAL: Final[dict[str, frozenset[type]]] = {
-    key: frozenset(wanted if isinstance(wanted, tuple) else (wanted,))
-    for key, (wanted, _) in _CRUMB_TYPES.items()
-}
-# The same for all keys at once, in their order: a fast path for writers.
-_USUAL_KINDS: Final = frozenset(product(*_USUAL.values()))
 _SESSION_TYPES: Final[dict[str, tuple[type, Callable[[], Any]]]] = {
     "status": (str, lambda: SessionStatus.RUNNING.value),
     "created": (str, str),
@@ -220,35 +211,6 @@ def breadcrumb_of(document: Any, *, name: str = "") -> Breadcrumb:
     Raises:
         SchemaError: it is not a breadcrumb; `details["faults"]` lists every fault.
     """
-    try:
-        crumb = Breadcrumb(**document)
-    except TypeError:  # unknown or missing keys
-        return _patiently(document, name)
-    return crumb if _is_sound(crumb) else _patiently(document, name)
-
-
-def check_crumb(document: Mapping[str, Any]) -> None:
-    """Refuse to write a breadcrumb that readers would refuse: it would be acknowledged, and lost.
-
-    Raises:
-        SchemaError: `details["faults"]` names every fault.
-    """
-    if tuple(map(type, document.values())) not in _USUAL_KINDS or not document["breadcrumb_id"]:
-        _patiently(document, "")
-
-
-def _is_sound(crumb: Breadcrumb) -> bool:
-    """Fast path: True for a valid breadcrumb of the usual form; others are checked by the table."""
-    values = crumb.__dict__
-    if len(values) != len(_USUAL) or not crumb.breadcrumb_id:
-        return False
-    for key, kinds in _USUAL.items():
-        if type(values[key]) not in kinds:
-            return False
-    return crumb.depth_level >= 0
-
-
-def _patiently(document: Any, name: str) -> Breadcrumb:
     if type(document) is not dict:
         raise SchemaError(
             "not a breadcrumb: not a JSON object", faults=[f"it is a {_word(document)}, not an object"]
@@ -353,14 +315,7 @@ def document_of(session: WorkSession) -> dict[str, Any]:
 
 def crumb_document(crumb: Breadcrumb) -> dict[str, Any]:
     """The document to write: the keys of the original program, then unknown keys."""
-    values = vars(crumb)
-    # Fast path: each field as it was first set, and no others. A subclass may define its fields differently.
-    if tuple(values) == CRUMB_KEYS and type(crumb) is Breadcrumb:
-        return values.copy()
-    document = dict(zip(CRUMB_KEYS, _crumb_values(crumb)))  # noqa: B905 - of one length by their making
-    if crumb.unknown_keys:
-        document.update(crumb.unknown_keys)
-    return document
+    return {key: getattr(crumb, key) for key in CRUMB_KEYS} | dict(crumb.unknown_keys)
 
 
 def sort_key(crumb: Breadcrumb) -> tuple[str, int, str]:

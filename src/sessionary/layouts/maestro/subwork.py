@@ -21,7 +21,7 @@ from sessionary.layouts.maestro.query import Breadcrumbs
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
 from sessionary.layouts.maestro.session_file import Clock, edit_session, locked
 from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal
-from sessionary.layouts.maestro.times import Stamp
+from sessionary.layouts.maestro.times import Stamp, stamp_of
 from sessionary.model import Problem, Severity
 
 
@@ -228,7 +228,7 @@ def _result(store: Store, child: WorkSession, parent: WorkSession) -> Breadcrumb
             "context": child.context,
         },
     )
-    crumb.breadcrumb_id, crumb.timestamp = child.metadata[RESULT_ID], Stamp.of(store.now())
+    crumb.breadcrumb_id, crumb.timestamp = child.metadata[RESULT_ID], Stamp(stamp_of(store.now()))
     return crumb
 
 

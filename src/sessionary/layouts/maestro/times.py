@@ -16,9 +16,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 from sessionary.errors import Invalid
 
@@ -26,8 +26,6 @@ SETTING = "SESSIONARY_NAIVE_TIMES"
 """The environment variable with the zone of times without a zone: ``local``, ``utc`` or a time zone."""
 
 _STAMP = re.compile(r"[0-9]{8}_[0-9]{6}_[0-9]{6}")
-_INSTANT = re.compile(r"([0-9]{8})_(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]_[0-9]{6}")
-_STEP = timedelta(microseconds=1)
 
 
 class _Local(tzinfo):
@@ -81,7 +79,6 @@ def zone_signature() -> str:
     return word if _zone_called(word) is not _LOCAL else f"{time.tzname}{time.timezone}{time.altzone}"
 
 
-@lru_cache(maxsize=1024)
 def is_naive(text: str) -> bool:
     """True for a session time without a zone; False if it is not a time."""
     try:
@@ -114,22 +111,12 @@ def session_time(moment: datetime, created: str) -> str:
 
 def stamp_of(moment: datetime, zone: tzinfo = UTC) -> str:
     """A breadcrumb time: `20250131_120000_123456`, in UTC or the zone of its session."""
-    # Cut out by hand: strftime takes twice as long, and does not pad years before 1000.
-    text = moment.astimezone(zone).isoformat("_", "microseconds")
-    return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}_{text[20:26]}"
+    moment = moment.astimezone(zone)
+    return f"{moment.year:04}{moment:%m%d_%H%M%S_%f}"  # strftime does not pad years before 1000
 
 
 class Stamp(str):
-    """A breadcrumb time in UTC that keeps its instant, so that it can be converted to the zone of its session."""
-
-    moment: datetime
-
-    @classmethod
-    def of(cls, moment: datetime) -> Self:
-        """The breadcrumb time of an instant."""
-        stamp = cls(stamp_of(moment))
-        stamp.moment = moment
-        return stamp
+    """A generated breadcrumb time, in UTC; a write converts it to the zone of its session."""
 
 
 def is_stamp(text: object) -> bool:
@@ -138,23 +125,13 @@ def is_stamp(text: object) -> bool:
 
 
 def is_instant(stamp: object) -> bool:
-    """True for a breadcrumb time whose day and hour exist. Not parsed, since each write asks."""
-    found = _INSTANT.fullmatch(stamp) if isinstance(stamp, str) else None
-    return found is not None and _is_day(found[1])
-
-
-@lru_cache(maxsize=64)
-def _is_day(text: str) -> bool:
-    try:
-        date(int(text[:4]), int(text[4:6]), int(text[6:]))
-    except ValueError:
-        return False
-    return True
+    """True for a breadcrumb time whose day and hour exist."""
+    return is_stamp(stamp) and _stated(stamp) is not None
 
 
 def next_stamp(stamp: str) -> str:
     """The time one microsecond later."""
-    return stamp_of((_moment_of(stamp) + _STEP).replace(tzinfo=UTC))
+    return stamp_of(_moment_of(stamp).replace(tzinfo=UTC) + timedelta(microseconds=1))
 
 
 def parse_time(value: Any, zone: tzinfo | None = None) -> datetime | None:
@@ -167,35 +144,27 @@ def parse_time(value: Any, zone: tzinfo | None = None) -> datetime | None:
     Raises:
         Invalid: as `naive_zone`.
     """
-    moment = value if isinstance(value, datetime) else _told(value)
+    moment = value if isinstance(value, datetime) else _stated(value)
     if moment is None:
         return None
     if moment.tzinfo is None:
-        zone = (UTC if is_stamp(value) else naive_zone()) if zone is None else zone
-        moment = moment.replace(tzinfo=zone)
+        moment = moment.replace(tzinfo=zone or (UTC if is_stamp(value) else naive_zone()))
     try:
         return moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):  # a year that the system does not know
         return None
 
 
-def _told(value: Any) -> datetime | None:
-    """What a text of either form says; it may name no zone."""
+def _stated(value: Any) -> datetime | None:
+    """The time in a text of either form, perhaps without a zone; None if it is not a time."""
     if not isinstance(value, str):
         return None
     try:
-        return _moment_of(value) if _STAMP.fullmatch(value) else datetime.fromisoformat(value.strip())
+        return _moment_of(value) if is_stamp(value) else datetime.fromisoformat(value.strip())
     except ValueError:
         return None
 
 
 def _moment_of(stamp: str) -> datetime:
-    """What a text of the form of a breadcrumb time says. By hand: strptime takes longer than the write.
-
-    Raises:
-        ValueError: there is no such day or hour.
-    """
-    date = int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8])
-    return datetime(  # noqa: DTZ001 - it names no zone
-        *date, int(stamp[9:11]), int(stamp[11:13]), int(stamp[13:15]), int(stamp[16:])
-    )
+    """The time in a text of the form of a breadcrumb time. Raises ValueError if there is no such day or hour."""
+    return datetime.strptime(stamp, "%Y%m%d_%H%M%S_%f")  # noqa: DTZ007 - it names no zone
