@@ -19,7 +19,7 @@ from sessionary.layouts.brainstorm.layout import BrainstormLayout
 from sessionary.layouts.brainstorm.sync_adapter import BrainstormSyncLayout
 from sessionary.layouts.conflict_copies import Copy, compare, compare_lines, copy_of
 from sessionary.layouts.maestro import WorkStore, create_breadcrumb
-from sessionary.layouts.maestro.query import summarise
+from sessionary.layouts.maestro.costs import summarise
 from sessionary.layouts.maestro.sync_adapter import MaestroSyncLayout
 from sessionary.layouts.orchestrator import FeatureStore
 from sessionary.layouts.orchestrator.layout import FeatureLayout

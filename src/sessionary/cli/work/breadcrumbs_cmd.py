@@ -10,7 +10,7 @@ import click
 from sessionary.cli import options, output
 from sessionary.cli.text import one_line
 from sessionary.cli.work import entries, facts, places, render
-from sessionary.layouts.maestro.query import summarise
+from sessionary.layouts.maestro.costs import summarise
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, crumb_document
 
 Found = list[tuple[Breadcrumb, WorkSession]]

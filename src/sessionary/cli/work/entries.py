@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sessionary.cli import output
 from sessionary.cli.text import cells, harmless, one_line, wrap
 from sessionary.cli.work.render import count_of, cut, dollars, error_of, preview
-from sessionary.layouts.maestro.query import tokens
+from sessionary.layouts.maestro.costs import tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 
 LISTED, TIMELINE = 50, 100

@@ -12,7 +12,7 @@ from sessionary.cli.work import facts, render
 from sessionary.codec import encode_document, sanitize
 from sessionary.disk import atomic
 from sessionary.errors import AlreadyExists
-from sessionary.layouts.maestro.query import tokens
+from sessionary.layouts.maestro.costs import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, document_of
 from sessionary.layouts.maestro.records import crumb_document as crumb_object
 from sessionary.mailbox.mailbox import Status

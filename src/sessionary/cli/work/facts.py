@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionary.cli.work.render import count_of
-from sessionary.layouts.maestro.query import summarise, tokens
+from sessionary.layouts.maestro.costs import summarise, tokens
 from sessionary.layouts.maestro.records import Breadcrumb
 
 

@@ -12,7 +12,7 @@ from sessionary.cli import options, output
 from sessionary.cli.text import fit, one_line
 from sessionary.cli.work import exports, facts, places, render, standing
 from sessionary.cli.work.exports import Whole
-from sessionary.layouts.maestro.query import tokens
+from sessionary.layouts.maestro.costs import tokens
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import parse_time

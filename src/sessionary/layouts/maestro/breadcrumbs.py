@@ -13,9 +13,10 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
-from datetime import UTC, tzinfo
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, NamedTuple
 
 from sessionary.codec import (
     Undecodable,
@@ -51,6 +52,7 @@ from sessionary.layouts.maestro.records import (
     breadcrumb_of,
     crumb_document,
     missing_keys,
+    sort_key,
 )
 from sessionary.layouts.maestro.sharing import inherit, message_mode
 from sessionary.layouts.maestro.times import Stamp, is_instant, next_stamp, parse_time, stamp_of, utc_now
@@ -59,10 +61,9 @@ from sessionary.model import Problem, Severity
 YOUNG = 5.0
 """Seconds for which a file that cannot be parsed counts as incomplete."""
 
-Makes = Literal["all", "below", "nothing"]
-"""Which missing folders a writer creates: all, those below the session's own, or none."""
-
 _BLOCK = 1 << 16
+
+DateRange = tuple[datetime | str | None, datetime | str | None]
 
 
 class CrumbFile(NamedTuple):
@@ -98,6 +99,19 @@ class Crumb(NamedTuple):
     problems: tuple[Problem, ...] = ()
     unfinished: bool = False
     missing: bool = False
+
+
+@dataclass(slots=True)
+class Breadcrumbs:
+    """The breadcrumbs of a session.
+
+    Attributes:
+        breadcrumbs: the readable ones, ordered by time, depth and id.
+        problems: damage, and oddities.
+    """
+
+    breadcrumbs: list[Breadcrumb] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 def create_breadcrumb(
@@ -144,13 +158,13 @@ def write_crumb(
     *,
     fs: Fs = OS_FS,
     durable: bool = True,
-    makes: Makes = "all",
+    in_existing: bool = False,
     zone: tzinfo = UTC,
 ) -> str:
     """Write a breadcrumb below the session folder `folder`; return the path of its file.
 
     If a file with that time exists, the breadcrumb is moved on by microseconds: its `timestamp` then changes.
-    If a folder is missing that must not be created, such as that of a session that was moved away, this fails
+    Missing folders are created; with `in_existing` not that of the session: if it was moved away, this fails
     with ENOENT and writes nothing. A time generated here, or one with a zone, is written in `zone`, that of
     the session (see `times.session_zone`); any other unchanged.
 
@@ -175,9 +189,9 @@ def write_crumb(
             crumb.timestamp = next_stamp(crumb.timestamp)
         except StorageFailed as error:
             # With a generated name, a missing folder means that it was moved away, with the breadcrumb.
-            if made or makes == "nothing" or error.errno != errno.ENOENT or error.outcome == "unknown":
+            if made or error.errno != errno.ENOENT or error.outcome == "unknown":
                 raise
-            made = _make_folder(fs, parent, durable, None if makes == "all" else folder)
+            made = _make_folder(fs, parent, durable, folder if in_existing else None)
         else:
             return path
 
@@ -326,6 +340,61 @@ class Distinct:
             return False
         seen.append(crumb)
         return True
+
+
+def gather(
+    fs: Fs,
+    folders: Iterable[str],
+    *,
+    depth: int | None = None,
+    date_range: DateRange | None = None,
+    zone: tzinfo = UTC,
+) -> Breadcrumbs:
+    """Read the breadcrumbs below these session folders; a damaged one, or an unreadable folder, hides no other.
+
+    Args:
+        fs: the file system.
+        folders: the folders, see `paths.mailboxes`.
+        depth: only those of this depth, as stated in the breadcrumb.
+        date_range: only those from the first instant to the second, to the second; either may be None.
+        zone: the zone of their times; see `times.session_zone`.
+
+    Raises:
+        Invalid: an end of the range is not a time.
+    """
+    first, last = (None, None) if date_range is None else (_instant(end) for end in date_range)
+    found: list[Breadcrumb] = []
+    problems: list[Problem] = []
+    distinct = Distinct()
+    for folder in folders:
+        for file in crumb_files(fs, folder, problems):
+            crumb = read_crumb(fs, file)
+            problems += crumb.problems
+            if crumb.breadcrumb is not None and distinct.is_new(crumb.breadcrumb):
+                found.append(crumb.breadcrumb)
+    if depth is not None:
+        found = [crumb for crumb in found if crumb.depth_level == depth]
+    if first is not None or last is not None:
+        found = [crumb for crumb in found if _is_within(crumb, zone, first, last)]
+    found.sort(key=sort_key)
+    return Breadcrumbs(found, problems)
+
+
+def _is_within(crumb: Breadcrumb, zone: tzinfo, first: datetime | None, last: datetime | None) -> bool:
+    moment = parse_time(crumb.timestamp, zone)
+    if moment is None:
+        return False
+    moment = moment.replace(microsecond=0)  # the original program compares whole seconds
+    return (first is None or moment >= first) and (last is None or moment <= last)
+
+
+def _instant(end: datetime | str | None) -> datetime | None:
+    if end is None:
+        return None
+    moment = parse_time(end)  # the original program compares with local time
+    if moment is None:
+        raise Invalid(f"{end!r} is not a time", hint="use ISO 8601, or a datetime")
+    return moment
 
 
 def oddities(fs: Fs, found: CrumbFile) -> Iterator[Problem]:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from sessionary.codec import sanitize
-from sessionary.disk.fs import OS_FS
+from sessionary.disk.fs import OS_FS, expanded
 from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
 from sessionary.layouts.maestro import breadcrumbs, session_file, statuses
-from sessionary.layouts.maestro.costs import estimate_tokens
+from sessionary.layouts.maestro.breadcrumbs import DateRange
+from sessionary.layouts.maestro.costs import estimate_tokens, summarise
 from sessionary.layouts.maestro.names import SESSION, default_root, is_uuid, new_id
 from sessionary.layouts.maestro.paths import places_below
-from sessionary.layouts.maestro.query import DateRange, summarise
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, breadcrumb_of, crumb_document
 from sessionary.layouts.maestro.store import WorkStore
 from sessionary.layouts.maestro.times import Stamp, iso, stamp_of, utc_now
@@ -216,7 +216,7 @@ def reconstruct_session_timeline(session_id: str, sessions_dir: AnyPath | None =
 
 
 def get_breadcrumb_summary(session_id: str, sessions_dir: AnyPath | None = None) -> dict[str, Any]:
-    """The totals of the breadcrumbs of a session; see `query.summarise`."""
+    """The totals of the breadcrumbs of a session; see `costs.summarise`."""
     return summarise(list_breadcrumbs(session_id, sessions_dir))
 
 
@@ -286,15 +286,12 @@ def dict_to_breadcrumb(data: dict[str, Any]) -> Breadcrumb:
 
 
 def _store(base_path: AnyPath | None) -> WorkStore:
-    root = os.fspath(default_root() if base_path is None else base_path)
-    return (
-        _store_at(root) if root.startswith(os.sep) else WorkStore(root)
-    )  # others depend on the current folder
+    return _store_at(os.path.abspath(expanded(default_root() if base_path is None else base_path)))
 
 
 @functools.lru_cache(64)
 def _store_at(root: str) -> WorkStore:
-    """One store for each root: a writer of many messages should not wait for a new one each time."""
+    """One store for each root: it knows the folders of its sessions."""
     return WorkStore(root)
 
 

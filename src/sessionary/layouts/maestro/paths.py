@@ -11,70 +11,31 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Set
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from sessionary.codec import Undecodable, decode
 from sessionary.disk.fs import Fs, not_found, read_bytes, stat_or_none, storage_failed
 from sessionary.errors import NotFound, StorageFailed
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id
+from sessionary.model import Problem, Severity
 
 _PARENT_KEYS = ("parent_session_id", "parent_wsession_id")
 _FILES = (".json", ".jsonl", ".tmp", ".md")
-_USUAL = frozenset({SESSION, BREADCRUMBS})  # present in every session, and not sessions
+_KNOWN = (SESSION, BREADCRUMBS)  # present in every session, and not sessions
 
 
-class Below(Struct, frozen=True, gc=False):
-    """A name in a folder that may be a session, or a folder that contains sessions.
-
-    Attributes:
-        name: the name.
-        folder: the path.
-        nested: False if it is directly below the root.
-    """
-
-    name: str
-    folder: str
-    nested: bool
-
-
-class Place(Struct, frozen=True, gc=False):
-    """A folder below the root, or the root itself. Derived from names alone, so it is valid as long as they are.
+class Place(NamedTuple):
+    """A folder below the root.
 
     Attributes:
         name: its name, which is the id of its session unless the document has another.
         folder: its path.
-        session: the path of its session.json; None if it has none.
-        below: folders to visit next, the first name last.
+        is_session: True if it has a session.json.
     """
 
     name: str
     folder: str
-    session: str | None
-    below: tuple[Below, ...] = ()
-
-    @property
-    def is_session(self) -> bool:
-        """True if it has a session.json."""
-        return self.session is not None
-
-
-def look_into(fs: Fs, name: str, folder: str) -> Place:
-    """The place of a folder. Raises OSError."""
-    return place_of(fs.listdir(folder), name, folder)
-
-
-def place_of(names: list[str], name: str, folder: str) -> Place:
-    """The place of a folder with these names in it."""
-    below: tuple[Below, ...] = ()
-    if len(names) > len(_USUAL) or not _USUAL.issuperset(names):
-        below = tuple(
-            Below(each, f"{folder}/{each}", name != "")
-            for each in sorted(names, reverse=True)
-            if each[0] != "." and each not in _USUAL and not (name and each.endswith(_FILES))
-        )
-    return Place(name, folder, f"{folder}/{SESSION}" if SESSION in names else None, below)
+    is_session: bool
 
 
 def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterator[Place]:
@@ -85,18 +46,21 @@ def walk(fs: Fs, root: str, closed: list[StorageFailed] | None = None) -> Iterat
         root: the root; a missing one has no folders.
         closed: gets the errors of unreadable folders; without it the first one is raised.
     """
-    top = _look(fs, "", root, closed)
-    waiting = list(top.below) if top else []
+    waiting = [("", root, False)]
     while waiting:
-        found = waiting.pop()
-        if found.nested and _is_link(fs, found.folder):
+        name, folder, nested = waiting.pop()
+        if nested and _is_link(fs, folder):
             continue  # a link may point upwards
-        place = _look(fs, found.name, found.folder, closed)
-        if place is None or (place.session is None and _is_link(fs, found.folder)):
+        names = _names(fs, folder, closed)
+        if names is None or (name and SESSION not in names and _is_link(fs, folder)):
             continue  # a linked session is accepted; any other link may lead to the whole file system
-        yield place
-        if place.below:
-            waiting += place.below
+        if name:
+            yield Place(name, folder, SESSION in names)
+        waiting += [
+            (each, f"{folder}/{each}", name != "")
+            for each in sorted(names, reverse=True)
+            if each[0] != "." and each not in _KNOWN and not (name and each.endswith(_FILES))
+        ]
 
 
 def find_folder(fs: Fs, root: str, session_id: str) -> str | None:
@@ -134,6 +98,13 @@ def no_session(root: str, session_id: str) -> NotFound:
         root,
         f"no work session {session_id} in {root}",
         ["`sessionary work list` lists all"],
+    )
+
+
+def closed_folder(error: StorageFailed) -> Problem:
+    """A folder that cannot be read may contain sessions that are not listed."""
+    return Problem(
+        "unreadable_folder", Severity.hides_data, error.path or "", None, None, str(error), error.hint
     )
 
 
@@ -189,9 +160,9 @@ def _is_link(fs: Fs, path: str) -> bool:
         return True  # removed since its name was read
 
 
-def _look(fs: Fs, name: str, folder: str, closed: list[StorageFailed] | None) -> Place | None:
+def _names(fs: Fs, folder: str, closed: list[StorageFailed] | None) -> list[str] | None:
     try:
-        return look_into(fs, name, folder)
+        return fs.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -18,13 +18,14 @@ from sessionary.codec.conflicts import REMEDY
 from sessionary.disk import atomic
 from sessionary.disk.fs import OS_FS, Fs, not_found, read_bytes
 from sessionary.disk.lock import FileLock
-from sessionary.errors import Corrupt, NotFound, SchemaError, StorageFailed
+from sessionary.errors import Corrupt, NotFound, SchemaError, SessionaryError, StorageFailed
 from sessionary.layouts.fields import same
 from sessionary.layouts.maestro.merging import merge
 from sessionary.layouts.maestro.names import LARGEST, LOCK, SESSION
 from sessionary.layouts.maestro.records import CLOSED, WorkSession, document_of, session_of, state_of
 from sessionary.layouts.maestro.statuses import FINAL, check_status, refusal
 from sessionary.layouts.maestro.times import session_time, session_zone, utc_now
+from sessionary.model import Problem, Severity
 
 PATIENCE = 30.0
 """Seconds to wait for another writer of a session; each holds the lock for one flush."""
@@ -95,6 +96,20 @@ def parse_session(data: bytes, path: str) -> WorkSession:
         raise
     session.baseline = data
     return session
+
+
+def problem_of(path: str, error: SessionaryError) -> Problem:
+    """Why a session.json is not a session."""
+    if isinstance(error, SchemaError) and error.details.get("legacy"):
+        words = "a session of Maestro's older format, not a work session; it is skipped"
+        return Problem("legacy_session", Severity.note, path, None, None, words)
+    if isinstance(error, SchemaError):
+        words = f"not a work session: {'; '.join(error.details.get('faults', []))}"
+        return Problem("no_session", Severity.hides_data, path, None, None, words, "correct the keys by hand")
+    if isinstance(error, Corrupt):
+        remedy = "write a new document; saving the session keeps the damaged file aside"
+        return Problem("bad_session", Severity.lost_data, path, None, None, str(error), remedy)
+    return Problem("unreadable_file", Severity.hides_data, path, None, None, str(error), error.hint)
 
 
 def save_session(

@@ -8,14 +8,15 @@ complete a parent) under that of the parent, so that no child can be added to a 
 from __future__ import annotations
 
 import errno
+import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Self
 
-from sessionary.disk.fs import OS_FS, Fs, expanded, stat_or_none
+from sessionary.disk.fs import OS_FS, Fs, expanded, make_dirs, stat_or_none, storage_failed
 from sessionary.errors import (
     AmbiguousId,
     Invalid,
@@ -24,31 +25,31 @@ from sessionary.errors import (
     StorageFailed,
     TransitionError,
 )
-from sessionary.layouts.maestro import creating, statuses, subwork
-from sessionary.layouts.maestro.breadcrumbs import Makes, write_crumb
+from sessionary.layouts.maestro import statuses, subwork
+from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, DateRange, gather, write_crumb
 from sessionary.layouts.maestro.costs import PRICES, Prices
 from sessionary.layouts.maestro.git_info import git_facts
-from sessionary.layouts.maestro.names import SESSION, check_id, new_id
-from sessionary.layouts.maestro.paths import find_folder, folder_of, mailboxes, no_session, walk
-from sessionary.layouts.maestro.problems import of_closed_folder, of_session_file
-from sessionary.layouts.maestro.query import Breadcrumbs, DateRange, gather
-from sessionary.layouts.maestro.records import Breadcrumb, WorkSession
+from sessionary.layouts.maestro.names import BREADCRUMBS, ROOT, SESSION, check_id, new_id
+from sessionary.layouts.maestro.paths import closed_folder, find_folder, mailboxes, no_session, walk
+from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, state_of
 from sessionary.layouts.maestro.session_file import (
     Clock,
+    checked,
+    create_document,
     edit_session,
     locked,
+    problem_of,
     read_session,
     save_session,
     zone_in,
 )
-from sessionary.layouts.maestro.times import is_naive, naive_zone, utc_now
+from sessionary.layouts.maestro.times import session_time, utc_now
 from sessionary.layouts.maestro.tree import Node, age_key, forest, latest_key
 from sessionary.layouts.session_ids import LATEST, ids_named
 from sessionary.model import Problem
 
 MIN_PREFIX = 4
 _SHOWN = 20
-_REMEMBERED = 10_000
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -76,18 +77,17 @@ class WorkStore:
 
     Attributes:
         prices: prices of models.
-        fs, now, new_id: the file system, the clock and the source of ids; see `over`.
+        fs, now, new_id: the file system, the clock and the source of ids; see `with_fs`.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, prices: Prices = PRICES) -> None:
-        # As text: creating a Path takes longer than writing a breadcrumb to memory.
         self._given = expanded(root)
         self._root = os.path.abspath(self._given)
         self.prices = prices
         self.fs: Fs = OS_FS
         self.now: Clock = utc_now
-        self._lay: dict[str, tuple[str, bool]] = {}
         self.new_id: Callable[[], str] = new_id
+        self._folders: dict[str, str] = {}  # by id, each checked before it is used
 
     @classmethod
     def with_fs(
@@ -153,26 +153,29 @@ class WorkStore:
             raise Invalid("a work session needs a type", hint="for example 'work_task'")
         status = statuses.check_status(status or "running")
         if parent is not None:
-            parent = self._meant(parent, allow_orphan)
-        created = "" if parent is None else self._created(parent)
-        session = creating.new_session(self.new_id(), session_type, status, self.now(), created)
-        session.related_entity = dict(related_entity or {})
-        session.purpose, session.context = purpose, dict(context or {})
-        session.metadata = dict(metadata or {})
+            parent = check_id(self._meant(parent, allow_orphan))
+        session = WorkSession(
+            check_id(self.new_id()),
+            session_type,
+            parent_session_id=parent,
+            parent_wsession_id=parent,
+            status=status,
+            state=state_of(status),
+            related_entity=dict(related_entity or {}),
+            purpose=purpose,
+            context=dict(context or {}),
+            metadata=git_facts(self.fs, self._root) | dict(metadata or {}),
+        )
         session.metadata.setdefault("cookie", session.session_id)
-        session.metadata = git_facts(self.fs, self._root) | session.metadata
-        if parent is None:
-            creating.place(self.fs, self._root, session, self._root)
+        folder = None if parent is None else self._find(parent)
+        if folder is not None:
+            self._create_below(session, folder, change_parent)
+        elif parent is None:
+            self._place(session, self._root)
+        elif allow_orphan:
+            self._place(session, f"{self._root}/{parent}")
         else:
-            creating.place_below(
-                self.fs,
-                self._root,
-                session,
-                parent,
-                allow_orphan=allow_orphan,
-                change_parent=change_parent,
-                now=self.now,
-            )
+            raise no_session(self._root, parent)
         return session
 
     def load(self, session_id: str) -> WorkSession:
@@ -284,18 +287,18 @@ class WorkStore:
         found = Scan()
         closed: list[StorageFailed] = []
         for place in walk(self.fs, self._root, closed):
-            path = place.session
-            if path is None:
+            if not place.is_session:
                 continue
+            path = f"{place.folder}/{SESSION}"
             try:
                 found.sessions.append(read_session(path, fs=self.fs))
             except NotFound:
                 continue
             except SessionaryError as error:
-                found.problems.append(of_session_file(path, error))
+                found.problems.append(problem_of(path, error))
                 continue
             found.folders.append(place.folder)
-        found.problems += map(of_closed_folder, closed)
+        found.problems += map(closed_folder, closed)
         return found
 
     def tree(self) -> list[Node]:
@@ -446,41 +449,30 @@ class WorkStore:
             SchemaError: a field has the wrong type, so that no reader would accept it.
             StorageFailed: the disk refused.
         """
-        lay = self._lay.get(session_id)
-        if lay is not None and stat_or_none(self.fs, f"{lay[0]}/{SESSION}") is None:
-            lay = None  # it is not a session any more
-        if lay is not None and (path := self._try(*lay, breadcrumb, "nothing")) is not None:
-            return path  # else it was moved, or has no breadcrumb of that depth yet
-        self._lay.pop(session_id, None)
         session_id = self._meant(session_id, allow_unknown)
-        folder = find_folder(self.fs, self._root, session_id)
-        naive = folder is not None and is_naive(self._created(session_id))
-        if folder is not None and (path := self._try(folder, naive, breadcrumb, "below")) is not None:
-            self._remember(session_id, folder, naive)
-            return path
-        if folder is not None:  # moved between lookup and write
-            folder = find_folder(self.fs, self._root, session_id)
+        folder = self._find(session_id)
         if folder is not None:
-            return write_crumb(folder, breadcrumb, fs=self.fs, makes="below", zone=_zone(naive))
+            write = functools.partial(
+                write_crumb, crumb=breadcrumb, fs=self.fs, zone=zone_in(self.fs, folder)
+            )
+            try:
+                return write(folder, in_existing=True)
+            except StorageFailed as error:
+                if error.errno not in _GONE or error.outcome == "unknown":
+                    raise
+            folder = self._find(session_id)  # it was moved between lookup and write
+            if folder is not None:
+                return write(folder, in_existing=True)
         if not allow_unknown:
             raise no_session(self._root, session_id)
         return write_crumb(f"{self._root}/{session_id}", breadcrumb, fs=self.fs)
-
-    def _try(self, folder: str, naive: bool, breadcrumb: Breadcrumb, makes: Makes) -> str | None:
-        """Write a breadcrumb to the session in this folder; None if the session was removed."""
-        try:
-            return write_crumb(folder, breadcrumb, fs=self.fs, makes=makes, zone=_zone(naive))
-        except StorageFailed as error:
-            if error.errno not in _GONE or error.outcome == "unknown":
-                raise
-            return None
 
     def _meant(self, name: str, allow_unknown: bool) -> str:
         """Return the id of the session that a writer names; with `allow_unknown` also one without a session.
 
         A message written under a name without a session would be in no list, and its loss would not be noticed.
         """
-        if name != LATEST and find_folder(self.fs, self._root, name) is not None:
+        if name != LATEST and self._find(name) is not None:
             return name
         try:
             return self.resolve(name)
@@ -488,22 +480,6 @@ class WorkStore:
             if name == LATEST or not allow_unknown:
                 raise
             return name
-
-    def _created(self, session_id: str) -> str:
-        """The creation time of the session; empty if it cannot be read."""
-        try:
-            return self.load(session_id).created
-        except SessionaryError:
-            return ""
-
-    def _remember(self, session_id: str, folder: str, naive: bool) -> None:
-        """The folder of a session, and whether its times have no zone; cached.
-
-        A lookup before each breadcrumb would take a tenth of the time of its flushes.
-        """
-        if len(self._lay) >= _REMEMBERED:
-            self._lay.clear()
-        self._lay[session_id] = folder, naive
 
     def post(self, breadcrumb: Breadcrumb, cookie: str) -> str:
         """Write a breadcrumb for a sender with the cookie, which is the whole id of an open session.
@@ -537,7 +513,7 @@ class WorkStore:
             date_range: only those from the first to the second instant, to the second; either may be None.
         """
         session_id = self._meant(session_id, allow_unknown=True)
-        folder = find_folder(self.fs, self._root, session_id)
+        folder = self._find(session_id)
         boxes = mailboxes(self.fs, self._root, session_id, folder)
         zone = UTC if folder is None else zone_in(self.fs, folder)
         return gather(self.fs, boxes, depth=depth, date_range=date_range, zone=zone)
@@ -551,7 +527,57 @@ class WorkStore:
     # -- parts
 
     def _path(self, session_id: str) -> str:
-        return f"{folder_of(self.fs, self._root, session_id)}/{SESSION}"
+        folder = self._find(session_id)
+        if folder is None:
+            raise no_session(self._root, session_id)
+        return f"{folder}/{SESSION}"
+
+    def _find(self, session_id: str) -> str | None:
+        """The folder of a session; see `find_folder`. A nested session is searched for once."""
+        folder = self._folders.get(session_id)
+        if folder is None or stat_or_none(self.fs, f"{folder}/{SESSION}") is None:
+            self._folders.pop(session_id, None)
+            folder = find_folder(self.fs, self._root, session_id)
+            if folder is not None:
+                self._folders[session_id] = folder
+        return folder
+
+    def _create_below(
+        self, session: WorkSession, folder: str, change_parent: Callable[[WorkSession], object] | None
+    ) -> None:
+        """Create a session below the one in a folder, under its lock: no child is added to a parent that has ended."""
+        path = f"{folder}/{SESSION}"
+
+        def change(above: WorkSession) -> None:
+            above.children_wsession_ids.append(session.session_id)
+            if change_parent is not None:
+                change_parent(above)
+
+        with locked(self.fs, folder):
+            above = read_session(path, fs=self.fs)
+            change(above)  # a refusal comes before anything is created
+            self._place(session, folder, above.created)
+            edit_session(path, change, fs=self.fs, now=self.now)
+
+    def _place(self, session: WorkSession, parent_folder: str, created: str = "") -> None:
+        """Create the folder of a new session, then the document, which makes it a session.
+
+        Its times have the form of `created`, that of its parent, so that a reader of one can read the other.
+        """
+        moment = session_time(self.now(), created)
+        session.created = session.created_at = session.modified = moment
+        session.closed_at = moment if session.is_closed else None
+        folder = f"{parent_folder}/{session.session_id}"
+        project = os.path.dirname(self._root)
+        if self._root.replace(os.sep, "/").endswith(f"/{ROOT}"):
+            project = os.path.dirname(project)
+        session.breadcrumbs_dir = os.path.relpath(f"{folder}/{BREADCRUMBS}", project).replace(os.sep, "/")
+        checked(session)  # refused before the folder is created
+        try:
+            make_dirs(self.fs, f"{folder}/{BREADCRUMBS}")
+        except OSError as error:
+            raise storage_failed(error, "create", folder) from error
+        create_document(session, f"{folder}/{SESSION}", fs=self.fs)
 
     def _move(self, session_id: str, status: str, metadata: Mapping[str, Any] | None = None) -> WorkSession:
         def change(session: WorkSession) -> None:
@@ -559,8 +585,3 @@ class WorkStore:
             session.metadata.update(metadata or {})
 
         return self.update(session_id, change)
-
-
-def _zone(naive: bool) -> tzinfo:
-    """The zone of the breadcrumb times of a session, by whether its own times have a zone."""
-    return naive_zone() if naive else UTC

@@ -14,10 +14,9 @@ from typing import Any, Final, Protocol
 
 from sessionary.disk.fs import Fs
 from sessionary.errors import Invalid, NotFound, StorageFailed, TransitionError
-from sessionary.layouts.maestro.breadcrumbs import create_breadcrumb
+from sessionary.layouts.maestro.breadcrumbs import Breadcrumbs, create_breadcrumb
 from sessionary.layouts.maestro.costs import estimate_tokens
 from sessionary.layouts.maestro.names import SESSION
-from sessionary.layouts.maestro.query import Breadcrumbs
 from sessionary.layouts.maestro.records import Breadcrumb, SessionType, WorkSession
 from sessionary.layouts.maestro.session_file import Clock, edit_session, locked
 from sessionary.layouts.maestro.statuses import RESULT_ID, move, refusal

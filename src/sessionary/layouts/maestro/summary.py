@@ -26,9 +26,8 @@ from sessionary.layouts.maestro.breadcrumbs import (
 )
 from sessionary.layouts.maestro.messages import messages_of
 from sessionary.layouts.maestro.names import BREADCRUMBS, LARGEST, LOG, SESSION, depth_of, is_crumb_name
-from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import Breadcrumb, WorkSession, sort_key
-from sessionary.layouts.maestro.session_file import parse_session
+from sessionary.layouts.maestro.session_file import parse_session, problem_of
 from sessionary.layouts.maestro.times import parse_time, session_zone
 from sessionary.model import Problem, SessionRef, Severity, Summary, health
 
@@ -175,7 +174,7 @@ def _document(
         problems.append(unreadable(path, error))
         return None, False
     except (Corrupt, SchemaError) as error:
-        problems.append(of_session_file(path, error))
+        problems.append(problem_of(path, error))
         return None, bool(error.details.get("legacy"))
     if session.session_id != ref.session_id:
         words = f"the folder has another name than its session, {session.session_id}; the document is used"

@@ -27,9 +27,8 @@ from sessionary.layouts.maestro.layout import MaestroLayout
 from sessionary.layouts.maestro.merging import PER_ITEM, PER_KEY, merge
 from sessionary.layouts.maestro.names import BREADCRUMBS, SESSION, check_id, depth_of, is_crumb_name
 from sessionary.layouts.maestro.paths import find_folder
-from sessionary.layouts.maestro.problems import of_session_file
 from sessionary.layouts.maestro.records import document_of, session_of
-from sessionary.layouts.maestro.session_file import locked, parse_session
+from sessionary.layouts.maestro.session_file import locked, parse_session, problem_of
 from sessionary.layouts.maestro.times import parse_time
 from sessionary.layouts.sync import Policy, Rule
 from sessionary.model import Problem, SessionRef
@@ -106,7 +105,7 @@ class MaestroSyncLayout(MaestroLayout):
             try:
                 parse_session(data, name)
             except (Corrupt, SchemaError) as error:
-                return [of_session_file(name, error)]
+                return [problem_of(name, error)]
             return []
         if _is_crumb(name):
             depth = depth_of(name.split("/")[1]) or 0
